@@ -28,6 +28,7 @@ mod lent;
 mod memory;
 mod nvrtc;
 mod persistent;
+mod resident;
 mod program;
 mod rows;
 mod session;

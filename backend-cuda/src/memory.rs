@@ -39,6 +39,37 @@ pub(crate) fn ask_for(context: &CudaContext, bytes: u128) -> Result<()> {
 /// One allocation; a field that is never written has one allocation for both buffers.
 type Buffer = Arc<CudaSlice<u8>>;
 
+/// Memory for what tiles of a resident kernel exchange. They do so by turns in two copies of every field that
+/// changes; one is the field's other buffer.
+pub(crate) struct Turns {
+    spare: Vec<Option<CudaSlice<u8>>>,
+}
+
+impl Turns {
+    pub fn new(fields: &Fields) -> Result<Turns> {
+        let problem = &fields.problem;
+        let bytes = pitched_cells(problem) * problem.dtype.bytes();
+        let written = |field: usize| problem.program.is_written(field);
+        let count = (0..fields.buffers.len()).filter(|&field| written(field)).count();
+        ask_for(&fields.context, count as u128 * bytes as u128)?;
+        let allocate = |field: usize| {
+            // SAFETY: a tile reads what another has written in the same launch, and nothing else.
+            let spare = written(field).then(|| unsafe { fields.stream.alloc::<u8>(bytes) });
+            spare.transpose().map_err(during("allocating what tiles exchange"))
+        };
+        Ok(Turns { spare: (0..fields.buffers.len()).map(allocate).collect::<Result<_>>()? })
+    }
+
+    /// Returns the addresses of the two copies, in the order of the kernels' `Buffers`; `buffers` are those of
+    /// the fields.
+    pub fn pointers(&self, buffers: &[u64], stream: &Arc<CudaStream>) -> Vec<u64> {
+        let others = &buffers[self.spare.len()..];
+        let spare = self.spare.iter().zip(others);
+        let spare = spare.map(|(one, other)| one.as_ref().map_or(*other, |one| one.device_ptr(stream).0));
+        others.iter().copied().chain(spare).collect()
+    }
+}
+
 impl Fields {
     /// Allocates the fields and loads the initial values.
     pub fn new(problem: &Problem, context: &Arc<CudaContext>, values: &[Array]) -> Result<Fields> {

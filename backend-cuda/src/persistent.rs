@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use abide_core::plan::{self, Synchronisation};
-use abide_core::{Error, Plan, Result};
+use abide_core::{DeviceSpec, Error, Plan, Result};
 use abide_shaders::cuda;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
 
@@ -13,7 +13,30 @@ use crate::launcher::Launcher;
 use crate::memory::Fields;
 
 /// Bytes between two blocks' flags, so that each has a cache line of its own.
-const FLAG_BYTES: usize = 128;
+pub(crate) const FLAG_BYTES: usize = 128;
+
+/// Checks that all blocks of a kernel, of so many threads and bytes of shared memory each, are on the device at
+/// once: blocks that wait for one that is not would never end.
+pub(crate) fn check_resident(
+    function: &CudaFunction,
+    (threads, shared_bytes): (usize, usize),
+    device: &DeviceSpec,
+    blocks: usize,
+) -> Result<()> {
+    let resident = function
+        .occupancy_max_active_blocks_per_multiprocessor(threads as u32, shared_bytes, None)
+        .map_err(during("asking for the occupancy"))? as usize
+        * device.multiprocessors;
+    if resident >= blocks {
+        return Ok(());
+    }
+    Err(Error::limit(
+        "co-resident blocks of a persistent kernel",
+        blocks,
+        resident,
+        "use --execution stepwise, or another cache policy",
+    ))
+}
 
 /// A cooperative launch per epoch.
 pub(crate) struct Persistent {
@@ -30,21 +53,12 @@ impl Persistent {
             return Err(Error::invalid("plan", "it is not persistent", "make it with plan_persistent"));
         };
         let function = kernels.function(cuda::PERSISTENT_ENTRY, persistent.shared_bytes)?;
-        let threads = persistent.threads_per_block() as u32;
-        // Blocks wait for each other: all of them must be on the device at once, or the kernel would never
-        // end.
-        let resident = function
-            .occupancy_max_active_blocks_per_multiprocessor(threads, persistent.shared_bytes, None)
-            .map_err(during("asking for the occupancy"))? as usize
-            * plan.device.multiprocessors;
-        if resident < persistent.blocks {
-            return Err(Error::limit(
-                "co-resident blocks of a persistent kernel",
-                persistent.blocks,
-                resident,
-                "use --execution stepwise, or another cache policy",
-            ));
-        }
+        check_resident(
+            &function,
+            (persistent.threads_per_block(), persistent.shared_bytes),
+            &plan.device,
+            persistent.blocks,
+        )?;
         let flags = fields
             .stream
             .alloc_zeros::<u8>(persistent.blocks * FLAG_BYTES)

@@ -13,6 +13,7 @@ use crate::launcher::Launcher;
 use crate::memory::{Fields, parameter_bytes, set_parameter};
 use crate::nvrtc::Nvrtc;
 use crate::persistent::Persistent;
+use crate::resident::Resident;
 use crate::stepwise::Stepwise;
 use crate::streaming::Streaming;
 use crate::timing::Timer;
@@ -26,6 +27,7 @@ pub(crate) fn launcher(
 ) -> Result<Box<dyn Launcher>> {
     Ok(match plan.schedule {
         Schedule::Persistent(_) => Box::new(Persistent::new(plan, fields, kernels)?),
+        Schedule::Resident(_) => Box::new(Resident::new(plan, fields, kernels)?),
         Schedule::WarpStreaming(_) => Box::new(Streaming::new(plan, kernels, nvrtc)?),
         Schedule::Stepwise(_)
         | Schedule::Overlapped(_)

@@ -7,18 +7,6 @@
 // place, in one of two buffers by turns, and from there neighbouring blocks read their halo. See
 // docs/barrier.md for why that is safe.
 
-__device__ __forceinline__ unsigned load_acquire(const unsigned* p)
-{
-    unsigned v;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void store_release(unsigned* p, unsigned v)
-{
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
 // Waits until the blocks that this one exchanges cells with (or all) have finished stage number `done` of the
 // launch.
 __device__ __forceinline__ void wait(unsigned* flags, unsigned done)

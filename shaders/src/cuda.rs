@@ -5,6 +5,7 @@ mod count;
 mod krylov;
 mod pitch;
 mod program;
+mod resident;
 mod streaming;
 
 use std::fmt::Display;
@@ -24,6 +25,8 @@ pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{KernelLaunch, ProgramKernels, StageKernels, StepEnd, program_kernels};
 
+const COPIES: &str = include_str!("../kernels/copies.cuh");
+const FLAGS: &str = include_str!("../kernels/flags.cuh");
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const TREE: &str = include_str!("../kernels/tree.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");
@@ -33,6 +36,9 @@ const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
 
 /// The name of the persistent kernel.
 pub const PERSISTENT_ENTRY: &str = "persistent";
+
+/// The name of the kernel that keeps the whole domain on the chip.
+pub const RESIDENT_ENTRY: &str = "resident";
 
 /// The name of the streaming kernel.
 pub const STREAM_ENTRY: &str = "stream";
@@ -119,6 +125,7 @@ pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     let program = problem.program.simplified(problem.dtype);
     match &plan.schedule {
         Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),
+        Schedule::Resident(tiles) => Ok(resident::resident(problem, &program, tiles)),
         Schedule::Stepwise(tiles) => Ok(stepwise(problem, &program, tiles)),
         Schedule::WarpStreaming(streaming) => Ok(streaming::streaming(problem, &program, streaming)),
         Schedule::Cpu(_) | Schedule::Overlapped(_) | Schedule::PortableStreaming(_) => {
@@ -148,6 +155,7 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     text.file(COMMON);
     let stages = 0..program.stages().len();
     stages.clone().for_each(|number| stage(&mut text, problem, program, number, true));
+    text.file(FLAGS);
     text.file(BLOCK);
     text.file(SWEEP);
     let step = stages.map(|number| format!("stage<Stage{number}>(block, kept, flags, done);"));

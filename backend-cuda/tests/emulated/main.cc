@@ -2,7 +2,8 @@
 //
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
 // type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
-// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE and, for a persistent kernel, STEPS.
+// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE and, for a
+// persistent kernel, STEPS, and RESIDENT where it holds the whole domain.
 
 #include "lanes.h"
 
@@ -30,13 +31,15 @@ struct Field {
     }
 };
 
-Buffers buffers;
+Buffers buffers, turns;                  // `turns`: what tiles of a resident kernel exchange
 Parameters parameters;
 std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
 
 void body()
 {
-#ifdef STEPS
+#if defined RESIDENT
+    resident(buffers, turns, parameters, flags.data(), STEPS);
+#elif defined STEPS
     persistent(buffers, parameters, flags.data(), STEPS);
 #else
     stream(buffers, parameters);
@@ -63,13 +66,15 @@ int main(int, char** arguments)
     std::vector<real> start(FIELDS * CELLS);
     read(folder + "/fields", start.data(), start.size() * sizeof(real));
     if (PARAMETERS > 0) read(folder + "/parameters", &parameters, PARAMETERS * sizeof(real));
-    static Field fields[FIELDS][2];
+    static Field fields[FIELDS][3];
     bool changes[FIELDS];
     each<FIELDS>([&](auto f) { changes[f.value] = written<f.value>(); });
     for (int f = 0; f < FIELDS; ++f) {
         for (size_t r = 0; r < ROWS; ++r) std::copy_n(start.data() + f * CELLS + r * EXTENT_X, EXTENT_X, fields[f][0].row(r));
         buffers.current[f] = fields[f][0].first();
         buffers.next[f] = fields[f][changes[f]].first();
+        turns.current[f] = buffers.next[f];
+        turns.next[f] = fields[f][2 * changes[f]].first();
     }
 
     emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });

@@ -1,12 +1,12 @@
 //! The way from a kernel's text to the result of a launch: the rewriting of its PTX, the C++ compiler, and
 //! the compiled program.
 //!
-//! A few lines of PTX mean nothing to a C++ compiler; [`STREAMING`] and [`PERSISTENT`] hold their
-//! replacements.
+//! A few lines of PTX mean nothing to a C++ compiler; [`words`] returns their replacements.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use abide_core::plan::Schedule;
 use abide_core::{Array, DType, Error, Plan, Problem, Result};
 
 /// The files that stand for CUDA.
@@ -16,17 +16,13 @@ const FILES: [(&str, &str); 3] = [
     ("main.cc", include_str!("main.cc")),
 ];
 
-/// Words that only the device understands, and their replacements here.
-pub type Words = [(&'static str, &'static str)];
-
 const SHARED: (&str, &str) = (
     "extern __shared__ __align__(16) unsigned char shared[];",
     "unsigned char* const shared = emulated::shared_memory();",
 );
 
-/// The words that a streaming kernel has exactly once each.
-pub const STREAMING: &Words = &[
-    SHARED,
+/// The words of copies, each exactly once in a kernel that copies.
+const COPIES: [(&str, &str); 5] = [
     ("const unsigned address = unsigned(__cvta_generic_to_shared(to));", ""),
     (
         r#"asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");"#,
@@ -40,15 +36,22 @@ pub const STREAMING: &Words = &[
     (r#"asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");"#, "emulated::copies_await(N);"),
 ];
 
-/// The words that a persistent kernel has exactly once each.
-pub const PERSISTENT: &Words = &[
-    SHARED,
+/// The words of flags and counters, each exactly once in a kernel whose blocks wait for each other.
+const FLAGS: [(&str, &str); 3] = [
     (
         r#"asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
         "emulated::pause(); v = *p;",
     ),
     (r#"asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p = v;"),
+    (r#"asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p += v;"),
 ];
+
+/// Returns the words that only the device understands in the kernel of a plan.
+pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
+    let (copies, flags) = (plan.persistent().is_none(), plan.warp_streaming().is_none());
+    let some = |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
+    [vec![SHARED], some(&COPIES, copies), some(&FLAGS, flags)].concat()
+}
 
 /// Replaces words in a text, which must have each of them exactly once.
 pub fn replaced(text: &str, words: &[(&str, &str)]) -> std::result::Result<String, String> {
@@ -139,19 +142,22 @@ impl Launch {
         for (name, content) in FILES.into_iter().chain([("kernel.h", text)]) {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
-        let (blocks, threads, shared, persistent) = match (plan.warp_streaming(), plan.persistent()) {
-            (Some(stream), _) => (stream.shares, stream.threads_per_block(), stream.shared_bytes, false),
-            (None, Some(persistent)) => {
-                (persistent.blocks, persistent.threads_per_block(), persistent.shared_bytes, true)
-            }
-            (None, None) => return Err("the plan is neither a stream nor a sweep".to_owned()),
+        let (blocks, threads, shared) = match &plan.schedule {
+            Schedule::WarpStreaming(s) => (s.shares, s.threads_per_block(), s.shared_bytes),
+            Schedule::Persistent(p) => (p.blocks, p.threads_per_block(), p.shared_bytes),
+            Schedule::Resident(r) => (r.blocks(), r.threads_per_block(), r.shared_bytes),
+            _ => return Err("the plan neither streams nor stays on the chip".to_owned()),
         };
         // Each stage that writes a field of a persistent kernel swaps the field's buffers; each pass of a
-        // streaming kernel swaps those of all fields that change.
+        // streaming kernel swaps those of all fields that change; a resident kernel swaps none.
         let flipped = (0..problem.program.fields().len()).map(|field| {
             let stages =
                 problem.program.stages().iter().filter(|stage| stage.writes.contains(&field)).count() as u64;
-            let swaps = if persistent { stages * steps } else { u64::from(stages > 0) };
+            let swaps = match &plan.schedule {
+                Schedule::Persistent(_) => stages * steps,
+                Schedule::Resident(_) => 0,
+                _ => u64::from(stages > 0),
+            };
             if swaps % 2 == 1 { "true" } else { "false" }
         });
         let mut command = Command::new(&compiler[0]);
@@ -162,8 +168,11 @@ impl Launch {
         command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
         command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
         command.arg(format!("-DFLIPPED={}", flipped.collect::<Vec<_>>().join(",")));
-        if persistent {
+        if plan.warp_streaming().is_none() {
             command.arg(format!("-DSTEPS={steps}"));
+        }
+        if plan.resident().is_some() {
+            command.arg("-DRESIDENT");
         }
         succeeds(&mut command)?;
         Ok(Launch { folder, dtype: problem.dtype, cells: problem.shape.cells() })

@@ -112,6 +112,7 @@ impl Schedule {
             Schedule::WarpStreaming(streaming) => streaming,
             Schedule::PortableStreaming(streaming) => streaming,
             Schedule::Persistent(persistent) => persistent,
+            Schedule::Resident(resident) => resident,
         }
     }
 }

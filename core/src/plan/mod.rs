@@ -19,6 +19,7 @@ mod passes;
 pub mod persistent;
 mod portable;
 mod recipe;
+pub mod resident;
 mod stepwise;
 pub mod streaming;
 
@@ -42,6 +43,7 @@ pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
+pub use resident::{Resident, plan_resident, resident_plans};
 pub use stepwise::{Stepwise, plan_stepwise, staged_fields};
 pub use streaming::portable::{PortableStreaming, plan_portable_streaming, portable_streaming_plans};
 pub use streaming::warp::{WarpStreaming, plan_streaming, streaming_plans};
@@ -60,8 +62,10 @@ pub enum Schedule {
     WarpStreaming(WarpStreaming),
     /// 2.5-D streaming with temporal blocking, on any GPU.
     PortableStreaming(PortableStreaming),
-    /// Tiles that stay on the chip for the whole run (PERKS).
+    /// Tiles that stay on the chip for the whole run (PERKS), which may hold a part of the domain.
     Persistent(Persistent),
+    /// Tiles that hold the whole domain for the whole run, several steps between exchanges.
+    Resident(Resident),
 }
 
 /// The compiler's report on one kernel.
@@ -146,6 +150,14 @@ impl Plan {
     pub fn persistent(&self) -> Option<&Persistent> {
         match &self.schedule {
             Schedule::Persistent(persistent) => Some(persistent),
+            _ => None,
+        }
+    }
+
+    /// Returns the tiles of a plan that keeps the whole domain on the chip.
+    pub fn resident(&self) -> Option<&Resident> {
+        match &self.schedule {
+            Schedule::Resident(resident) => Some(resident),
             _ => None,
         }
     }

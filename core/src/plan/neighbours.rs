@@ -131,6 +131,7 @@ fn take<K: Eq + Hash>(plans: &[Plan], taken: &mut [bool], most: usize, key: impl
 fn coarse(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => persistent.cells_per_thread.to_vec(),
+        Schedule::Resident(resident) => vec![resident.depth],
         Schedule::WarpStreaming(streaming) => vec![streaming.depth],
         Schedule::Cpu(_)
         | Schedule::Stepwise(_)
@@ -143,6 +144,9 @@ fn coarse(plan: &Plan) -> Vec<usize> {
 fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => [persistent.threads, persistent.cells_per_thread].concat(),
+        Schedule::Resident(resident) => {
+            [&[resident.depth, resident.warps][..], &resident.cells_per_thread].concat()
+        }
         Schedule::WarpStreaming(streaming) => {
             [&[streaming.depth, streaming.warps, usize::from(streaming.lag)][..], &streaming.cells_per_thread]
                 .concat()

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::streaming::{portable, warp};
-use super::{CachePolicy, Depth, Options, Plan, Schedule, overlapped, persistent, plan_stepwise};
+use super::{CachePolicy, Depth, Options, Plan, Schedule, overlapped, persistent, plan_stepwise, resident};
 use crate::device::DeviceSpec;
 use crate::program::Problem;
 
@@ -21,6 +21,11 @@ pub enum Recipe {
         configuration: persistent::Configuration,
         /// Whether the whole domain stays on the chip: a fast configuration may be slow where it does not.
         whole: bool,
+    },
+    /// Tiles that hold the whole domain.
+    Resident {
+        /// The tiles' configuration.
+        configuration: resident::Configuration,
     },
     /// Overlapped tiling.
     Overlapped {
@@ -50,6 +55,9 @@ impl Recipe {
                 configuration: persistent.configuration(),
                 whole: plan.cached_share() >= 1.0,
             }),
+            Schedule::Resident(resident) => {
+                Some(Recipe::Resident { configuration: resident.configuration() })
+            }
             Schedule::Overlapped(overlapped) => {
                 Some(Recipe::Overlapped { configuration: overlapped.configuration })
             }
@@ -75,6 +83,9 @@ impl Recipe {
                 let plan = persistent::plan_configuration(problem, device, *cache, configuration)?;
                 (!whole || plan.cached_share() >= 1.0).then_some(plan)
             }
+            Recipe::Resident { configuration } => {
+                resident::plan_configuration(problem, device, configuration)
+            }
             Recipe::Overlapped { configuration } => {
                 overlapped::plan_configuration(problem, device, configuration)
             }
@@ -97,6 +108,11 @@ impl Recipe {
         let are_counts = |counts: &[usize]| counts.iter().all(|count| (1..=1024).contains(count));
         match self {
             Recipe::Stepwise | Recipe::Persistent { .. } => true,
+            Recipe::Resident { configuration: c } => {
+                are_counts(&[c.depth, c.warps, c.planes, c.blocks_per_multiprocessor])
+                    && are_counts(&c.cells_per_thread)
+                    && c.planes_registers <= 1024
+            }
             Recipe::Overlapped { configuration: c } => {
                 are_counts(&c.threads) && are_counts(&c.cells) && are_counts(&[c.depth])
             }

@@ -6,7 +6,7 @@ use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
 use abide_core::{Problem, Program, Stage};
 
-use super::{COMMON, Cuda, constant, constants, list, method, values};
+use super::{COMMON, COPIES, Cuda, constant, constants, list, method, values};
 use crate::emit::part;
 use crate::text::Text;
 
@@ -48,6 +48,7 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     text.file(COMMON);
     for (number, (stage, carry)) in stages.iter().enumerate() {
         arriving(&mut text, problem, stage, carry, number, axes);
+        text.push("};");
     }
     text.blank();
     text.push("// The stage of each level.");
@@ -55,14 +56,15 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     for number in 0..stages.len() {
         text.push(format!("template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};"));
     }
+    text.file(COPIES);
     text.file(WINDOW);
     text.file(STREAMING);
     text.into()
 }
 
-/// Writes the struct of a stage: how far the stage taps, what it carries, and what it does when a plane
+/// Writes the struct of a stage, without its end: how far the stage taps, what it carries, and what it does when a plane
 /// arrives.
-fn arriving(text: &mut Text, problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) {
+pub(super) fn arriving(text: &mut Text, problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) {
     let [_, ry, rx] = axes.order(stage.footprint.radius);
     text.blank();
     text.push(format!("// {}", stage.name));
@@ -85,7 +87,7 @@ fn arriving(text: &mut Text, problem: &Problem, stage: &Stage, carry: &Carry, nu
         arrival(text, problem, carry, plane, axes);
     }
     aged(text, carry);
-    text.extend(["}", "};"]);
+    text.push("}");
 }
 
 /// Writes the part of the formula that is computed when a plane arrives, for the cell from which that plane

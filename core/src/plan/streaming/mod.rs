@@ -9,6 +9,6 @@
 
 pub mod carry;
 pub mod portable;
-mod requirement;
+pub(super) mod requirement;
 pub mod warp;
 mod windows;

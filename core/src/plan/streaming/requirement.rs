@@ -34,7 +34,7 @@ impl Limits {
 }
 
 /// The demands of a problem on every streaming kernel. Triples are along the swept, slower and faster axis.
-pub(super) struct Demand<'a> {
+pub(in crate::plan) struct Demand<'a> {
     /// The demands on every kernel of several steps; its triples are along the padded axes.
     pub pass: passes::Demand<'a>,
     pub axes: Axes,
@@ -74,6 +74,17 @@ impl Demand<'_> {
             carries,
             pass,
         }
+    }
+
+    /// Returns the number of the domain's axes.
+    pub fn dimensions(&self) -> usize {
+        self.pass.problem.shape.dimensions()
+    }
+
+    /// Returns the radius of a step's first stage.
+    pub fn first_radius(&self) -> [usize; 3] {
+        let first = self.pass.problem.program.stages().first();
+        first.map_or([0; 3], |stage| self.axes.order(stage.footprint.radius))
     }
 
     pub fn is_periodic(&self, axis: usize) -> bool {

@@ -1,0 +1,209 @@
+// Resident kernel: the time loop is inside, the whole domain lies on the chip, and blocks exchange cells once per
+// DEPTH steps.
+//
+// A block owns a tile (tile.cuh) and keeps its lines from step to step, the first PLANES_REGISTERS planes of a
+// warp in registers, the rest in shared memory. A step sweeps a warp's planes once, and each plane that arrives is
+// turned into a plane of the result, which takes the place of the old one: between planes there are partial sums
+// (core's `carry.rs`). Cells of other lanes come by shuffles. Lines of other warps come from copies in shared
+// memory, `lines`, of which there are two by turns, or one and a barrier more. Tiles overlap: near the sides cells
+// go wrong by a radius per stage, and every DEPTH steps a pass ends with an exchange (exchange.cuh) that puts
+// them right. What a side of the domain shows is read where it lies, or lies in `lines` and never changes.
+
+struct Resident : Exchange {
+    // The values that a formula sees of own cell (Y, X): cells of the arriving plane, and carried values.
+    template <class S, int Y, int X>
+    struct View {
+        const Tile& tile;
+        const real (&wide)[FIELDS][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
+        real (&near)[S::CARRIED > 0 ? S::CARRIED : 1][OWN_Y][OWN_X];
+        int plane;                       // the plane that arrives, from the warp's first
+
+        template <int F, int DY, int DX>
+        __device__ __forceinline__ real now() const { return wide[F][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX]; }
+        template <int K>
+        __device__ __forceinline__ real& carried() const { return near[K][Y][X]; }
+        __device__ __forceinline__ real parameter(int i) const { return tile.parameters.value[i]; }
+        // Returns the coordinate of the cell whose plane lies `D` planes before the arriving one.
+        template <int AXIS, int D>
+        __device__ __forceinline__ real coordinate() const
+        {
+            const Source at = AXIS == AXIS_S ? source_s(tile.s0 + tile.first_s + plane - D)
+                            : AXIS == AXIS_Y ? source_y(tile.y0 + tile.first_y + Y)
+                                             : source_x(tile.x0 + tile.lane * OWN_X + X);
+            return real(at.index);
+        }
+    };
+
+    // How far taps of any cell that plane P gives something to reach into row `row` of it.
+    template <class S, int F, int P>
+    __device__ static constexpr int reach_x(int row, bool left)
+    {
+        int reach = 0;
+        for (int d = -S::BACK; d <= S::DELAY; ++d)
+            for (int dy = -S::RADIUS_Y; dy <= S::RADIUS_Y; ++dy)
+                if (P - d >= 0 && P - d < PLANES && row - dy >= 0 && row - dy < OWN_Y && S::side_at(F, d, dy, left) > reach)
+                    reach = S::side_at(F, d, dy, left);
+        return reach;
+    }
+
+    __device__ __forceinline__ real from_left(real value, int step) const { return WHOLE_X ? __shfl_sync(~0u, value, (lane - step) & 31) : __shfl_up_sync(~0u, value, step); }
+    __device__ __forceinline__ real from_right(real value, int step) const { return WHOLE_X ? __shfl_sync(~0u, value, (lane + step) & 31) : __shfl_down_sync(~0u, value, step); }
+
+    // Puts the columns beside into row R of a wide plane: cells of other lanes, and what a side shows, unless all
+    // of the row is `given` by a side of a slower axis.
+    template <class S, bool SIDE, int F, int P, int R, class Row>
+    __device__ __forceinline__ void columns_beside(Row& row, bool given) const
+    {
+        constexpr int RX = S::RADIUS_X;
+        constexpr bool shown = SIDE && (shows_this_side(LOW_X) || shows_this_side(HIGH_X));
+        constexpr int TO_LEFT = reach_x<S, F, P>(R - S::RADIUS_Y, true), TO_RIGHT = reach_x<S, F, P>(R - S::RADIUS_Y, false);
+        // A side may show a cell of the far end of the reach.
+        constexpr int MOST = TO_LEFT > TO_RIGHT ? TO_LEFT : TO_RIGHT;
+        constexpr int LEFT = shown ? MOST : TO_LEFT, RIGHT = shown ? MOST : TO_RIGHT;
+        each<LEFT>([&](auto i) {
+            constexpr int K = i.value + 1, STEP = (K + OWN_X - 1) / OWN_X, FROM = STEP * OWN_X - K;
+            row[RX - K] = from_left(row[RX + FROM], STEP);
+        });
+        each<RIGHT>([&](auto i) {
+            constexpr int K = i.value, STEP = K / OWN_X + 1, FROM = K % OWN_X;
+            row[RX + OWN_X + K] = from_right(row[RX + FROM], STEP);
+        });
+        if constexpr (SIDE && LOW_X != FIXED) {
+            // The first lane begins where the domain does.
+            each<LEFT>([&](auto i) {
+                constexpr int K = i.value + 1, SHOWN = int(below(LOW_X, -K, EXTENT_X));
+                const real ghost = LOW_X == CONSTANT ? LOW_VALUE_X : row[RX + (SHOWN < OWN_X ? SHOWN : 0)];
+                row[RX - K] = tile_x == 0 && lane == 0 && !given ? ghost : row[RX - K];
+            });
+        }
+        if constexpr (SIDE && HIGH_X != FIXED) {
+            // The domain's cells of the last tile, the lane of the last, and the cells of that lane.
+            constexpr int CELLS = int(EXTENT_X - (TILES_X > 1 ? END_X - TILE_X : 0)), LAST = (CELLS - 1) / OWN_X, INSIDE = CELLS - LAST * OWN_X;
+            each<LEFT + OWN_X + RIGHT>([&](auto i) {
+                constexpr int AT = i.value - LEFT;               // from the lane's first cell
+                each<2>([&](auto b) {
+                    constexpr int LANE = LAST - b.value, BEYOND = LANE * OWN_X + AT - CELLS;
+                    if constexpr (LANE >= 0 && BEYOND >= 0 && BEYOND < RX && (b.value == 0 || INSIDE < RX)) {
+                        constexpr int SHOWN = AT - BEYOND - int(EXTENT_X - above(HIGH_X, EXTENT_X + BEYOND, EXTENT_X));
+                        const real ghost = HIGH_X == CONSTANT ? HIGH_VALUE_X : row[RX + (SHOWN >= -LEFT && SHOWN < OWN_X + RIGHT ? SHOWN : 0)];
+                        row[RX + AT] = tile_x == TILES_X - 1 && lane == LANE && !given ? ghost : row[RX + AT];
+                    }
+                });
+            });
+        }
+    }
+
+    // Returns whether any lane may hold its column C.
+    __device__ static constexpr bool may_hold(int c)
+    {
+        bool may = false;
+        for (int k = 0; k < FIX_X; ++k) {
+            if (LOW_X == FIXED && k % OWN_X == c) may = true;
+            if (HIGH_X == FIXED && int((EXTENT_X - 1 - k - (TILES_X > 1 ? END_X - TILE_X : 0) + OWN_X * FIX_X) % OWN_X) == c) may = true;
+        }
+        return may;
+    }
+
+    template <class S, bool SIDE>
+    __device__ __forceinline__ void stage(Planes& kept)
+    {
+        constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
+        real near[S::CARRIED > 0 ? S::CARRIED : 1][OWN_Y][OWN_X];
+        each<S::CARRIED>([&](auto k) { each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { near[k.value][y.value][x.value] = real(0); }); }); });
+        each<S::BACK + PLANES + S::DELAY>([&](auto i) {
+            constexpr int P = i.value - S::BACK, Q = P - S::DELAY;   // the plane that arrives, and the one that is made
+            constexpr bool own = P >= 0 && P < PLANES;
+            real wide[FIELDS][OWN_Y + 2 * RY][OWN_X + 2 * RX];
+            int place = 0;
+            if constexpr (P < 0) place = place_before<-P>();
+            else if constexpr (P >= PLANES) place = place_behind<P - PLANES>();
+            else if constexpr (RY > 0) place = own_place(P);
+            each<FIELDS>([&](auto f) {
+                constexpr int F = f.value, UP = -S::low_y(F), DOWN = S::high_y(F);
+                each<UP + OWN_Y + DOWN>([&](auto r) {
+                    constexpr int Y = r.value - UP;
+                    Line cells;
+                    if constexpr (own && Y >= 0 && Y < OWN_Y) load_own<F, P, Y>(kept, cells);
+                    else if constexpr (HAS_LINES) load_line(line<F>(place, place_y<Y>(), half[F]), cells);
+                    each<OWN_X>([&](auto x) { wide[F][RY + Y][RX + x.value] = cells[x.value]; });
+                    const bool given = (P < 0 && LOW_S == CONSTANT && low_s()) || (P >= PLANES && HIGH_S == CONSTANT && high_s()) ||
+                                       (Y < 0 && LOW_Y == CONSTANT && low_y()) || (Y >= OWN_Y && HIGH_Y == CONSTANT && high_y());
+                    columns_beside<S, SIDE, F, P, RY + Y>(wide[F][RY + Y], given);
+                });
+            });
+            real out[FIELDS][OWN_Y][OWN_X];
+            each<OWN_Y>([&](auto y) {
+                each<OWN_X>([&](auto x) {
+                    const View<S, y.value, x.value> view = {*this, wide, near, P};
+                    real value[FIELDS];
+                    S::arrive(view, value);
+                    each<S::WRITES>([&](auto o) { out[S::writes(o.value)][y.value][x.value] = value[S::writes(o.value)]; });
+                });
+            });
+            if constexpr (Q >= 0) {
+                each<S::WRITES>([&](auto o) {
+                    constexpr int F = S::writes(o.value);
+                    each<OWN_Y>([&](auto y) {
+                        Line& cells = out[F][y.value];
+                        if constexpr (SIDE && (LOW_X == FIXED || HIGH_X == FIXED)) {
+                            Line before;
+                            load_own<F, Q, y.value>(kept, before);
+                            each<OWN_X>([&](auto x) { if constexpr (may_hold(x.value)) cells[x.value] = held & 1u << x.value ? before[x.value] : cells[x.value]; });
+                        }
+                        store_own<F, Q, y.value>(kept, cells);
+                        if constexpr (HALVES == 2) publish<F, Q, y.value>(cells, HALF - half[F]);
+                    });
+                });
+            }
+        });
+        if constexpr (HAS_LINES) {
+            if constexpr (HALVES == 1) {
+                barrier();               // all have read the lines that are now replaced
+                publish_all(kept, [](int f) { return writes<S>(f); });
+            } else each<S::WRITES>([&](auto o) { half[S::writes(o.value)] = HALF - half[S::writes(o.value)]; });
+            barrier();
+        }
+    }
+
+    template <class S>
+    __device__ static constexpr bool writes(int f)
+    {
+        for (int o = 0; o < S::WRITES; ++o) if (S::writes(o) == f) return true;
+        return false;
+    }
+
+    template <bool SIDE>
+    __device__ __forceinline__ void run(unsigned steps)
+    {
+        Planes kept;
+        load(kept);
+        unsigned done = 0, passes = 0;
+        #pragma unroll 1
+        while (done < steps) {
+            const unsigned end = steps - done > unsigned(DEPTH) ? done + DEPTH : steps;
+            #pragma unroll 1
+            for (; done < end; ++done) {
+                //@step
+            }
+            if constexpr (EXCHANGES) if (done < steps) exchange(kept, ++passes);
+        }
+        store(kept);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
+resident(const __grid_constant__ Buffers buffers, const __grid_constant__ Buffers turns, const __grid_constant__ Parameters parameters, unsigned* counters, unsigned steps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    Resident tile = {{{buffers, turns, parameters, counters}}};
+    tile.lane = threadIdx.x % 32;
+    tile.warp = uniform(threadIdx.x / 32);
+    tile.lines = reinterpret_cast<real*>(shared) + tile.lane * VECTOR;
+    tile.rest = reinterpret_cast<real*>(shared) + field_lines<FIELDS>() + threadIdx.x * VECTOR;
+    tile.columns = reinterpret_cast<real*>(shared) + field_lines<FIELDS>() + FIELDS * PLANES_SHARED * OWN_Y * OWN_X * THREADS + tile.warp * COLUMNS;
+    tile.enter(blockIdx.x);
+    if constexpr (!SIDED_X) tile.run<false>(steps);
+    else if constexpr (TILES_X < 3) tile.run<true>(steps);
+    else if (tile.tile_x == 0 || tile.tile_x == TILES_X - 1) tile.run<true>(steps);
+    else tile.run<false>(steps);
+}

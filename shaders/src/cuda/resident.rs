@@ -1,0 +1,88 @@
+//! The text of a kernel that keeps the whole domain on the chip: each stage as the work that is done when a plane
+//! arrives, as in a streaming kernel.
+
+use abide_core::domain::Axes;
+use abide_core::expr::Node;
+use abide_core::plan::Resident;
+use abide_core::plan::streaming::carry::Carry;
+use abide_core::{Problem, Program};
+
+use super::streaming::arriving;
+use super::{COMMON, COPIES, FLAGS, constant, constants};
+use crate::text::Text;
+
+const TILE: &str = include_str!("../../kernels/tile.cuh");
+const EXCHANGE: &str = include_str!("../../kernels/exchange.cuh");
+const RESIDENT: &str = include_str!("../../kernels/resident.cu");
+
+/// Returns the text of the kernel of a resident plan; `program` is simplified already.
+pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident) -> String {
+    let axes = Axes::of(problem.shape.dimensions());
+    let mut text = constants(problem, program);
+    for (name, value) in [
+        ("DEPTH", resident.depth),
+        ("WARPS", resident.warps),
+        ("PLANES", resident.planes),
+        ("PLANES_REGISTERS", resident.planes_registers),
+        ("OWN_Y", resident.cells_per_thread[0]),
+        ("OWN_X", resident.cells_per_thread[1]),
+        ("TILES_S", resident.tiles[0]),
+        ("TILES_Y", resident.tiles[1]),
+        ("TILES_X", resident.tiles[2]),
+        ("TILE_S", resident.tile[0]),
+        ("TILE_Y", resident.tile[1]),
+        ("MARGIN_S", resident.margin[0]),
+        ("MARGIN_Y", resident.margin[1]),
+        ("MARGIN_X", resident.margin[2]),
+        ("RING_S", resident.ring[0]),
+        ("RING_Y", resident.ring[1]),
+        ("HALVES", resident.halves),
+        ("BLOCKS_PER_MULTIPROCESSOR", resident.blocks_per_multiprocessor),
+    ] {
+        constant(&mut text, name, value);
+    }
+    text.push(format!("constexpr bool STACKED = {};", resident.stacked));
+    text.file(COMMON);
+    let fields = program.fields().len();
+    for (number, stage) in program.stages().iter().enumerate() {
+        let carry = Carry::of(stage, fields, axes);
+        arriving(&mut text, problem, stage, &carry, number, axes);
+        reaches(&mut text, &carry, axes);
+        text.push("};");
+    }
+    text.file(COPIES);
+    text.file(FLAGS);
+    text.file(TILE);
+    text.file(EXCHANGE);
+    let step = (0..program.stages().len()).map(|number| format!("stage<Stage{number}, SIDE>(kept);"));
+    text.filled(RESIDENT, &[("step", step.collect())]);
+    text.into()
+}
+
+/// Writes the function that returns how far taps reach to the left or right in one row of one plane, given by
+/// their offsets from the cell.
+fn reaches(text: &mut Text, carry: &Carry, axes: Axes) {
+    let mut farthest: Vec<(u16, [i32; 2], [i32; 2])> = Vec::new();
+    for node in &carry.nodes {
+        let Node::Tap(tap) = node else { continue };
+        let [s, y, x] = axes.order(tap.offset);
+        let reach = [(-x).max(0), x.max(0)];
+        match farthest.iter_mut().find(|(field, at, _)| (*field, *at) == (tap.field, [s, y])) {
+            Some((.., most)) => *most = [most[0].max(reach[0]), most[1].max(reach[1])],
+            None => farthest.push((tap.field, [s, y], reach)),
+        }
+    }
+    let side = |side: usize| -> String {
+        let reaching = farthest.iter().filter(|(.., most)| most[side] > 0);
+        reaching
+            .map(|(f, [s, y], most)| format!("f == {f} && ds == {s} && dy == {y} ? {} : ", most[side]))
+            .collect()
+    };
+    text.push("// How far along X taps in row `dy` of plane `ds` reach to the left or right.");
+    text.push(format!(
+        "__device__ static constexpr int side_at(int f, int ds, int dy, bool left) \
+         {{ return left ? ({}0) : ({}0); }}",
+        side(0),
+        side(1)
+    ));
+}
