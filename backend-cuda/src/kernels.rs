@@ -22,7 +22,8 @@ pub fn target(device: &DeviceSpec) -> String {
 
 /// Compiles the kernels of a plan. While the report shows spills, it compiles others instead. For a
 /// persistent plan these have fewer planes in registers: the interval between what fits and what does not is
-/// halved, down to an eighth of what was planned. For a streaming plan they are of other configurations.
+/// halved, down to an eighth of what was planned, or by eighths where the whole domain stays on the chip. For a
+/// streaming plan they are of other configurations.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
@@ -46,6 +47,9 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         }
         return Ok(noted(best, 0));
     }
+    if let Some(resident) = plan.resident() {
+        return fit_resident(problem, plan, resident.planes_registers, best, &compile);
+    }
     let Some(persistent) =
         plan.persistent().filter(|persistent| best.2 > 0 && persistent.planes_registers > 0)
     else {
@@ -64,6 +68,28 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         }
     }
     Ok(noted(best, planned - fits.unwrap_or(0)))
+}
+
+/// Moves planes of a resident plan from registers to shared memory, one of eight at a time, while the report shows spills
+/// and there is room. `first` is the plan as it was compiled.
+fn fit_resident(
+    problem: &Problem,
+    plan: &Plan,
+    planned: usize,
+    first: (Plan, Cubin, usize),
+    compile: &dyn Fn(&Plan) -> Result<(Plan, Cubin, usize)>,
+) -> Result<(Plan, Cubin)> {
+    let mut best = first;
+    let (mut planes, mut given_up) = (planned, 0);
+    while best.2 > 0 && planes > 0 {
+        planes -= (planned / 8).clamp(1, planes);
+        let Some(fewer) = plan.with_resident_registers(problem, planes) else { break };
+        let tried = compile(&fewer)?;
+        if tried.2 < best.2 {
+            (best, given_up) = (tried, planned - planes);
+        }
+    }
+    Ok(noted(best, given_up))
 }
 
 fn compile(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<Cubin> {

@@ -95,12 +95,10 @@ struct Exchange : Tile {
             constexpr int F = f.value;
             half[F] = 0;
             fetch_beyond<F, true>(buffers.current[F]);
-            each<PLANES>([&](auto s) {
-                each<OWN_Y>([&](auto y) {
-                    Line cells;
-                    load_cells(buffers.current[F], first_s + s.value, first_y + y.value, cells);
-                    store_own<F, s.value, y.value>(kept, cells);
-                });
+            each_own([&](auto s, auto y) {
+                Line cells;
+                load_cells(buffers.current[F], first_s + s.value, first_y + y.value, cells);
+                store_own<F, s.value, y.value>(kept, cells);
             });
         });
         publish_all(kept, [](int) { return true; });
@@ -109,18 +107,17 @@ struct Exchange : Tile {
     }
 
     // Stores what the tile keeps in place of what was loaded, once neighbours have loaded what they read of it.
-    __device__ __forceinline__ void store(const Planes& kept) const
+    __device__ __forceinline__ void store(const Planes& kept)
     {
+        enter();
         if constexpr (EXCHANGES) await(0);
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
-            if constexpr (written<F>()) each<PLANES>([&](auto s) {
-                each<OWN_Y>([&](auto y) {
-                    Line cells;
-                    load_own<F, s.value, y.value>(kept, cells);
-                    const int line_s = first_s + s.value, line_y = first_y + y.value;
-                    if (along_s.keeps(line_s) && along_y.keeps(line_y)) store_cells(buffers.current[F], line_s, line_y, cells);
-                });
+            if constexpr (written<F>()) each_own([&](auto s, auto y) {
+                Line cells;
+                load_own<F, s.value, y.value>(kept, cells);
+                const int line_s = first_s + s.value, line_y = first_y + y.value;
+                if (along_s.keeps(line_s) && along_y.keeps(line_y)) store_cells(buffers.current[F], line_s, line_y, cells);
             });
         });
     }
@@ -155,6 +152,7 @@ struct Exchange : Tile {
 
     __device__ __forceinline__ void exchange(Planes& kept, unsigned pass)
     {
+        enter();
         const bool odd = pass & 1;
         real* const staged = columns;
         // Whether none of this warp's lines is read whole, or comes whole, from elsewhere.
@@ -163,15 +161,13 @@ struct Exchange : Tile {
             constexpr int F = f.value;
             if constexpr (written<F>()) {
                 real* const to = odd ? turns.next[F] : turns.current[F];
-                if (!inner) each<PLANES>([&](auto s) {
-                    each<OWN_Y>([&](auto y) {
-                        const int line_s = first_s + s.value, line_y = first_y + y.value;
-                        if (whole_read(line_s, line_y) && along_s.keeps(line_s) && along_y.keeps(line_y)) {
-                            Line cells;
-                            load_own<F, s.value, y.value>(kept, cells);
-                            store_cells(to, line_s, line_y, cells);
-                        }
-                    });
+                if (!inner) each_own([&](auto s, auto y) {
+                    const int line_s = first_s + s.value, line_y = first_y + y.value;
+                    if (whole_read(line_s, line_y) && along_s.keeps(line_s) && along_y.keeps(line_y)) {
+                        Line cells;
+                        load_own<F, s.value, y.value>(kept, cells);
+                        store_cells(to, line_s, line_y, cells);
+                    }
                 });
                 if constexpr (BESIDE_X) send_columns<F>(kept, staged, to);
             }
@@ -183,15 +179,13 @@ struct Exchange : Tile {
             if constexpr (written<F>()) {
                 const real* const from = odd ? turns.next[F] : turns.current[F];
                 if constexpr (BESIDE_X) fetch_columns(staged, from);
-                if (!inner) each<PLANES>([&](auto s) {
-                    each<OWN_Y>([&](auto y) {
-                        const int line_s = first_s + s.value, line_y = first_y + y.value;
-                        if (!(along_s.keeps(line_s) && along_y.keeps(line_y))) {
-                            Line cells;
-                            load_cells(from, line_s, line_y, cells);
-                            store_own<F, s.value, y.value>(kept, cells);
-                        }
-                    });
+                if (!inner) each_own([&](auto s, auto y) {
+                    const int line_s = first_s + s.value, line_y = first_y + y.value;
+                    if (!(along_s.keeps(line_s) && along_y.keeps(line_y))) {
+                        Line cells;
+                        load_cells(from, line_s, line_y, cells);
+                        store_own<F, s.value, y.value>(kept, cells);
+                    }
                 });
                 fetch_beyond<F, false>(from);
                 if constexpr (BESIDE_X) take_columns<F>(kept, staged);
@@ -212,7 +206,7 @@ struct Exchange : Tile {
     __device__ __forceinline__ bool all_lines(const Test& test) const
     {
         bool all = true;
-        each<PLANES>([&](auto s) { each<OWN_Y>([&](auto y) { all = all && test(first_s + s.value, first_y + y.value); }); });
+        each_own([&](auto s, auto y) { all = all && test(first_s + s.value, first_y + y.value); });
         return all;
     }
 
@@ -227,16 +221,14 @@ struct Exchange : Tile {
     __device__ __forceinline__ void send_columns(const Planes& kept, real* staged, real* to) const
     {
         __syncwarp();                    // all lanes are done with the columns before
-        each<PLANES>([&](auto s) {
-            each<OWN_Y>([&](auto y) {
-                Line cells;
-                load_own<F, s.value, y.value>(kept, cells);
-                real* const line = staged + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
-                each<WORDS>([&](auto v) {
-                    const int x = lane * OWN_X + v.value * WORD, left = x - along_x.before, right = x - along_x.behind;
-                    if (left >= 0 && left < MARGIN_X) memcpy(line + left, &cells[v.value * WORD], WORD * sizeof(real));
-                    if (right >= 0 && right < MARGIN_X) memcpy(line + MARGIN_X + right, &cells[v.value * WORD], WORD * sizeof(real));
-                });
+        each_own([&](auto s, auto y) {
+            Line cells;
+            load_own<F, s.value, y.value>(kept, cells);
+            real* const line = staged + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
+            each<WORDS>([&](auto v) {
+                const int x = lane * OWN_X + v.value * WORD, left = x - along_x.before, right = x - along_x.behind;
+                if (left >= 0 && left < MARGIN_X) memcpy(line + left, &cells[v.value * WORD], WORD * sizeof(real));
+                if (right >= 0 && right < MARGIN_X) memcpy(line + MARGIN_X + right, &cells[v.value * WORD], WORD * sizeof(real));
             });
         });
         __syncwarp();
@@ -274,18 +266,16 @@ struct Exchange : Tile {
     {
         copies_wait<0>();
         __syncwarp();
-        each<PLANES>([&](auto s) {
-            each<OWN_Y>([&](auto y) {
-                Line cells;
-                load_own<F, s.value, y.value>(kept, cells);
-                const real* const line = staged + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
-                each<WORDS>([&](auto v) {
-                    const int x = lane * OWN_X + v.value * WORD, right = x - (TILE_X - MARGIN_X);
-                    if (along_x.has_before && x < MARGIN_X) memcpy(&cells[v.value * WORD], line + x, WORD * sizeof(real));
-                    if (along_x.has_behind && right >= 0) memcpy(&cells[v.value * WORD], line + MARGIN_X + right, WORD * sizeof(real));
-                });
-                store_own<F, s.value, y.value>(kept, cells);
+        each_own([&](auto s, auto y) {
+            Line cells;
+            load_own<F, s.value, y.value>(kept, cells);
+            const real* const line = staged + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
+            each<WORDS>([&](auto v) {
+                const int x = lane * OWN_X + v.value * WORD, right = x - (TILE_X - MARGIN_X);
+                if (along_x.has_before && x < MARGIN_X) memcpy(&cells[v.value * WORD], line + x, WORD * sizeof(real));
+                if (along_x.has_behind && right >= 0) memcpy(&cells[v.value * WORD], line + MARGIN_X + right, WORD * sizeof(real));
             });
+            store_own<F, s.value, y.value>(kept, cells);
         });
     }
 };

@@ -81,9 +81,9 @@ struct Resident : Exchange {
             constexpr int CELLS = int(EXTENT_X - (TILES_X > 1 ? END_X - TILE_X : 0)), LAST = (CELLS - 1) / OWN_X, INSIDE = CELLS - LAST * OWN_X;
             each<LEFT + OWN_X + RIGHT>([&](auto i) {
                 constexpr int AT = i.value - LEFT;               // from the lane's first cell
-                each<2>([&](auto b) {
-                    constexpr int LANE = LAST - b.value, BEYOND = LANE * OWN_X + AT - CELLS;
-                    if constexpr (LANE >= 0 && BEYOND >= 0 && BEYOND < RX && (b.value == 0 || INSIDE < RX)) {
+                each<2>([&](auto back) {
+                    constexpr int BACK = back.value, LANE = LAST - BACK, BEYOND = LANE * OWN_X + AT - CELLS;
+                    if constexpr (LANE >= 0 && BEYOND >= 0 && BEYOND < RX && (BACK == 0 || INSIDE < RX)) {
                         constexpr int SHOWN = AT - BEYOND - int(EXTENT_X - above(HIGH_X, EXTENT_X + BEYOND, EXTENT_X));
                         const real ghost = HIGH_X == CONSTANT ? HIGH_VALUE_X : row[RX + (SHOWN >= -LEFT && SHOWN < OWN_X + RIGHT ? SHOWN : 0)];
                         row[RX + AT] = tile_x == TILES_X - 1 && lane == LANE && !given ? ghost : row[RX + AT];
@@ -133,25 +133,28 @@ struct Resident : Exchange {
             });
             real out[FIELDS][OWN_Y][OWN_X];
             each<OWN_Y>([&](auto y) {
+                constexpr int Y = y.value;
                 each<OWN_X>([&](auto x) {
-                    const View<S, y.value, x.value> view = {*this, wide, near, P};
+                    constexpr int X = x.value;
+                    const View<S, Y, X> view = {*this, wide, near, P};
                     real value[FIELDS];
                     S::arrive(view, value);
-                    each<S::WRITES>([&](auto o) { out[S::writes(o.value)][y.value][x.value] = value[S::writes(o.value)]; });
+                    each<S::WRITES>([&](auto o) { out[S::writes(o.value)][Y][X] = value[S::writes(o.value)]; });
                 });
             });
             if constexpr (Q >= 0) {
                 each<S::WRITES>([&](auto o) {
                     constexpr int F = S::writes(o.value);
                     each<OWN_Y>([&](auto y) {
-                        Line& cells = out[F][y.value];
+                        constexpr int Y = y.value;
+                        Line& cells = out[F][Y];
                         if constexpr (SIDE && (LOW_X == FIXED || HIGH_X == FIXED)) {
                             Line before;
-                            load_own<F, Q, y.value>(kept, before);
+                            load_own<F, Q, Y>(kept, before);
                             each<OWN_X>([&](auto x) { if constexpr (may_hold(x.value)) cells[x.value] = held & 1u << x.value ? before[x.value] : cells[x.value]; });
                         }
-                        store_own<F, Q, y.value>(kept, cells);
-                        if constexpr (HALVES == 2) publish<F, Q, y.value>(cells, HALF - half[F]);
+                        store_own<F, Q, Y>(kept, cells);
+                        if constexpr (HALVES == 2) publish<F, Q, Y>(cells, HALF - half[F]);
                     });
                 });
             }
@@ -196,12 +199,11 @@ resident(const __grid_constant__ Buffers buffers, const __grid_constant__ Buffer
 {
     extern __shared__ __align__(16) unsigned char shared[];
     Resident tile = {{{buffers, turns, parameters, counters}}};
-    tile.lane = threadIdx.x % 32;
     tile.warp = uniform(threadIdx.x / 32);
-    tile.lines = reinterpret_cast<real*>(shared) + tile.lane * VECTOR;
+    tile.lines = reinterpret_cast<real*>(shared) + threadIdx.x % 32 * VECTOR;
     tile.rest = reinterpret_cast<real*>(shared) + field_lines<FIELDS>() + threadIdx.x * VECTOR;
     tile.columns = reinterpret_cast<real*>(shared) + field_lines<FIELDS>() + FIELDS * PLANES_SHARED * OWN_Y * OWN_X * THREADS + tile.warp * COLUMNS;
-    tile.enter(blockIdx.x);
+    tile.enter();
     if constexpr (!SIDED_X) tile.run<false>(steps);
     else if constexpr (TILES_X < 3) tile.run<true>(steps);
     else if (tile.tile_x == 0 || tile.tile_x == TILES_X - 1) tile.run<true>(steps);

@@ -101,24 +101,6 @@ __device__ __forceinline__ Shared shared_along(int at, bool wraps, bool whole, O
 
 typedef real Line[OWN_X];                                // a lane's cells of a line
 
-// A line of shared memory, which each lane writes and reads its own cells of.
-__device__ __forceinline__ void load_line(const real* from, Line& cells)
-{
-    each<OWN_X / VECTOR>([&](auto v) {
-        const Word word = *reinterpret_cast<const Word*>(from + v.value * 32 * VECTOR);
-        each<VECTOR>([&](auto l) { cells[v.value * VECTOR + l.value] = word.lane[l.value]; });
-    });
-}
-
-__device__ __forceinline__ void store_line(real* to, const Line& cells)
-{
-    each<OWN_X / VECTOR>([&](auto v) {
-        Word word;
-        each<VECTOR>([&](auto l) { word.lane[l.value] = cells[v.value * VECTOR + l.value]; });
-        *reinterpret_cast<Word*>(to + v.value * 32 * VECTOR) = word;
-    });
-}
-
 // `lines` along S: those before the tile, PUBLISHED of each warp, or all of the tile's planes, those behind.
 constexpr int REACH_OUT = RING_S + (STACKED && TILE_S != WARPS * PLANES ? 1 : 0);
 constexpr int PUBLISHED = PLANES < 2 * REACH_OUT ? PLANES : 2 * REACH_OUT;
@@ -141,6 +123,20 @@ __device__ constexpr int field_lines()
     else return field_lines<F - 1>() + halves<F - 1>() * HALF;
 }
 
+// Returns a number of which the compiler knows nothing.
+__device__ __forceinline__ int opaque(int number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
+// Calls f(s, y) with the constant indices of each of a warp's lines.
+template <class F>
+__device__ __forceinline__ void each_own(const F& f)
+{
+    each<PLANES * OWN_Y>([&](auto i) { f(Index<i.value / OWN_Y>{}, Index<i.value % OWN_Y>{}); });
+}
+
 typedef real Planes[FIELDS][PLANES_REGISTERS > 0 ? PLANES_REGISTERS : 1][OWN_Y][OWN_X];
 
 struct Tile {
@@ -159,13 +155,35 @@ struct Tile {
     unsigned held;                       // own columns that keep their value, a bit each
     Shared along_s, along_y, along_x;
 
+    // A line of shared memory, which each lane writes and reads its own cells of.
+    __device__ __forceinline__ static void load_line(const real* from, Line& cells)
+    {
+        each<OWN_X / VECTOR>([&](auto v) {
+            const Word word = *reinterpret_cast<const Word*>(from + v.value * 32 * VECTOR);
+            each<VECTOR>([&](auto l) { cells[v.value * VECTOR + l.value] = word.lane[l.value]; });
+        });
+    }
+
+    __device__ __forceinline__ static void store_line(real* to, const Line& cells)
+    {
+        each<OWN_X / VECTOR>([&](auto v) {
+            Word word;
+            each<VECTOR>([&](auto l) { word.lane[l.value] = cells[v.value * VECTOR + l.value]; });
+            *reinterpret_cast<Word*>(to + v.value * 32 * VECTOR) = word;
+        });
+    }
+
     __device__ __forceinline__ bool low_s() const { return tile_s == 0 && (!STACKED || warp == 0); }
     __device__ __forceinline__ bool high_s() const { return tile_s == TILES_S - 1 && (!STACKED || warp == WARPS - 1); }
     __device__ __forceinline__ bool low_y() const { return tile_y == 0 && (STACKED || warp == 0); }
     __device__ __forceinline__ bool high_y() const { return tile_y == TILES_Y - 1 && (STACKED || warp == WARPS - 1); }
 
-    __device__ __forceinline__ void enter(int block)
+    // Finds the tile's place. Between exchanges little of it is needed, so each exchange finds it again, and the
+    // compiler must not keep it in registers until then.
+    __device__ __forceinline__ void enter()
     {
+        const int block = opaque(blockIdx.x);
+        lane = opaque(threadIdx.x) % 32;
         tile_s = block / (TILES_Y * TILES_X);
         tile_y = block / TILES_X % TILES_Y;
         tile_x = block % TILES_X;
@@ -268,12 +286,11 @@ struct Tile {
     __device__ __forceinline__ void publish_all(const Planes& kept, const Meant& meant) const
     {
         each<FIELDS>([&](auto f) {
-            if (meant(f.value)) each<PLANES>([&](auto s) {
-                each<OWN_Y>([&](auto y) {
-                    Line cells;
-                    load_own<f.value, s.value, y.value>(kept, cells);
-                    publish<f.value, s.value, y.value>(cells, half[f.value]);
-                });
+            constexpr int F = f.value;
+            if (meant(F)) each_own([&](auto s, auto y) {
+                Line cells;
+                load_own<F, s.value, y.value>(kept, cells);
+                publish<F, s.value, y.value>(cells, half[F]);
             });
         });
     }

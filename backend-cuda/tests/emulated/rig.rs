@@ -46,11 +46,15 @@ const FLAGS: [(&str, &str); 3] = [
     (r#"asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p += v;"),
 ];
 
+/// What hides a number from the compiler.
+const OPAQUE: (&str, &str) = (r#"asm volatile("" : "+r"(number));"#, "");
+
 /// Returns the words that only the device understands in the kernel of a plan.
 pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     let (copies, flags) = (plan.persistent().is_none(), plan.warp_streaming().is_none());
     let some = |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
-    [vec![SHARED], some(&COPIES, copies), some(&FLAGS, flags)].concat()
+    let resident = plan.resident().is_some();
+    [vec![SHARED], some(&COPIES, copies), some(&FLAGS, flags), some(&[OPAQUE], resident)].concat()
 }
 
 /// Replaces words in a text, which must have each of them exactly once.

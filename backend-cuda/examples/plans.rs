@@ -1,61 +1,108 @@
-//! Compiles streaming kernels of given configurations, and times them where there is a device.
+//! Compiles plans of given configurations, and times them where there is a device.
 //!
-//! `streaming STENCIL SIZE DTYPE CONFIGURATION…`, a configuration as
-//! `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g. `streaming 2d5pt 8352x8352 f64
-//! 8,1,1,4,0,5,0,8,2`. Without configurations, those are taken that the planner finds best. `BOUNDARY` names
-//! another boundary than the stencil's own, `MANY` the number of the planner's configurations; with `QUICK`
-//! nothing is compared.
+//! `plans STENCIL SIZE DTYPE CONFIGURATION…`. A configuration of a streaming kernel is
+//! `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, one of a kernel that keeps the whole domain on the chip
+//! `depth,warps,planes,registers,rows,columns,blocks`, as in `plans 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2` and
+//! `plans 2d5pt 1024x1024 f64 8,15,6,6,1,4,1`. Without configurations, those are taken that the planner finds
+//! best; `EXECUTION` names their execution. `BOUNDARY` names another boundary than the stencil's own, `MANY` the
+//! number of the planner's configurations, no two of one form where `FORMS` is set; with `QUICK` nothing is
+//! compared, and with `TEXT` the text of the first kernel is written to that file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::plan::streaming::warp::{Configuration, plan_configuration};
-use abide_core::plan::{Execution, Options, streaming_plans};
+use abide_core::plan::streaming::warp;
+use abide_core::plan::{Execution, Options, Schedule, resident, resident_plans, streaming_plans};
 use abide_core::{
     Array, Backend, Boundaries, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue,
 };
 use abide_cuda::{CudaBackend, Nvrtc, report_as_planned, target};
 
-fn configuration(text: &str) -> Result<Configuration> {
+/// Returns the plan of a configuration; `None` if it does not fit.
+fn configured(problem: &Problem, device: &DeviceSpec, text: &str) -> Result<Option<Plan>> {
     let numbers: Vec<usize> = text.split(',').filter_map(|n| n.parse().ok()).collect();
-    let [depth, warps, rows, columns, lag, ahead, shared, blocks, waves] = numbers[..] else {
-        return Err(Error::invalid(
+    match numbers[..] {
+        [depth, warps, rows, columns, lag, ahead, shared, blocks, waves] => {
+            let configuration = warp::Configuration {
+                depth,
+                warps,
+                cells_per_thread: [rows, columns],
+                lag: lag > 0,
+                ahead,
+                carried_shared: shared,
+                blocks_per_multiprocessor: blocks,
+                waves,
+            };
+            Ok(warp::plan_configuration(problem, device, &configuration))
+        }
+        [depth, warps, planes, planes_registers, rows, columns, blocks] => {
+            let configuration = resident::Configuration {
+                depth,
+                warps,
+                planes,
+                planes_registers,
+                cells_per_thread: [rows, columns],
+                blocks_per_multiprocessor: blocks,
+            };
+            Ok(resident::plan_configuration(problem, device, &configuration))
+        }
+        _ => Err(Error::invalid(
             format!("configuration `{text}`"),
-            "it has not nine numbers",
+            "it has neither nine numbers nor seven",
             "see the example's head",
-        ));
-    };
-    Ok(Configuration {
-        depth,
-        warps,
-        cells_per_thread: [rows, columns],
-        lag: lag > 0,
-        ahead,
-        carried_shared: shared,
-        blocks_per_multiprocessor: blocks,
-        waves,
-    })
+        )),
+    }
 }
 
-fn words(f: &Configuration) -> String {
-    let numbers = [
-        f.depth,
-        f.warps,
-        f.cells_per_thread[0],
-        f.cells_per_thread[1],
-        usize::from(f.lag),
-        f.ahead,
-        f.carried_shared,
-        f.blocks_per_multiprocessor,
-        f.waves,
-    ];
-    numbers.map(|n| n.to_string()).join(",")
+/// Returns a plan's configuration, as it is given, and the bytes of a block's shared memory.
+fn words(plan: &Plan) -> (String, usize) {
+    let (numbers, shared) = match &plan.schedule {
+        Schedule::WarpStreaming(s) => {
+            let [rows, columns] = s.cells_per_thread;
+            let (lag, blocks) = (usize::from(s.lag), s.blocks_per_multiprocessor);
+            (vec![s.depth, s.warps, rows, columns, lag, s.ahead, s.carried_shared, blocks, s.waves], s.shared_bytes)
+        }
+        Schedule::Resident(r) => {
+            let [rows, columns] = r.cells_per_thread;
+            let numbers =
+                vec![r.depth, r.warps, r.planes, r.planes_registers, rows, columns, r.blocks_per_multiprocessor];
+            (numbers, r.shared_bytes)
+        }
+        _ => (Vec::new(), 0),
+    };
+    (numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(","), shared)
+}
+
+/// Returns the best plans of an execution, or all of one form but the best left out.
+fn best(problem: &Problem, device: &DeviceSpec) -> Result<Vec<Plan>> {
+    let many = std::env::var("MANY").ok().and_then(|n| n.parse().ok()).unwrap_or(16);
+    let execution = std::env::var("EXECUTION").map_or(Ok(Execution::Streaming), |text| text.parse())?;
+    let options = Options { execution, ..Options::default() };
+    let mut plans = match execution {
+        Execution::Persistent => resident_plans(problem, device, &options)?,
+        _ => streaming_plans(problem, device, &options)?,
+    };
+    if std::env::var_os("FORMS").is_some() {
+        let mut seen = Vec::new();
+        plans.retain(|plan| {
+            let form = match &plan.schedule {
+                Schedule::WarpStreaming(s) => (s.depth, s.warps, s.cells_per_thread),
+                Schedule::Resident(r) => (r.depth, r.warps, r.cells_per_thread),
+                _ => return true,
+            };
+            let fresh = !seen.contains(&form);
+            seen.push(form);
+            fresh
+        });
+    }
+    plans.truncate(many);
+    Ok(plans)
 }
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [stencil, size, dtype, configurations @ ..] = arguments.as_slice() else {
-        println!("usage: streaming STENCIL SIZE DTYPE CONFIGURATION…");
+        println!("usage: plans STENCIL SIZE DTYPE CONFIGURATION…");
         return Ok(());
     };
     let shape: Shape = size.parse()?;
@@ -71,15 +118,16 @@ fn main() -> Result<()> {
     };
     let mut plans: Vec<Plan> = Vec::new();
     for text in configurations {
-        match plan_configuration(&problem, &device, &configuration(text)?) {
+        match configured(&problem, &device, text)? {
             Some(plan) => plans.push(plan),
             None => println!("{text}: does not fit"),
         }
     }
     if configurations.is_empty() {
-        let options = Options { execution: Execution::Streaming, ..Options::default() };
-        let many = std::env::var("MANY").ok().and_then(|n| n.parse().ok()).unwrap_or(16);
-        plans = streaming_plans(&problem, &device, &options)?.into_iter().take(many).collect();
+        plans = best(&problem, &device)?;
+    }
+    if let (Some(file), Some(plan)) = (std::env::var_os("TEXT"), plans.first()) {
+        std::fs::write(&file, abide_shaders::cuda::kernel(&problem, plan)?).map_err(|e| Error::invalid("TEXT", e.to_string(), "name a file"))?;
     }
     let next = AtomicUsize::new(0);
     let spilled = Mutex::new(vec![0; plans.len()]);
@@ -100,10 +148,7 @@ fn main() -> Result<()> {
                             Err(error) => error.to_string().chars().take(400).collect(),
                         };
                         let predicted = shape.cells() as f64 / plan.estimated_seconds / 1e9;
-                        println!(
-                            "{predicted:8.1} {} {said}",
-                            plan.warp_streaming().map_or(String::new(), |s| words(&s.configuration()))
-                        );
+                        println!("{predicted:8.1} {} {said}", words(plan).0);
                     }
                 }
             });
@@ -124,7 +169,8 @@ fn main() -> Result<()> {
         let read = if quick { 0 } else { fields.len() };
         let after = (0..read).map(|f| session.read(f)).collect::<Result<_>>()?;
         let depth = u64::from(plan.depth);
-        let many = ((5e10 / shape.cells() as f64) as u64).clamp(depth, 2000).next_multiple_of(depth);
+        let most = if plan.resident().is_some() { 200_000 } else { 2000 };
+        let many = ((5e10 / shape.cells() as f64) as u64).clamp(depth, most).next_multiple_of(depth);
         let mut seconds: Vec<f64> = (0..repeats).map(|_| session.advance(many)).collect::<Result<_>>()?;
         seconds.sort_by(f64::total_cmp);
         let rate = (shape.cells() as u64 * many) as f64 / seconds[repeats / 2] / 1e9;
@@ -138,10 +184,7 @@ fn main() -> Result<()> {
     let spilled = spilled.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (plan, spills) in plans.iter().zip(spilled) {
         if spills > 0 {
-            println!(
-                "{} spills {spills}",
-                plan.warp_streaming().map_or(String::new(), |s| words(&s.configuration()))
-            );
+            println!("{} spills {spills}", words(plan).0);
             continue;
         }
         match run(plan, steps, if quick { 1 } else { 3 }) {
@@ -161,8 +204,8 @@ fn main() -> Result<()> {
                     } else {
                         "WRONG BITS"
                     },
-                    plan.warp_streaming().map_or(String::new(), |s| words(&s.configuration())),
-                    plan.warp_streaming().map_or(0, |s| s.shared_bytes),
+                    words(&plan).0,
+                    words(&plan).1,
                     c.collect::<Vec<_>>().join(", "),
                 );
             }
