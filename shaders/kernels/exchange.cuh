@@ -14,6 +14,18 @@ struct Exchange : Tile {
     // Returns whether a column of the tile is in the domain, or in the last word of its line.
     __device__ __forceinline__ bool is_there(int x) const { return WRAPS_X || x0 + x < END_X; }
 
+    // Starts the copy of a word. Narrow copies go through the first-level cache, which does not see other blocks'
+    // stores; narrow words are therefore loaded.
+    __device__ __forceinline__ static void copy_word(real* to, const real* from)
+    {
+        if constexpr (WORD * sizeof(real) == 16) copy_async<16>(to, from);
+        else {
+            real cells[WORD];
+            load_word(cells, from);
+            each<WORD>([&](auto l) { to[l.value] = cells[l.value]; });
+        }
+    }
+
     __device__ __forceinline__ void load_cells(const real* field, int s, int y, Line& cells) const
     {
         const real* const from = field + line_at(s, y);
@@ -71,8 +83,8 @@ struct Exchange : Tile {
         return a == IS_UNREAD || b == IS_UNREAD ? IS_UNREAD : a == IS_VALUE || b == IS_VALUE ? IS_VALUE : a == HOLDS || b == HOLDS ? HOLDS : CHANGES;
     }
 
-    // Fetches the lines beyond the tile of field F into the half of `lines` that is read; `all` of them, or those
-    // that change.
+    // Starts the copies of the lines beyond the tile of field F to the half of `lines` that is read: all of them, to both
+    // halves, or those that change.
     template <int F, bool ALL>
     __device__ __forceinline__ void fetch_beyond(const real* field) const
     {
@@ -80,12 +92,17 @@ struct Exchange : Tile {
             real value = real(0);
             const Beyond what = beyond(s, y, value);
             if (what == IS_UNREAD || (!ALL && what != CHANGES)) return;
-            Line cells;
-            if (what == IS_VALUE) each<OWN_X>([&](auto c) { cells[c.value] = value; });
-            else load_cells(field, s, y, cells);
-            real* const to = lines + field_lines<F>() + place * TILE_X;
-            store_line(to + half[F], cells);
-            if (ALL && halves<F>() == 2) store_line(to + HALF - half[F], cells);
+            const real* const from = field + line_at(s, y);
+            each<ALL && halves<F>() == 2 ? 2 : 1>([&](auto other) {
+                real* const to = lines + field_lines<F>() + place * TILE_X + (other.value ? HALF - half[F] : half[F]);
+                each<WORDS>([&](auto v) {
+                    constexpr int C = v.value * WORD;
+                    real* const cells = to + C / VECTOR * 32 * VECTOR + C % VECTOR;
+                    const int x = lane * OWN_X + C;
+                    if (what != IS_VALUE && is_there(x)) copy_word(cells, from + column_at(x));
+                    else each<WORD>([&](auto l) { cells[l.value] = value; });
+                });
+            });
         });
     }
 
@@ -101,6 +118,8 @@ struct Exchange : Tile {
                 store_own<F, s.value, y.value>(kept, cells);
             });
         });
+        copies_end();
+        copies_wait<0>();
         publish_all(kept, [](int) { return true; });
         if constexpr (EXCHANGES) sent();
         barrier();
@@ -109,7 +128,7 @@ struct Exchange : Tile {
     // Stores what the tile keeps in place of what was loaded, once neighbours have loaded what they read of it.
     __device__ __forceinline__ void store(const Planes& kept)
     {
-        enter();
+        look_up();
         if constexpr (EXCHANGES) await(0);
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
@@ -152,7 +171,7 @@ struct Exchange : Tile {
 
     __device__ __forceinline__ void exchange(Planes& kept, unsigned pass)
     {
-        enter();
+        look_up();
         const bool odd = pass & 1;
         real* const staged = columns;
         // Whether none of this warp's lines is read whole, or comes whole, from elsewhere.
@@ -179,6 +198,8 @@ struct Exchange : Tile {
             if constexpr (written<F>()) {
                 const real* const from = odd ? turns.next[F] : turns.current[F];
                 if constexpr (BESIDE_X) fetch_columns(staged, from);
+                fetch_beyond<F, false>(from);
+                copies_end();
                 if (!inner) each_own([&](auto s, auto y) {
                     const int line_s = first_s + s.value, line_y = first_y + y.value;
                     if (!(along_s.keeps(line_s) && along_y.keeps(line_y))) {
@@ -187,7 +208,7 @@ struct Exchange : Tile {
                         store_own<F, s.value, y.value>(kept, cells);
                     }
                 });
-                fetch_beyond<F, false>(from);
+                copies_wait<0>();
                 if constexpr (BESIDE_X) take_columns<F>(kept, staged);
             }
         });
@@ -255,16 +276,14 @@ struct Exchange : Tile {
             const int s = first_s + line / OWN_Y, y = first_y + line % OWN_Y;
             if (word < COLUMNS / WORD && (behind ? along_x.has_behind : along_x.has_before)) {
                 const int x = behind ? TILE_X - MARGIN_X + (column - BESIDE) * WORD : column * WORD;
-                copy_async<WORD * sizeof(real)>(staged + word * WORD, from + line_at(s, y) + column_at(x));
+                copy_word(staged + word * WORD, from + line_at(s, y) + column_at(x));
             }
         });
-        copies_end();
     }
 
     template <int F>
     __device__ __forceinline__ void take_columns(Planes& kept, const real* staged) const
     {
-        copies_wait<0>();
         __syncwarp();
         each_own([&](auto s, auto y) {
             Line cells;

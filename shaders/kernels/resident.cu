@@ -200,9 +200,14 @@ resident(const __grid_constant__ Buffers buffers, const __grid_constant__ Buffer
     extern __shared__ __align__(16) unsigned char shared[];
     Resident tile = {{{buffers, turns, parameters, counters}}};
     tile.warp = uniform(threadIdx.x / 32);
-    tile.lines = reinterpret_cast<real*>(shared) + threadIdx.x % 32 * VECTOR;
-    tile.rest = reinterpret_cast<real*>(shared) + field_lines<FIELDS>() + threadIdx.x * VECTOR;
-    tile.columns = reinterpret_cast<real*>(shared) + field_lines<FIELDS>() + FIELDS * PLANES_SHARED * OWN_Y * OWN_X * THREADS + tile.warp * COLUMNS;
+    tile.place = reinterpret_cast<Place*>(shared);
+    real* const lines = reinterpret_cast<real*>(shared + PLACE_BYTES);
+    real* const rest = lines + field_lines<FIELDS>();
+    tile.lines = lines + threadIdx.x % 32 * VECTOR;
+    tile.rest = rest + threadIdx.x * VECTOR;
+    tile.columns = rest + FIELDS * PLANES_SHARED * OWN_Y * OWN_X * THREADS + tile.warp * COLUMNS;
+    tile.settle();
+    tile.look_up();
     tile.enter();
     if constexpr (!SIDED_X) tile.run<false>(steps);
     else if constexpr (TILES_X < 3) tile.run<true>(steps);

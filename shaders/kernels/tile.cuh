@@ -86,18 +86,26 @@ struct Shared {
     }
 };
 
-template <int TILES>
-__device__ __forceinline__ Shared shared_along(int at, bool wraps, bool whole, Offset here, Offset before, Offset behind, int tile, int margin, int ring)
+template <int TILES, bool WRAPS, bool WHOLE, int TILE, int MARGIN>
+__device__ __forceinline__ Shared shared_along(int at, int before, int behind)
 {
     Shared s;
-    s.has_before = !whole && (wraps || at > 0);
-    s.has_behind = !whole && (wraps || at < TILES - 1);
-    s.low = s.has_before ? margin : 0;
-    s.high = tile - (s.has_behind ? margin : 0);
-    s.before = int(before - here) + tile - margin;
-    s.behind = int(behind - here) - ring;
+    s.has_before = !WHOLE && (WRAPS || at > 0);
+    s.has_behind = !WHOLE && (WRAPS || at < TILES - 1);
+    s.low = s.has_before ? MARGIN : 0;
+    s.high = TILE - (s.has_behind ? MARGIN : 0);
+    s.before = before;
+    s.behind = behind;
     return s;
 }
+
+// A tile's place, in shared memory: its first cell, what neighbours read (`Shared`), its number along each axis.
+struct Place {
+    Offset first[3];
+    int before[3], behind[3], tile[3];
+};
+constexpr int PLACE_BYTES = 64;
+static_assert(sizeof(Place) <= PLACE_BYTES);
 
 typedef real Line[OWN_X];                                // a lane's cells of a line
 
@@ -144,6 +152,7 @@ struct Tile {
     const Buffers& turns;                // what tiles exchange, each cell at its place: two, by turns
     const Parameters& parameters;
     unsigned* counters;                  // per block: warps that have loaded their lines, or have sent
+    Place* place;
     real* lines;                         // from this lane's cells of the first line
     real* rest;                          // planes in shared memory: [FIELDS][PLANES_SHARED][OWN_Y][OWN_X / VECTOR][THREADS] words
     real* columns;                       // [COLUMNS] per warp
@@ -178,27 +187,52 @@ struct Tile {
     __device__ __forceinline__ bool low_y() const { return tile_y == 0 && (STACKED || warp == 0); }
     __device__ __forceinline__ bool high_y() const { return tile_y == TILES_Y - 1 && (STACKED || warp == WARPS - 1); }
 
-    // Finds the tile's place. Between exchanges little of it is needed, so each exchange finds it again, and the
-    // compiler must not keep it in registers until then.
+    // Works out the tile's place, once per launch.
+    __device__ __forceinline__ void settle() const
+    {
+        const int block = blockIdx.x;
+        Place at;
+        at.tile[0] = block / (TILES_Y * TILES_X);
+        at.tile[1] = block / TILES_X % TILES_Y;
+        at.tile[2] = block % TILES_X;
+        at.first[0] = begin_s(at.tile[0]);
+        at.first[1] = begin_y(at.tile[1]);
+        at.first[2] = begin_x(at.tile[2]);
+        at.before[0] = int(begin_s(at.tile[0] - 1) - at.first[0]) + TILE_S - MARGIN_S;
+        at.before[1] = int(begin_y(at.tile[1] - 1) - at.first[1]) + TILE_Y - MARGIN_Y;
+        at.before[2] = int(begin_x(at.tile[2] - 1) - at.first[2]) + TILE_X - MARGIN_X;
+        at.behind[0] = int(begin_s(at.tile[0] + 1) - at.first[0]) - RING_S;
+        at.behind[1] = int(begin_y(at.tile[1] + 1) - at.first[1]) - RING_Y;
+        at.behind[2] = int(begin_x(at.tile[2] + 1) - at.first[2]);
+        if (threadIdx.x == 0) *place = at;
+        barrier();
+    }
+
+    // Looks the tile's place up. Between exchanges little of it is needed, so each exchange looks it up again, and
+    // the compiler must not keep it in registers until then.
+    __device__ __forceinline__ void look_up()
+    {
+        lane = opaque(threadIdx.x) % 32;
+        tile_s = TILES_S == 1 ? 0 : place->tile[0];
+        tile_y = TILES_Y == 1 ? 0 : place->tile[1];
+        tile_x = TILES_X == 1 ? 0 : place->tile[2];
+        s0 = place->first[0];
+        y0 = place->first[1];
+        x0 = place->first[2];
+        along_s = shared_along<TILES_S, WRAPS_S, WHOLE_S, TILE_S, MARGIN_S>(tile_s, place->before[0], place->behind[0]);
+        along_y = shared_along<TILES_Y, WRAPS_Y, WHOLE_Y, TILE_Y, MARGIN_Y>(tile_y, place->before[1], place->behind[1]);
+        along_x = shared_along<TILES_X, WRAPS_X, WHOLE_X, TILE_X, MARGIN_X>(tile_x, place->before[2], place->behind[2]);
+    }
+
+    // Finds the warp's place in the tile, once per launch.
     __device__ __forceinline__ void enter()
     {
-        const int block = opaque(blockIdx.x);
-        lane = opaque(threadIdx.x) % 32;
-        tile_s = block / (TILES_Y * TILES_X);
-        tile_y = block / TILES_X % TILES_Y;
-        tile_x = block % TILES_X;
-        s0 = begin_s(tile_s);
-        y0 = begin_y(tile_y);
-        x0 = begin_x(tile_x);
-        // `TILE - own` may be no multiple: warps then overlap.
+        // The lines may be no multiple of a warp's: warps then overlap.
         auto first = [](int w, int tile, int own) { return WARPS == 1 ? 0 : w * (tile - own) / (WARPS > 1 ? WARPS - 1 : 1); };
         first_s = STACKED ? first(warp, TILE_S, PLANES) : 0;
         first_y = STACKED ? 0 : first(warp, TILE_Y, OWN_Y);
         skip_low = STACKED && warp > 0 ? first(warp - 1, TILE_S, PLANES) + PLANES - first_s : 0;
         skip_high = STACKED && warp < WARPS - 1 ? first_s + PLANES - first(warp + 1, TILE_S, PLANES) : 0;
-        along_s = shared_along<TILES_S>(tile_s, WRAPS_S, WHOLE_S, s0, begin_s(tile_s - 1), begin_s(tile_s + 1), TILE_S, MARGIN_S, RING_S);
-        along_y = shared_along<TILES_Y>(tile_y, WRAPS_Y, WHOLE_Y, y0, begin_y(tile_y - 1), begin_y(tile_y + 1), TILE_Y, MARGIN_Y, RING_Y);
-        along_x = shared_along<TILES_X>(tile_x, WRAPS_X, WHOLE_X, x0, begin_x(tile_x - 1), begin_x(tile_x + 1), TILE_X, MARGIN_X, 0);
         held = 0;
         each<OWN_X>([&](auto c) {
             const Offset x = x0 + lane * OWN_X + c.value;

@@ -28,6 +28,9 @@ pub struct Configuration {
 /// The depths that are tried where none is asked for.
 const DEPTHS: [usize; 9] = [1, 2, 3, 4, 6, 8, 10, 12, 16];
 
+/// Bytes of shared memory for a tile's place in the domain.
+const PLACE_BYTES: usize = 64;
+
 /// The most lines of a warp: its sweep is unrolled.
 const MOST_LINES: usize = 40;
 
@@ -160,7 +163,7 @@ fn shared_bytes(demand: &Demand<'_>, resident: &Resident) -> usize {
     let copies = written * resident.halves + (demand.fields - written);
     let rest = demand.fields * (planes - resident.planes_registers) * own[0] * own[1] * 32 * warps;
     let columns = warps * planes * own[0] * 2 * margin[2];
-    (copies * lines + rest + columns) * demand.bytes
+    PLACE_BYTES + (copies * lines + rest + columns) * demand.bytes
 }
 
 /// Returns the planes of a warp that registers hold beside all else.
@@ -171,7 +174,8 @@ fn planes_in_registers(demand: &Demand<'_>, registers: usize, planes: usize, own
     let carried = demand.most_carried() * own[0] * own[1];
     let working = 34 + words * (wide * demand.fields.min(2) + carried);
     let plane = words * demand.fields * own[0] * own[1];
-    (registers.saturating_sub(working) / plane).min(planes)
+    // The compiler needs some room to move.
+    (registers.saturating_sub(working) * 15 / 16 / plane).min(planes)
 }
 
 /// Returns all tiles that fit.

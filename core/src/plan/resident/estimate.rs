@@ -1,44 +1,65 @@
-//! The planner's estimate of a step.
+//! The planner's estimate of a step, fitted to 350 kernels of `2d5pt` on an H200, 64² to 1536², f32 and f64: the root
+//! mean square of the relative error is 8 %.
 
 use super::Resident;
 use crate::device::DeviceSpec;
 use crate::plan::streaming::requirement::Demand;
 
-/// Clocks between two instructions of a warp that depend on each other.
-const LATENCY: f64 = 6.0;
+/// Issue slots that pass for one that the arithmetic takes: shuffles, copies, moves, and what latency leaves empty.
+const SLOTS: f64 = 1.29;
 
-/// Seconds of an exchange through the second-level cache, whatever its size: a store, a flag, a load.
-const EXCHANGE_SECONDS: f64 = 1.0e-6;
+/// Clocks of a line of a warp, however many warps there are: a shuffle, and the chain of a cell.
+const LINE_CLOCKS: f64 = 14.4;
+
+/// Clocks of a stage for each warp of a block: the barrier, and the lines that go to other warps.
+const WARP_CLOCKS: f64 = 8.2;
+
+/// Seconds of an exchange through the second-level cache, beside its bytes: stores, a counter, loads.
+const EXCHANGE_SECONDS: f64 = 1.8e-6;
+
+/// Seconds of an exchange per byte of columns that a block sends and takes.
+const COLUMN_SECONDS: f64 = 40e-12;
+
+/// Seconds of an exchange per byte of the lines that a warp sends and takes one after another.
+const LINE_SECONDS: f64 = 60e-12;
 
 /// Returns the estimated seconds of a step.
 pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &Resident) -> f64 {
     let words = demand.bytes as f64 / 4.0;
-    let clocks = device.shared_bandwidth.max(1.0) / 128.0 / device.multiprocessors as f64;
+    let multiprocessors = device.multiprocessors as f64;
+    let clocks = device.shared_bandwidth.max(1.0) / 128.0 / multiprocessors;
     let [rows, columns] = resident.cells_per_thread.map(|n| n as f64);
-    let lines = resident.planes as f64 * rows;
+    let planes = resident.planes as f64;
+    let lines = planes * rows;
     let warps = (resident.warps * resident.blocks_per_multiprocessor) as f64;
     let stages = demand.carries.len() as f64;
-    // Per line of a warp: the arithmetic, and shuffles, copies and moves.
-    let rate = device.flops(demand.pass.problem.dtype) / 2.0 / (device.multiprocessors as f64 * clocks) / 128.0;
-    let arithmetic = demand.pass.operations as f64 * columns;
-    let shared = (resident.planes - resident.planes_registers) as f64 / resident.planes as f64;
-    let moved = 2.0 * words * demand.radius[2] as f64
-        + words * columns * (0.6 + 2.0 * shared) * demand.fields as f64
-        + if demand.radius[1] > 0 { words * columns * demand.radius[1] as f64 / rows } else { 0.0 };
-    let beyond = (resident.planes as f64 + 2.0 * demand.radius[0] as f64) / resident.planes as f64;
-    let issue = (arithmetic + moved * beyond) * lines * warps / 4.0;
-    let pipe = arithmetic / rate.max(1e-3) * lines * warps / 4.0;
-    // Few warps leave the latency of a line's chain exposed.
-    let chain = stages * lines * LATENCY * (demand.pass.operations as f64 / stages).max(4.0);
-    let step = (issue.max(pipe) * 1.25).max(chain) / clocks
-        + stages * (resident.halves as f64 * -20e-9 + 80e-9 + warps * 2e-9);
-    let block = resident.tile.iter().product::<usize>() as f64 * resident.blocks_per_multiprocessor as f64;
-    let kept = resident.valid(demand.extents.iter().product::<usize>()).min(1.0);
-    let exchange = if resident.blocks() > 1 || resident.margin != [0; 3] {
-        let bytes = block * (1.0 - kept) * demand.pass.written as f64 * demand.bytes as f64;
-        EXCHANGE_SECONDS + 2.0 * bytes * device.multiprocessors as f64 / device.l2_bandwidth
+    // Each quarter of a multiprocessor issues for the warps that it has.
+    let busiest = (warps / 4.0).ceil();
+    // Clocks of an operation of a warp on a quarter.
+    let rate = (128.0 * 2.0 * multiprocessors * clocks / device.flops(demand.pass.problem.dtype).max(1.0)).max(1.0);
+    let arithmetic = demand.pass.operations as f64 * rate * columns * lines;
+    // Values that come from shared memory and go there, beside those that arithmetic pays for: planes that stay
+    // there, and of a cube the rows of other warps.
+    let fields = demand.fields as f64;
+    let rest = (resident.planes - resident.planes_registers) as f64 * rows * fields;
+    let across = if demand.radius[1] > 0 {
+        let reach = demand.radius[1] as f64;
+        planes * (2.0 * reach + rows.min(2.0 * reach)) * fields
     } else {
         0.0
     };
-    step + exchange / resident.depth as f64
+    let moved = words * columns * (2.0 * rest + across);
+    let step = busiest * (SLOTS * arithmetic + moved)
+        + stages * (LINE_CLOCKS * lines + WARP_CLOCKS * warps + if resident.halves == 1 { 40.0 } else { 0.0 });
+    let exchange = if resident.blocks() > 1 || resident.margin != [0; 3] {
+        let written = (demand.pass.written * demand.bytes) as f64;
+        let of_block = (resident.tile[0] * resident.tile[1]) as f64 * 2.0 * resident.margin[2] as f64;
+        let halo = |axis: usize| if resident.tiles[axis] > 1 { (resident.margin[axis] + resident.ring[axis]) as f64 } else { 0.0 };
+        let whole = 2.0 * (halo(0) * resident.tile[1] as f64 + halo(1) * resident.tile[0] as f64);
+        EXCHANGE_SECONDS
+            + written * (COLUMN_SECONDS * of_block + LINE_SECONDS * whole * 32.0 * columns / warps)
+    } else {
+        0.0
+    };
+    step / clocks + exchange / resident.depth as f64
 }
