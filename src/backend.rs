@@ -207,9 +207,14 @@ impl Host {
 
     /// Sums up a run that makes all fields anew and reads them back one at a time.
     pub(crate) fn of(problem: &Problem) -> Host {
-        let output = problem.shape.bytes(problem.dtype) as u128;
+        let output = field_bytes(problem);
         Host { fields: problem.program.fields().len(), reading: 0, output }
     }
+}
+
+/// Returns the bytes of a field, in a batch of all members together.
+fn field_bytes(problem: &Problem) -> u128 {
+    problem.shape.bytes(problem.dtype) as u128 * problem.members() as u128
 }
 
 /// Returns why nothing is kept for later runs, where the cache folder is not the user's alone.
@@ -278,6 +283,13 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
         )
     })?;
     check_pin(opened, options)?;
+    if problem.is_batch() {
+        return Err(Error::unsupported(
+            format!("a batch of {} members", problem.members()),
+            "plans are timed for a single domain",
+            "leave --batch out: without a kernel for all members, each runs by the plan of one",
+        ));
+    }
     check_memory(opened, problem, None, Host { output: 0, ..Host::of(problem) }, 0)?;
     tuner.measure(problem, options)
 }
@@ -321,13 +333,15 @@ fn check_memory(
     copies: usize,
 ) -> Result<()> {
     let program = &problem.program;
-    let (all, field) = (program.fields().len(), problem.shape.bytes(problem.dtype) as u128);
+    let (all, field) = (program.fields().len(), field_bytes(problem));
     let written = (0..all).filter(|&field| program.is_written(field)).count();
     let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
     // The planes that threads keep in a pass, of all threads at once.
     let rings = match plan.map(|plan| &plan.schedule) {
         Some(Schedule::Cpu(cpu)) => {
-            cpu.tiling.as_ref().map_or(0, |tiling| cpu.threads as u128 * tiling.ring_bytes as u128)
+            // Each member of a batch has its own.
+            let threads = (cpu.threads * problem.members()) as u128;
+            cpu.tiling.as_ref().map_or(0, |tiling| threads * tiling.ring_bytes as u128)
         }
         _ => 0,
     };
@@ -347,7 +361,10 @@ fn check_memory(
         true => budget.with("reading the input", host.reading),
         false => budget.with("the output", host.output),
     };
-    budget.check("choose a smaller --size or --dtype f32")
+    budget.check(match problem.is_batch() {
+        true => "choose a smaller --batch, a smaller --size or --dtype f32",
+        false => "choose a smaller --size or --dtype f32",
+    })
 }
 
 /// Opens a session on the first candidate that is present, is not [`Kind::Software`] and can run the problem.

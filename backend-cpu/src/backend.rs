@@ -85,7 +85,7 @@ impl CpuBackend {
         self.pool.clone()
     }
 
-    fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         match (self.path, &self.pool) {
             (Path::Reference, _) => 1,
             (Path::Threaded, Some(pool)) => pool.current_num_threads(),
@@ -163,6 +163,9 @@ impl Backend for CpuBackend {
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         self.ready()?;
+        if problem.is_batch() {
+            return self.plan_batch(problem, options);
+        }
         let device = self.machine(!is_too_small_to_choose(problem, options));
         let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if self.path == Path::Reference {
@@ -200,6 +203,9 @@ impl Backend for CpuBackend {
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
         self.ready()?;
+        if problem.is_batch() {
+            return self.open_batch(problem, plan, fields);
+        }
         plan.check(problem)?;
         check_fields(problem, &fields)?;
         let Schedule::Cpu(cpu) = &plan.schedule else {

@@ -16,6 +16,7 @@
 #![deny(missing_docs)]
 
 mod backend;
+mod batch;
 mod chunk;
 mod count;
 mod crew;
