@@ -238,8 +238,8 @@ pub(super) fn fill(
 ) -> Result<Vec<Array>> {
     let mut fields = Vec::new();
     for (number, name) in problem.program.fields().iter().enumerate() {
-        // Of several inputs for one field the last counts.
-        let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.swap_remove(at).1);
+        // Of several inputs for one field the last counts, so the others stay in their order.
+        let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.remove(at).1);
         let shape = problem.shape_of(number)?;
         fields.push(match own {
             None => started(problem, problem.program.start(number), &shape)?,
