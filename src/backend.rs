@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use abide_core::backend::*;
-use abide_core::plan::Schedule;
+use abide_core::plan::{Order, Schedule};
 pub use abide_wgpu::device_descriptor;
 
 use crate::memory::{Budget, amount};
@@ -339,8 +339,12 @@ fn check_memory(
     // The planes that threads keep in a pass, of all threads at once.
     let rings = match plan.map(|plan| &plan.schedule) {
         Some(Schedule::Cpu(cpu)) => {
-            // Each member of a batch has its own.
-            let threads = (cpu.threads * problem.members()) as u128;
+            // Members of a batch that run side by side have the planes of a thread each.
+            let is_shared =
+                plan.and_then(|plan| plan.batch).is_some_and(|batch| batch.order == Order::AtOnce);
+            let threads =
+                if is_shared { plan.map_or(1, |plan| plan.device.multiprocessors) } else { cpu.threads };
+            let threads = threads as u128;
             cpu.tiling.as_ref().map_or(0, |tiling| threads * tiling.ring_bytes as u128)
         }
         _ => 0,

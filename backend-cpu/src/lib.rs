@@ -36,6 +36,7 @@ mod run;
 mod session;
 mod shared;
 mod solver;
+mod state;
 mod steps;
 mod stepwise;
 mod stretch;

@@ -17,7 +17,7 @@ use crate::program::{Problem, Rows};
 use crate::real::{Array, Real};
 use crate::solver::LinearBackend;
 
-pub use self::batch::{Advance, Members};
+pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
 
 /// A way to run programs on one device.
@@ -164,7 +164,11 @@ pub fn check_field(problem: &Problem, field: usize, array: &Array) -> Result<()>
         return Err(Error::invalid(
             format!("field {name}"),
             match problem.is_batch() {
-                true => format!("it has {} values, {members} members of {} have {values}", array.len(), problem.shape),
+                true => format!(
+                    "it has {} values, {members} members of {} have {values}",
+                    array.len(),
+                    problem.shape
+                ),
                 false => format!("it has {} values, the domain {} has {values}", array.len(), problem.shape),
             },
             if problem.is_batch() {

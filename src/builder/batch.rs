@@ -27,7 +27,9 @@ impl Setting {
             Setting::Spread(first, last) if !problem.is_batch() => {
                 return Err(Error::invalid(
                     format!("parameter {name}"),
-                    format!("it is spread from {first} to {last}, over the members of a batch, and there is none"),
+                    format!(
+                        "it is spread from {first} to {last}, over the members of a batch, and there is none"
+                    ),
                     "give one value, or a batch (--batch N, Builder::batch)",
                 ));
             }

@@ -15,8 +15,8 @@ use crate::{
     Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Result, Start, Tune,
 };
 
-pub use self::model::{IntoModel, Model, Values};
 use self::batch::Setting;
+pub use self::model::{IntoModel, Model, Values};
 pub(crate) use self::prepare::check_parameter;
 use self::prepare::{Prepared, fill, host};
 

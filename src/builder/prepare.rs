@@ -6,8 +6,8 @@ use super::batch::{all_values, axes, axes_of, for_all, make_batch, started};
 use super::{Builder, Initial, Model, Values};
 use crate::backend::{self, Host};
 use crate::domain::Sides;
-use crate::io::checkpoint::Head;
 use crate::io;
+use crate::io::checkpoint::Head;
 use crate::program::{Marks, Member, Probe, Problem, Record, Until, check_members};
 use crate::{Array, Boundaries, DType, Error, Result, Shape};
 
@@ -76,7 +76,8 @@ impl Builder {
     /// model's default.
     fn shape(&mut self, model: &Model, resumed: Option<&Head>, members: Option<usize>) -> Result<Shape> {
         let given = self.size.as_deref().map(Shape::new).transpose()?;
-        let axes = axes(members, given.map_or(model.dimensions(), |given| given.dimensions()..=given.dimensions()));
+        let axes =
+            axes(members, given.map_or(model.dimensions(), |given| given.dimensions()..=given.dimensions()));
         let mut implied = None;
         for (name, initial) in &mut self.initial {
             let own = match initial {
@@ -169,8 +170,11 @@ impl Builder {
                 problem.boundaries.describe(axes),
             ));
         }
-        let members = |members: Option<usize>| members.map_or("a single domain".to_owned(), |n| n.to_string());
-        if problem.is_batch() != checkpoint.members().is_some() || problem.batch.len() != checkpoint.batch.len() {
+        let members =
+            |members: Option<usize>| members.map_or("a single domain".to_owned(), |n| n.to_string());
+        if problem.is_batch() != checkpoint.members().is_some()
+            || problem.batch.len() != checkpoint.batch.len()
+        {
             let given = members(problem.is_batch().then_some(problem.batch.len()));
             return Err(differs("the batch", members(checkpoint.members()), given));
         }
@@ -182,7 +186,8 @@ impl Builder {
             };
             let given = problem.batch.iter().map(|member| &member.parameters).chain([&problem.parameters]);
             let stored = checkpoint.batch.iter().map(Some).chain([None]).map(stored);
-            let other = stored.zip(given.map(|all| all[number])).find(|(stored, given)| *stored != Some(*given));
+            let other =
+                stored.zip(given.map(|all| all[number])).find(|(stored, given)| *stored != Some(*given));
             if let Some((stored, given)) = other {
                 let stored = stored.map_or("none".to_owned(), |stored| stored.to_string());
                 return Err(differs(&format!("parameter {name}"), stored, given.to_string()));

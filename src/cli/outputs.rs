@@ -270,7 +270,8 @@ impl Writer {
         // Movies begin no earlier, so that a command that ends while a device is being prepared leaves no
         // unfinished file.
         for (field, path) in std::mem::take(&mut self.asked_movies) {
-            let movie = Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.range)?;
+            let movie =
+                Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.range)?;
             self.movies.push((field, path, movie));
         }
         let step = simulation.step();
@@ -388,8 +389,7 @@ impl Writer {
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
         let (shape, range) = (self.shape(&fields[0]), self.range.or(seen));
-        let written =
-            io::write_as(&path, self.members, &shape, &named, step, range).and_then(Staged::commit);
+        let written = io::write_as(&path, self.members, &shape, &named, step, range).and_then(Staged::commit);
         self.seen = seen;
         written
     }

@@ -59,7 +59,9 @@ impl Axes {
 pub(super) fn foreign(path: &Path, error: Error) -> Error {
     match error {
         Error::Invalid { what, reason, change } => Error::file(path, format!("its {what}: {reason}"), change),
-        other => Error::file(path, other, "save it with the axes of a domain, and those of the members first"),
+        other => {
+            Error::file(path, other, "save it with the axes of a domain, and those of the members first")
+        }
     }
 }
 

@@ -192,7 +192,12 @@ mod tests {
             kind.save(&path).unwrap();
             let expected = image::open(&path).unwrap().into_luma16().into_raw();
             let expected = expected.into_iter().map(|level| f64::from(level) / f64::from(u16::MAX)).collect();
-            assert_eq!(read(&path, DType::F64, &Axes::DOMAIN).unwrap().values, Array::F64(expected), "{:?}", kind.color());
+            assert_eq!(
+                read(&path, DType::F64, &Axes::DOMAIN).unwrap().values,
+                Array::F64(expected),
+                "{:?}",
+                kind.color()
+            );
         }
         let path = folder.path().join("c.jpg");
         rgb.save(&path).unwrap();

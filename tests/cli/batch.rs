@@ -24,7 +24,8 @@ fn members_are_what_they_are_alone() {
     let all = Array::from_fn(abide::DType::F64, 3 * 13 * 17, |i| noise(3 * 13 * 17, 5)[i]);
     place.write("u.npy", &[3, 13, 17], &all);
     let line = "run heat --size 13x17 --dtype f64 --steps 20 --backend cpu";
-    let report = place.works(&format!("{line} --batch 3 --param kappa=0.05:0.2 --input u.npy --output all.npy"));
+    let report =
+        place.works(&format!("{line} --batch 3 --param kappa=0.05:0.2 --input u.npy --output all.npy"));
     assert!(report.contains("3 members of 13x17 f64"), "{report}");
     let (shape, end) = place.stack("all.npy");
     assert_eq!(shape, "3x13x17");

@@ -38,9 +38,8 @@ pub fn members_have_the_bits_of_single_runs(subject: &Subject) -> Result<()> {
                     parameters[number] = first + (last - first) * at as f64 / (MEMBERS - 1) as f64;
                 }
             }
-            let own: Vec<Vec<Array>> = (0..MEMBERS)
-                .map(|at| fields(&problem.member(at), 40 + at as u64))
-                .collect::<Result<_>>()?;
+            let own: Vec<Vec<Array>> =
+                (0..MEMBERS).map(|at| fields(&problem.member(at), 40 + at as u64)).collect::<Result<_>>()?;
             let all = (0..problem.program.fields().len()).map(|field| {
                 let parts = own.iter().map(|own| own[field].try_clone());
                 Array::join(dtype, problem.values_of(field) * MEMBERS, parts)
@@ -88,7 +87,10 @@ fn gray_scott(subject: &Subject, dtype: DType) -> Builder {
 }
 
 fn spread(builder: Builder) -> Builder {
-    builder.batch(MEMBERS).param_spread("feed", 0.02, 0.06).param_each("kill", [0.06, 0.061, 0.062, 0.063, 0.064])
+    builder
+        .batch(MEMBERS)
+        .param_spread("feed", 0.02, 0.06)
+        .param_each("kill", [0.06, 0.061, 0.062, 0.063, 0.064])
 }
 
 /// What happens to a batch between its steps happens to each member, and a checkpoint keeps all of it.
@@ -117,7 +119,8 @@ pub fn a_batch_is_changed_and_kept(subject: &Subject) -> Result<()> {
         let start = Start::Random { seed: 7 + at as u64, low: 0.0, high: 0.5 };
         let own = gray_scott(subject, dtype).start("v", start);
         let feed = 0.02 + (0.06 - 0.02) * at as f64 / 4.0;
-        let mut single = own.param("feed", feed).param("kill", [0.06, 0.061, 0.062, 0.063, 0.064][at]).build()?;
+        let mut single =
+            own.param("feed", feed).param("kill", [0.06, 0.061, 0.062, 0.063, 0.064][at]).build()?;
         single.run(9)?;
         single.write_window("v", low, high, &window.part(6 * at..6 * (at + 1))?)?;
         single.set_parameter("du", 0.15)?;
@@ -142,7 +145,8 @@ pub fn members_have_their_own_scalars(subject: &Subject) -> Result<()> {
         return Ok(());
     }
     let builder = || Simulation::builder("cloverleaf").size(&[9, 11]).dtype(DType::F64).on(&subject.opened);
-    let density = |at: usize| Array::from_fn(DType::F64, 99, |i| 1.0 + 0.1 * at as f64 + 0.01 * (i % 7) as f64);
+    let density =
+        |at: usize| Array::from_fn(DType::F64, 99, |i| 1.0 + 0.1 * at as f64 + 0.01 * (i % 7) as f64);
     let all = Array::join(DType::F64, 3 * 99, (0..3).map(|at| Ok(density(at))))?;
     let mut batch = builder().batch(3).input("density0", all).build()?;
     let report = batch.run(8)?;
@@ -157,7 +161,10 @@ pub fn members_have_their_own_scalars(subject: &Subject) -> Result<()> {
         let (all, own) = (batch.field("xvel0")?, single.field("xvel0")?);
         assert!(all.part(at * own.len()..(at + 1) * own.len())?.same_bits(&own), "member {at}");
     }
-    assert!(times[0] != times[1] && times[1] != times[2], "members that differ keep times of their own: {times:?}");
+    assert!(
+        times[0] != times[1] && times[1] != times[2],
+        "members that differ keep times of their own: {times:?}"
+    );
     Ok(())
 }
 

@@ -31,16 +31,8 @@ impl Members {
     ) -> Result<Members> {
         plan.check(problem)?;
         check_fields(problem, &fields)?;
-        let mut own: Vec<Vec<Array>> = (0..problem.members()).map(|_| Vec::new()).collect();
-        // A field is given back before the next is divided: two copies of all fields would be many bytes.
-        for (number, field) in fields.into_iter().enumerate() {
-            let values = problem.values_of(number);
-            for (member, own) in own.iter_mut().enumerate() {
-                own.push(field.part(member * values..(member + 1) * values)?);
-            }
-        }
         let of_member = plan.of_member();
-        let sessions = own.into_iter().enumerate();
+        let sessions = divide(problem, fields)?.into_iter().enumerate();
         let sessions = sessions.map(|(member, fields)| open(&problem.member(member), &of_member, fields));
         let sessions: Vec<_> = sessions.collect::<Result<_>>()?;
         // A session's own plan may differ from the given one.
@@ -62,6 +54,19 @@ impl Members {
     ) -> Result<Array> {
         Array::join(self.problem.dtype, len, self.sessions.iter_mut().map(read))
     }
+}
+
+/// Divides the fields of a batch, whose number and sizes have been checked, into those of each member.
+pub fn divide(problem: &Problem, fields: Vec<Array>) -> Result<Vec<Vec<Array>>> {
+    let mut own: Vec<Vec<Array>> = (0..problem.members()).map(|_| Vec::new()).collect();
+    // A field is given back before the next is divided: two copies of all fields would be many bytes.
+    for (number, field) in fields.into_iter().enumerate() {
+        let values = problem.values_of(number);
+        for (member, own) in own.iter_mut().enumerate() {
+            own.push(field.part(member * values..(member + 1) * values)?);
+        }
+    }
+    Ok(own)
 }
 
 fn in_turn(sessions: &mut [Box<dyn Session>], steps: u64) -> Result<f64> {

@@ -169,11 +169,7 @@ pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io
 }
 
 /// Writes an array of any extents to a stream.
-pub(super) fn encode_as(
-    writer: &mut impl Write,
-    extents: &[usize],
-    values: &Array,
-) -> std::io::Result<()> {
+pub(super) fn encode_as(writer: &mut impl Write, extents: &[usize], values: &Array) -> std::io::Result<()> {
     fn all<T: Real + ndarray_npy::WritableElement>(
         writer: &mut impl Write,
         extents: &[usize],
