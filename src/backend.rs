@@ -324,6 +324,25 @@ fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of a session of its own for a member of a batch, and of each of its stages, beside its fields: somewhat
+/// more than was found on a CPU with a program of many stages.
+const SESSION: u128 = 64 << 10;
+const STAGE: u128 = 12 << 10;
+
+/// Returns the bytes that sessions take beside the fields, where each member of a batch has its own.
+fn session_bytes(kind: Kind, problem: &Problem, plan: Option<&Plan>) -> u128 {
+    let is_at_once = plan.and_then(|plan| plan.batch).is_some_and(|batch| batch.order == Order::AtOnce);
+    let are_apart = match kind {
+        // The members of a plain batch take turns in a few sessions.
+        Kind::Cpu => !problem.is_plain(),
+        Kind::Gpu | Kind::Software => !is_at_once,
+    };
+    match problem.is_batch() && are_apart {
+        true => problem.members() as u128 * (SESSION + STAGE * problem.program.stages().len() as u128),
+        false => 0,
+    }
+}
+
 /// Checks that the machine has memory for all that a run holds at the same time.
 fn check_memory(
     opened: &Opened,
@@ -359,6 +378,7 @@ fn check_memory(
         }
         Kind::Software => budget.with("the driver's copies", (all + written) as u128 * field),
     };
+    let budget = budget.with("a session for each member", session_bytes(opened.kind, problem, plan));
     let budget = budget.with("a copy for another backend", (copies * all) as u128 * field);
     // Files are read before anything is written.
     let budget = match host.reading > host.output {

@@ -139,4 +139,9 @@ fn what_a_batch_cannot_be_is_refused() {
         "run 2d5pt --size 8000x9000 --batch 1000000 --steps 1 --backend cpu",
         &["memory for the fields", "choose a smaller --batch"],
     );
+    // Sessions of so many stages take more than such small fields.
+    place.fails(
+        "run cloverleaf --size 2x2 --batch 10000000 --steps 1 --backend cpu",
+        &["a session for each member", "choose a smaller --batch"],
+    );
 }

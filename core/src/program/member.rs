@@ -47,6 +47,18 @@ impl Problem {
         self.batch.len().max(1)
     }
 
+    /// Refuses a batch for a caller, which the error names, that has one domain to show or to run.
+    pub fn refuse_batch(&self, caller: &str) -> Result<()> {
+        match self.is_batch() {
+            true => Err(Error::unsupported(
+                caller,
+                format!("it is for a single domain, this is a batch of {} members", self.members()),
+                "run a member alone, or the batch with `abide run`",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the problem of one member alone: the same problem where it is no batch, or has not so many.
     pub fn member(&self, number: usize) -> Problem {
         let own = self.batch.get(number);
