@@ -79,7 +79,7 @@ impl CpuBackend {
         problem: &Problem,
         plan: &Plan,
         cpu: &Cpu,
-        fields: impl Iterator<Item = Vec<Vec<T>>>,
+        fields: impl Iterator<Item = Vec<Vec<T>>> + Send,
     ) -> Result<Crowd<T>> {
         let side_by_side = plan.batch.is_some_and(|batch| batch.order == Order::AtOnce);
         let count = if side_by_side { self.threads().min(problem.members()) } else { 1 };
@@ -87,8 +87,15 @@ impl CpuBackend {
         let worker =
             |_| Threaded::open(&member, &of_member, cpu, self.workers(cpu)?, fused, State::default());
         let workers = (0..count).map(worker).collect::<Result<_>>()?;
-        let members = fields.enumerate().map(|(at, fields)| State::new(&problem.member(at), fields));
-        let members = members.collect::<Result<_>>()?;
+        let states = || {
+            let states = fields.enumerate().map(|(at, fields)| State::new(&problem.member(at), fields));
+            states.collect::<Result<_>>()
+        };
+        // The threads that will sweep the arrays are the first to touch them.
+        let members = match self.pool() {
+            Some(pool) => pool.install(states)?,
+            None => states()?,
+        };
         Ok(Crowd {
             problem: problem.clone(),
             member,
