@@ -1,14 +1,17 @@
 //! The backends there are, and the choice among them.
 
+mod budget;
+
 use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::sync::Arc;
 
 pub use abide_core::backend::*;
-use abide_core::plan::Schedule;
 pub use abide_wgpu::device_descriptor;
 
-use crate::memory::{Budget, amount};
+pub(crate) use self::budget::Host;
+use self::budget::check_memory;
+use crate::memory::amount;
 use crate::program::Problem;
 use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result};
 
@@ -190,28 +193,6 @@ impl Begun {
     }
 }
 
-/// Bytes of the host's memory that a run takes beside what its backend takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Host {
-    /// Number of initial fields that are still to be made.
-    pub(crate) fields: usize,
-    /// Bytes that reading initial fields from files takes besides.
-    pub(crate) reading: u128,
-    /// Bytes that reading fields back and writing files takes at once.
-    pub(crate) output: u128,
-}
-
-impl Host {
-    /// Nothing beside what the backend takes: memory for the rest was asked for already.
-    pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, output: 0 };
-
-    /// Sums up a run that makes all fields anew and reads them back one at a time.
-    pub(crate) fn of(problem: &Problem) -> Host {
-        let output = problem.shape.bytes(problem.dtype) as u128;
-        Host { fields: problem.program.fields().len(), reading: 0, output }
-    }
-}
-
 /// Returns why nothing is kept for later runs, where the cache folder is not the user's alone.
 pub(crate) fn cache_refusal() -> Option<String> {
     abide_tuning::refusal()
@@ -278,6 +259,13 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
         )
     })?;
     check_pin(opened, options)?;
+    if problem.is_batch() {
+        return Err(Error::unsupported(
+            format!("a batch of {} members", problem.members()),
+            "plans are timed for a single domain",
+            "leave --batch out: without a kernel for all members, each runs by the plan of one",
+        ));
+    }
     check_memory(opened, problem, None, Host { output: 0, ..Host::of(problem) }, 0)?;
     tuner.measure(problem, options)
 }
@@ -310,44 +298,6 @@ fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Checks that the machine has memory for all that a run holds at the same time.
-fn check_memory(
-    opened: &Opened,
-    problem: &Problem,
-    plan: Option<&Plan>,
-    host: Host,
-    copies: usize,
-) -> Result<()> {
-    let program = &problem.program;
-    let (all, field) = (program.fields().len(), problem.shape.bytes(problem.dtype) as u128);
-    let written = (0..all).filter(|&field| program.is_written(field)).count();
-    let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
-    // The planes that threads keep in a pass, of all threads at once.
-    let rings = match plan.map(|plan| &plan.schedule) {
-        Some(Schedule::Cpu(cpu)) => {
-            cpu.tiling.as_ref().map_or(0, |tiling| cpu.threads as u128 * tiling.ring_bytes as u128)
-        }
-        _ => 0,
-    };
-    let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
-    // With a device that has its own memory, the machine's memory holds the initial fields alone. Other
-    // devices compute beside the fields.
-    let budget = match opened.kind {
-        Kind::Gpu => budget,
-        Kind::Cpu => {
-            budget.with("the CPU's second copy", written as u128 * field).with("the planes at work", rings)
-        }
-        Kind::Software => budget.with("the driver's copies", (all + written) as u128 * field),
-    };
-    let budget = budget.with("a copy for another backend", (copies * all) as u128 * field);
-    // Files are read before anything is written.
-    let budget = match host.reading > host.output {
-        true => budget.with("reading the input", host.reading),
-        false => budget.with("the output", host.output),
-    };
-    budget.check("choose a smaller --size or --dtype f32")
 }
 
 /// Opens a session on the first candidate that is present, is not [`Kind::Software`] and can run the problem.

@@ -113,7 +113,10 @@ impl Simulation {
         });
         let mut report = result?;
         report.notes.splice(0..0, self.notes.iter().cloned());
-        report.scalars = self.scalars()?.into_iter().collect();
+        // The scalars of a batch are many under each name.
+        if !self.problem.is_batch() {
+            report.scalars = self.scalars()?.into_iter().collect();
+        }
         if let Some(until) = self.problem.until {
             let scalar = &self.problem.program.scalars()[until.scalar].name;
             let value = report.scalars.get(scalar).copied().unwrap_or(f64::NAN);
@@ -185,33 +188,45 @@ impl Simulation {
         self.session.take_rows()
     }
 
-    /// Returns the names and the current values of the computed scalars.
+    /// Returns the names and the current values of the computed scalars. Those of a batch are each member's:
+    /// [`Simulation::scalars_of`].
     pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
         scalars(&self.problem, self.session.as_mut())
     }
 
-    /// Returns the current value of a computed scalar.
-    pub fn scalar(&mut self, name: &str) -> Result<f64> {
-        let number = self.problem.program.scalar(name)?;
-        Ok(self.session.scalars()?.get(number).copied().unwrap_or(f64::NAN))
+    /// Returns the names and the current values of the computed scalars of a member of a batch.
+    pub fn scalars_of(&mut self, member: usize) -> Result<Vec<(String, f64)>> {
+        let (members, all) = (self.problem.members(), self.problem.program.scalars());
+        if member >= members {
+            return Err(Error::limit("member of a batch", member, members - 1, "count members from 0"));
+        }
+        let values = self.session.scalars()?.into_iter().skip(member * all.len());
+        Ok(all.iter().map(|scalar| scalar.name.clone()).zip(values).collect())
     }
 
-    /// Reads a field's values.
+    /// Returns the current value of a computed scalar.
+    pub fn scalar(&mut self, name: &str) -> Result<f64> {
+        scalar(&self.problem, self.session.as_mut(), name)
+    }
+
+    /// Reads a field's values; in a batch those of all members, one after another.
     pub fn field(&mut self, name: &str) -> Result<Array> {
         read(&self.problem, self.session.as_mut(), name)
     }
 
-    /// Reads a field as an array of its extents, its values rounded to `T` where the run has the other type.
+    /// Reads a field as an array of its extents, in a batch with the members' axis first, its values rounded to `T` where the run has the other type.
     pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
         let values = self.field(name)?.cast(T::DTYPE)?;
         let values = T::slice(&values).unwrap_or_default().to_vec();
         let shape = self.problem.shape_of(self.problem.program.field(name)?)?;
-        ndarray::ArrayD::from_shape_vec(shape.extents(), values).map_err(|e| {
+        let members = self.problem.is_batch().then_some(self.problem.members());
+        ndarray::ArrayD::from_shape_vec(io::extents(members, &shape), values).map_err(|e| {
             Error::invalid(format!("field {name}"), e.to_string(), "read it with Simulation::field")
         })
     }
 
-    /// Reads the values of a field in the box `low..high`, slowest of three axes first.
+    /// Reads the values of a field in the box `low..high`, slowest of three axes first; in a batch in the box of
+    /// each member, one after another.
     pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
         self.session.read_window(self.problem.program.field(name)?, low, high)
     }
@@ -245,7 +260,7 @@ impl Simulation {
         self.session.write_window(self.problem.program.field(name)?, low, high, values)
     }
 
-    /// Sets a parameter for the steps that follow.
+    /// Sets a parameter for the steps that follow, in a batch of all members.
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
         set_parameter(&mut self.problem, self.session.as_mut(), name, value)
     }
@@ -283,8 +298,7 @@ impl Running<'_> {
 
     /// Returns the current value of a computed scalar.
     pub fn scalar(&mut self, name: &str) -> Result<f64> {
-        let number = self.problem.program.scalar(name)?;
-        Ok(self.session.scalars()?.get(number).copied().unwrap_or(f64::NAN))
+        scalar(self.problem, self.session, name)
     }
 
     /// Returns the rows recorded since the last call, as [`Simulation::records`] does.
@@ -345,7 +359,26 @@ impl Running<'_> {
     }
 }
 
+/// Refuses to tell one value of the many that the members of a batch have.
+fn check_single(problem: &Problem) -> Result<()> {
+    match problem.is_batch() && !problem.program.scalars().is_empty() {
+        true => Err(Error::unsupported(
+            format!("a batch of {} members", problem.members()),
+            "each member has scalars of its own",
+            "ask for a member's, Simulation::scalars_of",
+        )),
+        false => Ok(()),
+    }
+}
+
+fn scalar(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<f64> {
+    let number = problem.program.scalar(name)?;
+    check_single(problem)?;
+    Ok(session.scalars()?.get(number).copied().unwrap_or(f64::NAN))
+}
+
 fn scalars(problem: &Problem, session: &mut dyn Session) -> Result<Vec<(String, f64)>> {
+    check_single(problem)?;
     let names = problem.program.scalars().iter().map(|scalar| scalar.name.clone());
     Ok(names.zip(session.scalars()?).collect())
 }
@@ -382,12 +415,18 @@ fn set_parameter(problem: &mut Problem, session: &mut dyn Session, name: &str, v
     let number = problem.program.parameter(name)?;
     crate::builder::check_parameter(name, value, problem.dtype)?;
     session.set_parameter(number, value)?;
-    problem.parameters[number] = value;
+    let all = problem.batch.iter_mut().map(|member| &mut member.parameters).chain([&mut problem.parameters]);
+    all.for_each(|parameters| parameters[number] = value);
     Ok(())
 }
 
 fn checkpoint(problem: &Problem, session: &mut dyn Session, step: u64, path: &Path) -> Result<io::Staged> {
-    let scalars = session.scalars()?;
-    let problem = Problem { scalars, ..problem.clone() };
+    let (mut scalars, mut problem) = (session.scalars()?, problem.clone());
+    let own = problem.program.scalars().len();
+    for (member, scalars) in problem.batch.iter_mut().zip(scalars.chunks_exact(own.max(1))) {
+        member.scalars = scalars.to_vec();
+    }
+    scalars.truncate(own);
+    problem.scalars = scalars;
     io::checkpoint::write(path, &problem, step, |field| session.read(field))
 }

@@ -17,6 +17,7 @@ use crate::launches::Launched;
 use crate::pin;
 use crate::reference;
 use crate::session::{Threaded, Workers};
+use crate::state::State;
 use crate::stepwise::has_fused_multiply_add;
 use crate::threads;
 
@@ -85,7 +86,7 @@ impl CpuBackend {
         self.pool.clone()
     }
 
-    fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         match (self.path, &self.pool) {
             (Path::Reference, _) => 1,
             (Path::Threaded, Some(pool)) => pool.current_num_threads(),
@@ -103,21 +104,26 @@ impl CpuBackend {
         fields: Vec<Vec<T>>,
     ) -> Result<Box<dyn Session>> {
         let fused = has_fused_multiply_add();
-        let workers = match cpu.pinned {
-            true => Workers { pool: Some(self.pinned(cpu.threads)?), cores: pin::cores(cpu.threads)? },
-            false => Workers { pool: self.pool.clone(), cores: Vec::new() },
-        };
+        let workers = self.workers(cpu)?;
         let pool = workers.pool.clone();
         if !problem.is_plain() {
             return Ok(Box::new(Launched::open(problem, plan, cpu, pool, fused, watch, fields)?));
         }
-        let open = || Threaded::open(problem, plan, cpu, workers, fused, fields);
+        let open = || Threaded::open(problem, plan, cpu, workers, fused, State::new(problem, fields)?);
         // The threads that will sweep the arrays are the first to touch them.
         let session = match &pool {
             Some(pool) => pool.install(open)?,
             None => open()?,
         };
         Ok(Box::new(session))
+    }
+
+    /// Returns the threads and cores that a plan asks for.
+    pub(crate) fn workers(&self, cpu: &Cpu) -> Result<Workers> {
+        Ok(match cpu.pinned {
+            true => Workers { pool: Some(self.pinned(cpu.threads)?), cores: pin::cores(cpu.threads)? },
+            false => Workers { pool: self.pool.clone(), cores: Vec::new() },
+        })
     }
 
     /// Returns a pool of the given number of pinned threads.
@@ -128,6 +134,18 @@ impl CpuBackend {
         }
         Ok(known.insert(Arc::new(pin::pool(threads)?)).clone())
     }
+}
+
+/// Returns the values of fields in f32.
+pub(crate) fn singles(fields: Vec<Array>) -> Vec<Vec<f32>> {
+    let own = |field| if let Array::F32(values) = field { Some(values) } else { None };
+    fields.into_iter().filter_map(own).collect()
+}
+
+/// Returns the values of fields in f64.
+pub(crate) fn doubles(fields: Vec<Array>) -> Vec<Vec<f64>> {
+    let own = |field| if let Array::F64(values) = field { Some(values) } else { None };
+    fields.into_iter().filter_map(own).collect()
 }
 
 /// Returns options for every way in which the backend can run a problem: stepwise, and in passes of several
@@ -163,6 +181,9 @@ impl Backend for CpuBackend {
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         self.ready()?;
+        if problem.is_batch() {
+            return self.plan_batch(problem, options);
+        }
         let device = self.machine(!is_too_small_to_choose(problem, options));
         let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if self.path == Path::Reference {
@@ -200,6 +221,9 @@ impl Backend for CpuBackend {
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
         self.ready()?;
+        if problem.is_batch() {
+            return self.open_batch(problem, plan, fields);
+        }
         plan.check(problem)?;
         check_fields(problem, &fields)?;
         let Schedule::Cpu(cpu) = &plan.schedule else {
@@ -215,16 +239,9 @@ impl Backend for CpuBackend {
         let watch = Watch::new(problem, &fields)?;
         // The sweeps of a plain program take no note of anything.
         let cut = if problem.is_plain() { Cut::new(problem, &fields)? } else { None };
-        let (mut singles, mut doubles) = (Vec::new(), Vec::new());
-        for field in fields {
-            match field {
-                Array::F32(values) => singles.push(values),
-                Array::F64(values) => doubles.push(values),
-            }
-        }
         let session = match problem.dtype {
-            DType::F32 => self.session(problem, plan, cpu, watch, singles),
-            DType::F64 => self.session(problem, plan, cpu, watch, doubles),
+            DType::F32 => self.session(problem, plan, cpu, watch, singles(fields)),
+            DType::F64 => self.session(problem, plan, cpu, watch, doubles(fields)),
         };
         Ok(Cut::around(cut, session?))
     }

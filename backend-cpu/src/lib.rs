@@ -16,6 +16,7 @@
 #![deny(missing_docs)]
 
 mod backend;
+mod batch;
 mod chunk;
 mod count;
 mod crew;
@@ -35,6 +36,7 @@ mod run;
 mod session;
 mod shared;
 mod solver;
+mod state;
 mod steps;
 mod stepwise;
 mod stretch;

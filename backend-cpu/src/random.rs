@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use crate::device::machine;
 use crate::reference;
 use crate::session::{Threaded, Workers};
+use crate::state::State;
 
 fn check<T: Real>(case: &Case, problem: &Problem, way: &Way, fused: bool) -> Result<(), TestCaseError> {
     let [first, second] = case.steps;
@@ -16,7 +17,8 @@ fn check<T: Real>(case: &Case, problem: &Problem, way: &Way, fused: bool) -> Res
     let fields = expected.iter().filter_map(T::slice).map(<[T]>::to_vec).collect();
     reference::advance(problem, &mut expected, first + second).unwrap();
     let (plan, rows) = way.of(plan_cpu(problem, &machine(2, 20e9), &Options::default()).unwrap(), 3);
-    let mut session = Threaded::<T>::open(problem, &plan, &rows, Workers::default(), fused, fields).unwrap();
+    let state = State::new(problem, fields).unwrap();
+    let mut session = Threaded::<T>::open(problem, &plan, &rows, Workers::default(), fused, state).unwrap();
     session.advance(first).unwrap();
     session.advance(second).unwrap();
     for (field, expected) in expected.iter().enumerate() {

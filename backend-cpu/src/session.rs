@@ -1,22 +1,21 @@
-//! A problem in progress: two arrays for each field that changes, one for each that does not.
+//! A problem in progress: a [`State`], and the way in which it advances.
 //!
 //! A stage of a stepwise run, or a pass of several steps, reads one of the two arrays and writes the other.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::plan::{Cpu, Levels, MAX_CPU_DEPTH};
-use abide_core::{Array, Error, Execution, Plan, Problem, Real, Result, Session, memory};
+use abide_core::{Array, Execution, Plan, Problem, Real, Result, Session};
 use core_affinity::CoreId;
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
 use crate::count;
 use crate::crew;
 use crate::pass::Rings;
 use crate::region::Region;
 use crate::shared::Shared;
+use crate::state::{State, copied};
 use crate::stepwise::{Band, Outputs, Stage, sweep};
 use crate::tape::Tape;
 use crate::tile::{Pass, Tile};
@@ -51,41 +50,37 @@ struct Tiled<T> {
 }
 
 /// A problem lowered to rows.
-struct Lowered<T> {
+struct Lowered {
     problem: Problem,
     region: Region,
     /// Cells of a chunk.
     chunk: usize,
     /// Each stage's tape.
     tapes: Vec<Tape>,
-    parameters: Vec<T>,
 }
 
 /// A session on all threads of a pool.
 pub struct Threaded<T> {
-    lowered: Lowered<T>,
+    lowered: Lowered,
     plan: Plan,
     pool: Option<Arc<ThreadPool>>,
     /// The fields that each stage writes.
     writes: Vec<Vec<usize>>,
     way: Way<T>,
-    /// The current values of each field.
-    now: Vec<Vec<T>>,
-    /// The array to which a stage writes the new values; empty for a field that no stage writes. Cells that
-    /// are not computed always hold the same values here as in `now`.
-    new: Vec<Vec<T>>,
+    /// The domain that advances, which has the problem's shape. Another may take its place between two advances.
+    pub state: State<T>,
 }
 
 impl<T: Real> Threaded<T> {
-    /// Lowers the problem and takes over its fields, whose number and sizes have been checked. Sums of
-    /// additions are turned into multiply-adds if `fused` says so (see [`Tape::new`]).
+    /// Lowers the problem of which `state` is a domain. Sums of additions are turned into multiply-adds if
+    /// `fused` says so (see [`Tape::new`]).
     pub fn open(
         problem: &Problem,
         plan: &Plan,
         cpu: &Cpu,
         Workers { pool, cores }: Workers,
         fused: bool,
-        fields: Vec<Vec<T>>,
+        state: State<T>,
     ) -> Result<Self> {
         let simplified = problem.program.simplified(problem.dtype);
         let tapes: Vec<Tape> = simplified.stages().iter().map(|stage| Tape::new(&stage.dag, fused)).collect();
@@ -115,25 +110,16 @@ impl<T: Real> Threaded<T> {
                 }))
             }
         };
-        let new = fields
-            .iter()
-            .enumerate()
-            .map(
-                |(field, values)| {
-                    if problem.program.is_written(field) { copied(values) } else { Ok(Vec::new()) }
-                },
-            )
-            .collect::<Result<_>>()?;
-        let parameters = problem.parameters.iter().map(|&value| T::from_f64(value)).collect();
-        let lowered = Lowered { problem: problem.clone(), region, chunk, tapes, parameters };
-        Ok(Threaded { lowered, plan: plan.clone(), pool, writes, way, now: fields, new })
+        let lowered = Lowered { problem: problem.clone(), region, chunk, tapes };
+        Ok(Threaded { lowered, plan: plan.clone(), pool, writes, way, state })
     }
 
     fn steps(&mut self, steps: u64) -> Result<()> {
-        let Threaded { lowered, writes, way, now, new, .. } = self;
+        let Threaded { lowered, writes, way, state, .. } = self;
+        let State { now, new, parameters } = state;
         match way {
             Way::Stepwise(bands) => {
-                let Lowered { region, chunk, tapes, parameters, .. } = lowered;
+                let Lowered { region, chunk, tapes, .. } = lowered;
                 for _ in 0..steps {
                     for (tape, writes) in tapes.iter().zip(&*writes) {
                         let stage = Stage { region, tape, parameters, old: now, chunk: *chunk };
@@ -146,7 +132,7 @@ impl<T: Real> Threaded<T> {
                 Ok(())
             }
             Way::Tiled(tiled) => {
-                let done = tiled.advance(lowered, [now, new], steps)?;
+                let done = tiled.advance(lowered, parameters, [now, new], steps)?;
                 if done % 2 == 1 {
                     for (now, new) in now.iter_mut().zip(new).filter(|(_, new)| !new.is_empty()) {
                         std::mem::swap(now, new);
@@ -156,18 +142,19 @@ impl<T: Real> Threaded<T> {
             }
         }
     }
-
-    fn field(&self, field: usize) -> Result<&Vec<T>> {
-        let names = self.lowered.problem.program.fields();
-        self.now.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))
-    }
 }
 
 impl<T: Real> Tiled<T> {
     /// Advances the fields by passes that read one of two arrays and write the other; the first pass reads
     /// `now`. Returns the number of passes.
-    fn advance(&mut self, lowered: &Lowered<T>, [now, new]: [&mut [Vec<T>]; 2], steps: u64) -> Result<u64> {
-        let Lowered { problem, region, chunk, tapes, parameters } = lowered;
+    fn advance(
+        &mut self,
+        lowered: &Lowered,
+        parameters: &[T],
+        [now, new]: [&mut [Vec<T>]; 2],
+        steps: u64,
+    ) -> Result<u64> {
+        let Lowered { problem, region, chunk, tapes } = lowered;
         let Tiled { levels, tiles, rings, persistent, cores } = self;
         if rings.is_empty() {
             return Ok(0);
@@ -202,19 +189,6 @@ impl<T: Real> Tiled<T> {
     }
 }
 
-/// Copies values with all threads, which are then the first to touch the memory; an error where there is not
-/// enough memory.
-fn copied<T: Real>(values: &[T]) -> Result<Vec<T>> {
-    let mut copy = reserved(values.len())?;
-    copy.par_extend(values.par_iter().copied());
-    Ok(copy)
-}
-
-/// Returns an empty vector with room for `len` values; an error where there is not that much memory.
-fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
-    memory::reserved(len, "a field", "choose a smaller size or f32")
-}
-
 impl<T: Real> Session for Threaded<T> {
     fn plan(&self) -> &Plan {
         &self.plan
@@ -236,7 +210,7 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
-        let values = self.field(field)?;
+        let values = self.state.field(&self.lowered.problem, field)?;
         let copy = match &self.pool {
             Some(pool) => pool.install(|| copied(values)),
             None => copied(values),
@@ -245,24 +219,11 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        let extents = self.lowered.problem.shape.padded();
-        let count = check_window(extents, low, high)?.iter().product();
-        let values = self.field(field)?;
-        let mut window = reserved(count)?;
-        rows_of(extents, low, high).for_each(|row| window.extend_from_slice(&values[row]));
-        Ok(T::into_array(window))
+        self.state.window(&self.lowered.problem, field, low, high)
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        self.field(field)?;
-        check_field(&self.lowered.problem, field, values)?;
-        if let Some(values) = T::slice(values) {
-            self.now[field].copy_from_slice(values);
-            if !self.new[field].is_empty() {
-                self.new[field].copy_from_slice(values);
-            }
-        }
-        Ok(())
+        self.state.write(&self.lowered.problem, field, values)
     }
 
     fn write_window(
@@ -272,29 +233,14 @@ impl<T: Real> Session for Threaded<T> {
         high: [usize; 3],
         values: &Array,
     ) -> Result<()> {
-        check_values(&self.lowered.problem, field, low, high, values)?;
-        let extents = self.lowered.problem.shape.padded();
-        if let Some(values) = T::slice(values) {
-            write_rows(extents, &mut self.now[field], low, high, values);
-            if !self.new[field].is_empty() {
-                write_rows(extents, &mut self.new[field], low, high, values);
-            }
-        }
-        Ok(())
+        self.state.write_window(&self.lowered.problem, field, low, high, values)
     }
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
-        Ok(count::non_finite(self.field(field)?, self.pool.as_deref()))
+        Ok(count::non_finite(self.state.field(&self.lowered.problem, field)?, self.pool.as_deref()))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        let names = self.lowered.problem.program.parameters().iter().map(|p| p.name.as_str());
-        match self.lowered.parameters.get_mut(parameter) {
-            Some(known) => {
-                *known = T::from_f64(value);
-                Ok(())
-            }
-            None => Err(Error::unknown("parameter", parameter.to_string(), names)),
-        }
+        self.state.set_parameter(&self.lowered.problem, parameter, value)
     }
 }

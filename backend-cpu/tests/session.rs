@@ -212,3 +212,48 @@ fn more_pinned_threads_than_cores_are_refused() {
     let reference = CpuBackend::reference().plan(&problem("2d5pt", &[64, 64], DType::F64), &options);
     assert!(matches!(reference, Err(Error::Unsupported { .. })));
 }
+
+/// A batch has the bits of the reference for each member, whether members run side by side or in turn.
+#[test]
+fn a_batch_runs_on_any_number_of_threads() {
+    for (name, extents) in [("gray-scott", &[19, 23][..]), ("2d9pt", &[130, 151]), ("cloverleaf", &[12, 9])] {
+        for backend in [1, 3, 8].map(|threads| CpuBackend::with_threads(threads).unwrap()) {
+            let mut problem = problem(name, extents, DType::F64);
+            problem.repeat(4).unwrap();
+            for (at, member) in problem.batch.iter_mut().enumerate().filter(|_| name == "gray-scott") {
+                member.parameters[2] += 0.01 * at as f64;
+            }
+            let own = |at: usize| -> Vec<Array> {
+                let start = |f| match problem.program.start(f) {
+                    abide_core::Start::Corner { .. } => problem.program.start(f).clone(),
+                    _ if name == "cloverleaf" => problem.program.start(f).clone(),
+                    _ => abide_core::Start::Random { seed: at as u64, low: 0.0, high: 1.0 },
+                };
+                let fill = |f| start(f).fill(&problem.shape_of(f).unwrap(), DType::F64).unwrap();
+                (0..problem.program.fields().len()).map(fill).collect()
+            };
+            let joined = |f: usize| {
+                let len = 4 * problem.values_of(f);
+                Array::join(DType::F64, len, (0..4).map(|at| Ok(own(at)[f].clone()))).unwrap()
+            };
+            let all: Vec<Array> = (0..problem.program.fields().len()).map(joined).collect();
+            let plan = backend.plan(&problem, &Options::default()).unwrap();
+            let mut batch = backend.open(&problem, &plan, all).unwrap();
+            batch.advance(3).unwrap();
+            batch.advance(4).unwrap();
+            for at in 0..4 {
+                let alone = problem.member(at);
+                let oracle = CpuBackend::reference();
+                let of_one = oracle.plan(&alone, &Options::default()).unwrap();
+                let mut single = oracle.open(&alone, &of_one, own(at)).unwrap();
+                single.advance(7).unwrap();
+                for f in 0..problem.program.fields().len() {
+                    let values = problem.values_of(f);
+                    let of_batch = batch.read(f).unwrap().part(at * values..(at + 1) * values).unwrap();
+                    assert!(of_batch.same_bits(&single.read(f).unwrap()), "{name}, member {at}, field {f}");
+                }
+            }
+            assert!(batch.read(99).is_err() && batch.set_parameter(99, 1.0).is_err());
+        }
+    }
+}

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Cut, Tuner, check_fields};
-use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune};
+use abide_core::backend::{Cut, Members, Tuner, check_fields};
+use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Order, Tune, plan_members};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
 use abide_tuning::tuned::{Tuning, alone};
@@ -68,6 +68,9 @@ impl Backend for CudaBackend {
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        if problem.is_batch() {
+            return plan_members(problem, Order::InTurn, |member| self.plan(member, options));
+        }
         tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc)
     }
 
@@ -80,6 +83,10 @@ impl Backend for CudaBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        if problem.is_batch() {
+            let open = |problem: &Problem, plan: &Plan, fields| self.open(problem, plan, fields);
+            return Ok(Box::new(Members::open(problem, plan, fields, open)?));
+        }
         plan.check(problem)?;
         check_fields(problem, &fields)?;
         let (plan, cubin) = fit(&self.nvrtc, problem, plan, &target(&self.device))?;

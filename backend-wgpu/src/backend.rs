@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Backend, Cut, Tuner};
-use abide_core::plan::Measured;
+use abide_core::backend::{Backend, Cut, Members, Tuner};
+use abide_core::plan::{Measured, Order, plan_members};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_shaders::wgsl::{self, Access, Bound, Kernel};
@@ -102,6 +102,10 @@ impl WgpuBackend {
         fields: Vec<Array>,
     ) -> Result<WgpuSession> {
         check_type(&self.gpu, problem.dtype)?;
+        if problem.is_batch() {
+            let reason = "a session that is awaited runs a single domain, not a batch";
+            return Err(Error::unsupported(format!("backend {NAME}"), reason, "await one for each member"));
+        }
         let gpu = self.gpu.clone();
         if !problem.is_plain() {
             let made = self.made(problem, plan)?;
@@ -193,6 +197,9 @@ impl Backend for WgpuBackend {
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        if problem.is_batch() {
+            return plan_members(problem, Order::InTurn, |member| self.plan(member, options));
+        }
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;
         let plan = planned(&self.tuning(problem, options), self)?;
@@ -212,6 +219,10 @@ impl Backend for WgpuBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        if problem.is_batch() {
+            let open = |problem: &Problem, plan: &Plan, fields| Backend::open(self, problem, plan, fields);
+            return Ok(Box::new(Members::open(problem, plan, fields, open)?));
+        }
         // A program records by itself, but halts at no mark.
         if !problem.is_plain() && problem.marks.is_none() {
             return Ok(Box::new(block_on(self.open_async(problem, plan, fields))?));

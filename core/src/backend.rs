@@ -1,5 +1,6 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
+mod batch;
 mod cut;
 
 use std::any::Any;
@@ -16,6 +17,7 @@ use crate::program::{Problem, Rows};
 use crate::real::{Array, Real};
 use crate::solver::LinearBackend;
 
+pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
 
 /// A way to run programs on one device.
@@ -46,11 +48,12 @@ pub trait Backend: Send + Sync {
     }
 
     /// Compiles, allocates and loads a problem. `fields` has one array for each field of the program, in
-    /// order, of the problem's type and size.
+    /// order, of the problem's type and size; in a batch, with the values of all members one after another.
     ///
     /// The session's own [`Session::plan`] may differ from `plan` if the compiler's report asked for it; the
     /// plan's notes say so. It records what the problem asks for and halts at its marks; [`Cut`] does so for
-    /// a session that does not by itself.
+    /// a session that does not by itself. [`Members`] does so for a batch, where the plan has no kernel for all
+    /// members.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
 }
 
@@ -62,7 +65,8 @@ pub trait Tuner {
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
 }
 
-/// A problem in progress on a device.
+/// A problem in progress on a device. What the session of a batch reads, writes and returns has the members one
+/// after another.
 pub trait Session: Send {
     /// Returns the plan that runs.
     fn plan(&self) -> &Plan;
@@ -132,7 +136,7 @@ pub trait Session: Send {
         Ok(Vec::new())
     }
 
-    /// Sets a parameter for the steps that follow.
+    /// Sets a parameter for the steps that follow, in a batch for all members.
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()>;
 }
 
@@ -154,12 +158,22 @@ pub fn check_fields(problem: &Problem, fields: &[Array]) -> Result<()> {
 pub fn check_field(problem: &Problem, field: usize, array: &Array) -> Result<()> {
     let names = problem.program.fields();
     let name = names.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))?;
-    let (centring, values) = (problem.program.kinds()[field].centring, problem.values_of(field));
+    let (centring, members) = (problem.program.kinds()[field].centring, problem.members());
+    let values = problem.values_of(field) * members;
     if array.len() != values {
         return Err(Error::invalid(
             format!("field {name}"),
-            format!("it has {} values, the domain {} has {values}", array.len(), problem.shape),
-            if centring.is_cell() {
+            match problem.is_batch() {
+                true => format!(
+                    "it has {} values, {members} members of {} have {values}",
+                    array.len(),
+                    problem.shape
+                ),
+                false => format!("it has {} values, the domain {} has {values}", array.len(), problem.shape),
+            },
+            if problem.is_batch() {
+                "give one value for each of all members' values".to_owned()
+            } else if centring.is_cell() {
                 "give one value for each cell".to_owned()
             } else {
                 format!("give {:?} values, one for each of the {centring}", problem.extents_of(field))
@@ -188,8 +202,10 @@ pub fn check_values(
     let name = names.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))?;
     let window = check_window(problem.extents_of(field), low, high)?;
     let what = || format!("values for a window of field {name}");
-    if values.len() != window.iter().product::<usize>() {
-        return Err(Error::limit(what(), values.len(), format!("{window:?}"), "give one for each"));
+    let count = window.iter().product::<usize>() * problem.members();
+    if values.len() != count {
+        let limit = format!("{count} of {window:?}");
+        return Err(Error::limit(what(), values.len(), limit, "give one for each"));
     }
     if values.dtype() != problem.dtype {
         let reason = format!("they are {}, the run is {}", values.dtype(), problem.dtype);
@@ -295,7 +311,7 @@ pub struct RunReport {
     pub steps: u64,
     /// Steps asked for; more than `steps` only if the run was stopped.
     pub steps_asked: u64,
-    /// Cells of the domain.
+    /// Cells of the domain; of all members of a batch together.
     pub cells: u64,
     /// Seconds that the device took, without loading and reading back.
     pub seconds: f64,
@@ -321,7 +337,7 @@ pub struct RunReport {
 impl RunReport {
     /// Makes the report of a run of `steps` steps that took `seconds`.
     pub fn new(backend: &str, plan: &Plan, steps: u64, steps_asked: u64, seconds: f64) -> Self {
-        let cells = plan.shape.cells() as u64;
+        let cells = plan.cells() as u64;
         let rate = if seconds > 0.0 { (cells * steps) as f64 / seconds / 1e9 } else { 0.0 };
         let projection = plan.project(steps);
         RunReport {
@@ -359,7 +375,7 @@ pub fn drive(
     observe: &mut Observer<'_>,
 ) -> Result<RunReport> {
     let begun = Instant::now();
-    let cells = session.plan().shape.cells() as f64;
+    let cells = session.plan().cells() as f64;
     // Take whole passes, because steps that do not fill a pass are slower.
     let depth = u64::from(session.plan().depth.max(1));
     let whole = |steps: u64| (steps / depth).max(1) * depth;

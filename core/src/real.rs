@@ -245,6 +245,33 @@ impl Array {
         with_array!(self, v => copied(v))
     }
 
+    /// Returns a copy of some of the values; none where they are not all there. Fails if the machine has no
+    /// memory for them.
+    pub fn part(&self, values: std::ops::Range<usize>) -> Result<Array> {
+        fn copied<T: Real>(values: Option<&[T]>) -> Result<Array> {
+            memory::copied(values.unwrap_or_default(), WHAT, CHANGE).map(T::into_array)
+        }
+        with_array!(self, v => copied(v.get(values)))
+    }
+
+    /// Returns the values of several arrays of this type, each behind the one before. Fails if the machine has
+    /// no memory for `len` of them; values of the other type are rounded.
+    pub fn join(dtype: DType, len: usize, parts: impl IntoIterator<Item = Result<Array>>) -> Result<Array> {
+        let mut joined = match dtype {
+            DType::F32 => Array::F32(reserved(len)?),
+            DType::F64 => Array::F64(reserved(len)?),
+        };
+        for part in parts {
+            match (&mut joined, part?) {
+                (Array::F32(all), Array::F32(part)) => all.extend_from_slice(&part),
+                (Array::F64(all), Array::F64(part)) => all.extend_from_slice(&part),
+                (Array::F32(all), Array::F64(part)) => all.extend(part.iter().map(|&x| x as f32)),
+                (Array::F64(all), Array::F32(part)) => all.extend(part.iter().map(|&x| f64::from(x))),
+            }
+        }
+        Ok(joined)
+    }
+
     /// Returns the same values rounded to `dtype`. Fails if the machine has no memory for them.
     pub fn cast(&self, dtype: DType) -> Result<Array> {
         if dtype == self.dtype() {

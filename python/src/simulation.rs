@@ -51,6 +51,7 @@ pub struct Simulation {
 impl Simulation {
     pub fn new(simulation: abide::Simulation) -> PyResult<Simulation> {
         let problem = simulation.problem();
+        problem.refuse_batch("pyabide").map_err(exception)?;
         let names = problem.program.fields().iter().enumerate();
         let fields = names.map(|(number, name)| {
             let shape = problem.shape_of(number).map_err(exception)?;

@@ -119,7 +119,7 @@ pub fn start(
             true => {
                 let Given { values, extents } = given(&values)?;
                 let shape = abide::Shape::new(&extents).map_err(exception)?;
-                builder.input(&name, abide::io::Loaded { values, shape })
+                builder.input(&name, abide::io::Loaded { values, shape, members: None })
             }
             false => builder.start(&name, start_of(&values)?),
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abide_core::catalogue;
 
-use crate::io::Loaded;
+use crate::io::{Loaded, extents};
 use crate::{Array, Program, Result, Shape, Stencil};
 
 /// Sources of a simulation's model: a stencil, a program, or the name of an entry of the catalogue.
@@ -101,18 +101,19 @@ impl Model {
 /// Values for a field; those of an `ndarray` also tell the size.
 pub struct Values {
     pub(super) values: Array,
-    pub(super) shape: Result<Option<Shape>>,
+    /// Their extents; in a batch perhaps with the members' axis before the domain's.
+    pub(super) extents: Option<Vec<usize>>,
 }
 
 impl From<Array> for Values {
     fn from(values: Array) -> Self {
-        Values { values, shape: Ok(None) }
+        Values { values, extents: None }
     }
 }
 
 impl From<Loaded> for Values {
     fn from(loaded: Loaded) -> Self {
-        Values { values: loaded.values, shape: Ok(Some(loaded.shape)) }
+        Values { extents: Some(extents(loaded.members, &loaded.shape)), values: loaded.values }
     }
 }
 
@@ -130,8 +131,8 @@ impl From<Vec<f64>> for Values {
 
 impl<T: crate::Real, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Values {
     fn from(array: ndarray::Array<T, D>) -> Self {
-        let shape = Shape::new(array.shape()).map(Some);
         // In the order of the axes, whatever their order in memory.
-        Values { values: T::into_array(array.iter().copied().collect()), shape }
+        let values = T::into_array(array.iter().copied().collect());
+        Values { values, extents: Some(array.shape().to_vec()) }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::batch::{all_values, axes, axes_of, for_all, make_batch, started};
 use super::{Builder, Initial, Model, Values};
 use crate::backend::{self, Host};
 use crate::domain::Sides;
+use crate::io;
 use crate::io::checkpoint::Head;
-use crate::io::{self, Loaded};
-use crate::program::{Marks, Probe, Problem, Record, Until};
+use crate::program::{Marks, Member, Probe, Problem, Record, Until, check_members};
 use crate::{Array, Boundaries, DType, Error, Result, Shape};
 
 impl Builder {
@@ -18,7 +19,10 @@ impl Builder {
             Some(path) => Some((path.clone(), io::checkpoint::read_head(path)?)),
             None => None,
         };
-        let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head))?;
+        let stored = resumed.as_ref().and_then(|(_, head)| head.members());
+        let members = self.batch.or(stored);
+        members.map_or(Ok(()), check_members)?;
+        let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head), members)?;
         let program = model.program(shape.dimensions())?;
         let default = program.boundary();
         if let Some(text) = &self.boundary_text {
@@ -52,10 +56,11 @@ impl Builder {
             let probes = probes.collect::<Result<Vec<_>>>()?;
             problem.record = Some(Record::new(&problem.program, self.record.unwrap_or(1), probes));
         }
-        for (name, value) in &self.parameters {
-            let number = problem.program.parameter(name)?;
-            check_parameter(name, *value, dtype)?;
-            problem.parameters[number] = *value;
+        if let Some(members) = members {
+            make_batch(&mut problem, members)?;
+        }
+        for (name, setting) in &self.parameters {
+            setting.set(&mut problem, name)?;
         }
         for (name, _) in &self.initial {
             problem.program.field(name)?;
@@ -69,19 +74,22 @@ impl Builder {
 
     /// Returns the size: the given one, else the one that the checkpoint or an input implies, else the
     /// model's default.
-    fn shape(&mut self, model: &Model, resumed: Option<&Head>) -> Result<Shape> {
+    fn shape(&mut self, model: &Model, resumed: Option<&Head>, members: Option<usize>) -> Result<Shape> {
         let given = self.size.as_deref().map(Shape::new).transpose()?;
+        let axes =
+            axes(members, given.map_or(model.dimensions(), |given| given.dimensions()..=given.dimensions()));
         let mut implied = None;
         for (name, initial) in &mut self.initial {
             let own = match initial {
                 Initial::Start(_) => None,
-                Initial::Values(values) => values.shape.clone()?,
-                Initial::File(path) => match io::announced(path)? {
+                Initial::Values(values) => values.shape(name, &axes)?,
+                Initial::File(path) => match io::announced_as(path, &axes)? {
                     Some(announced) => Some(announced.shape),
                     // A file that can be read only once is read now.
                     None => {
-                        let Loaded { values, shape } = io::read(path)?;
-                        *initial = Initial::Values(values.into());
+                        let loaded = io::read_as(path, DType::F64, &axes)?;
+                        let shape = loaded.shape;
+                        *initial = Initial::Values(loaded.into());
                         Some(shape)
                     }
                 },
@@ -162,12 +170,30 @@ impl Builder {
                 problem.boundaries.describe(axes),
             ));
         }
-        for (name, given) in &self.parameters {
-            let stored = checkpoint.parameters.iter().find(|p| p.0 == *name).map(|p| p.1);
-            if let Some(stored) = stored.filter(|stored| stored != given) {
-                return Err(differs(&format!("parameter {name}"), stored.to_string(), given.to_string()));
+        let members =
+            |members: Option<usize>| members.map_or("a single domain".to_owned(), |n| n.to_string());
+        if problem.is_batch() != checkpoint.members().is_some()
+            || problem.batch.len() != checkpoint.batch.len()
+        {
+            let given = members(problem.is_batch().then_some(problem.batch.len()));
+            return Err(differs("the batch", members(checkpoint.members()), given));
+        }
+        for (name, _) in &self.parameters {
+            let number = program.parameter(name)?;
+            let stored = |member: Option<&Member>| match member {
+                Some(member) => member.parameters.get(number).copied(),
+                None => checkpoint.parameters.get(number).map(|p| p.1),
+            };
+            let given = problem.batch.iter().map(|member| &member.parameters).chain([&problem.parameters]);
+            let stored = checkpoint.batch.iter().map(Some).chain([None]).map(stored);
+            let other =
+                stored.zip(given.map(|all| all[number])).find(|(stored, given)| *stored != Some(*given));
+            if let Some((stored, given)) = other {
+                let stored = stored.map_or("none".to_owned(), |stored| stored.to_string());
+                return Err(differs(&format!("parameter {name}"), stored, given.to_string()));
             }
         }
+        problem.batch = checkpoint.batch.clone();
         problem.dtype = checkpoint.dtype;
         problem.boundaries = checkpoint.boundaries;
         problem.parameters = checkpoint.parameters.iter().map(|p| p.1).collect();
@@ -191,13 +217,16 @@ pub(super) struct Prepared {
 pub(super) fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
     let mut host = Host::of(problem);
     host.output = builder.output_bytes.map_or(host.output, u128::from);
-    for name in problem.program.fields() {
+    for (number, name) in problem.program.fields().iter().enumerate() {
         match builder.initial.iter().rfind(|(field, _)| field == name) {
-            Some((_, Initial::Values(Values { values, .. }))) if values.dtype() == problem.dtype => {
+            Some((_, Initial::Values(Values { values, .. })))
+                if values.dtype() == problem.dtype && values.len() == all_values(problem, number) =>
+            {
                 host.fields -= 1
             }
             Some((_, Initial::File(path))) => {
-                let besides = io::announced(path)?.map_or(0, |announced| announced.besides(problem.dtype));
+                let announced = io::announced_as(path, &axes_of(problem))?;
+                let besides = announced.map_or(0, |announced| announced.besides(problem.dtype));
                 host.reading = host.reading.max(besides);
             }
             _ => {}
@@ -214,29 +243,29 @@ pub(super) fn fill(
 ) -> Result<Vec<Array>> {
     let mut fields = Vec::new();
     for (number, name) in problem.program.fields().iter().enumerate() {
-        // Of several inputs for one field the last counts.
-        let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.swap_remove(at).1);
+        // Of several inputs for one field the last counts, so the others stay in their order.
+        let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.remove(at).1);
         let shape = problem.shape_of(number)?;
         fields.push(match own {
-            None => problem.program.start(number).fill(&shape, problem.dtype)?,
-            Some(Initial::Start(start)) => start.fill(&shape, problem.dtype)?,
-            Some(Initial::Values(Values { values, shape: own })) => {
-                if let Some(own) = own?.filter(|own| *own != shape) {
+            None => started(problem, problem.program.start(number), &shape)?,
+            Some(Initial::Start(start)) => started(problem, &start, &shape)?,
+            Some(Initial::Values(given)) => {
+                if let Some(own) = given.shape(name, &axes_of(problem))?.filter(|own| *own != shape) {
                     return Err(Error::invalid(
                         format!("input of field {name}"),
                         format!("its size is {own}, the field's is {shape}"),
                         "give inputs of the field's size",
                     ));
                 }
-                typed(problem, name, values, notes)?
+                for_all(problem, number, typed(problem, name, given.values, notes)?)?
             }
             Some(Initial::File(path)) => {
-                let loaded = io::read_for(&path, problem.dtype)?;
+                let loaded = io::read_as(&path, problem.dtype, &axes_of(problem))?;
                 if loaded.shape != shape {
                     let message = format!("its size is {}, the field's is {shape}", loaded.shape);
                     return Err(Error::file(path, message, "give inputs of the field's size"));
                 }
-                typed(problem, name, loaded.values, notes)?
+                for_all(problem, number, typed(problem, name, loaded.values, notes)?)?
             }
         });
     }

@@ -64,8 +64,10 @@ pub struct Writer {
     /// The fields and files of movies that have not begun.
     asked_movies: Vec<(String, PathBuf)>,
     movies: Vec<(String, PathBuf, Movie)>,
-    /// The extents of each field.
+    /// The extents of each field, in a batch those of each member's.
     shapes: Vec<Shape>,
+    /// The members of a batch.
+    members: Option<usize>,
     names: Vec<String>,
     shown: String,
     lost: Lost,
@@ -169,7 +171,7 @@ impl Asked<'_> {
 impl Writer {
     /// Checks everything that can be checked before the run except the files themselves: fields, and
     /// arguments that belong together.
-    pub fn new(asked: Asked<'_>, program: &Program, shape: Shape) -> Result<Writer> {
+    pub fn new(asked: Asked<'_>, program: &Program, shape: Shape, members: Option<usize>) -> Result<Writer> {
         let Asked { outputs, frames, checkpoint, every, range, record: _ } = asked;
         let needs = [
             ("--frames", frames.is_some()),
@@ -216,12 +218,19 @@ impl Writer {
             movies: Vec::new(),
             asked_movies: Vec::new(),
             shapes: vec![shape; program.fields().len()],
+            members,
             names: program.fields().to_vec(),
             shown,
             lost: Lost::default(),
         };
+        let frames = frames.map(|frames| frames.names.path(0));
+        for path in outputs.iter().map(|output| output.path.clone()).chain(frames) {
+            if Format::of(&path)? != Format::Npy {
+                io::stacked(&path, members, &shape)?;
+            }
+        }
         for output in outputs.iter().filter(|o| o.format == Format::Gif) {
-            Movie::new(&output.path, &shape, range)?;
+            Movie::new(&output.path, &io::stacked(&output.path, members, &shape)?, range)?;
             let field = output.field.clone().unwrap_or_else(|| writer.shown.clone());
             writer.asked_movies.push((field, output.path.clone()));
         }
@@ -232,10 +241,12 @@ impl Writer {
     /// pixels.
     pub fn bytes(&self, dtype: DType) -> u64 {
         let Some(shape) = self.shapes.iter().max_by_key(|shape| shape.cells()) else { return 0 };
-        let (field, [planes, ..]) = (shape.bytes(dtype) as u64, shape.padded());
+        let members = self.members.unwrap_or(1) as u64;
+        let (field, [planes, ..]) = ((shape.bytes(dtype) as u64).saturating_mul(members), shape.padded());
         let all = field.saturating_mul(self.names.len() as u64);
         // A picture shows a line of cells as a strip.
-        let pixels = (shape.cells() / planes) as u64 * if shape.dimensions() == 1 { 32 } else { 1 };
+        let strip = if shape.dimensions() == 1 { 32 } else { 1 };
+        let pixels = ((shape.cells() / planes) as u64).saturating_mul(strip.max(members));
         let one = |named: bool, format: Format| match format {
             Format::Vti if !named => all,
             Format::Vti | Format::Npy => field,
@@ -259,7 +270,8 @@ impl Writer {
         // Movies begin no earlier, so that a command that ends while a device is being prepared leaves no
         // unfinished file.
         for (field, path) in std::mem::take(&mut self.asked_movies) {
-            let movie = Movie::new(&path, &self.shape(&field), self.range)?;
+            let movie =
+                Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.range)?;
             self.movies.push((field, path, movie));
         }
         let step = simulation.step();
@@ -314,7 +326,8 @@ impl Writer {
             let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>();
             let file = values.and_then(|values| {
                 let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
-                io::write(path, &self.shape(&fields[0]), &named, simulation.step(), self.range)
+                let (step, shape) = (simulation.step(), self.shape(&fields[0]));
+                io::write_as(path, self.members, &shape, &named, step, self.range)
             });
             batch.add(format!("{} ({})", path.display(), fields.join(", ")), file);
         }
@@ -375,8 +388,8 @@ impl Writer {
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
-        let written = io::write(&path, &self.shape(&fields[0]), &named, step, self.range.or(seen))
-            .and_then(Staged::commit);
+        let (shape, range) = (self.shape(&fields[0]), self.range.or(seen));
+        let written = io::write_as(&path, self.members, &shape, &named, step, range).and_then(Staged::commit);
         self.seen = seen;
         written
     }

@@ -17,7 +17,8 @@ Examples:
   abide plan gray-scott --size 4096x4096 --device h200 --cache registers
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
   abide plan 3d7pt --size 512x512x512 --dtype f64 --device a100 --papers
-  abide plan 2d5pt --size 8352x8352 --measured --tune full";
+  abide plan 2d5pt --size 8352x8352 --measured --tune full
+  abide plan 2d5pt --size 64x64 --batch 4096 --device h200";
 
 /// The device that is planned for where no device is present.
 const DEFAULT: &str = "a100";
@@ -69,6 +70,14 @@ impl PlanArgs {
     pub fn execute(&self) -> Ended {
         let problem = self.domain.describe(&[], None)?.builder.problem()?;
         let options = self.manner.options();
+        if self.papers && problem.is_batch() {
+            let error = Error::unsupported(
+                "--papers",
+                "the papers' models are of a single domain, a batch was asked for",
+                "leave --papers out, or --batch",
+            );
+            return Err(error.into());
+        }
         if self.measured {
             return self.measure(&problem, &options);
         }

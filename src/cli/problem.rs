@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use abide::domain::BoundaryText;
 use abide::io::checkpoint::Head;
-use abide::io::{self, Loaded};
+use abide::io::{self, Axes, Loaded};
+use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
@@ -35,9 +36,33 @@ pub struct Domain {
     ))]
     pub boundary: Option<String>,
 
-    /// A parameter of the model; may be given several times
+    /// A parameter of the model; may be given several times. NAME=FIRST:LAST spreads it over the members of a
+    /// batch
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
-    pub parameters: Vec<(String, f64)>,
+    pub parameters: Vec<(String, Setting)>,
+
+    /// Run so many independent domains at once, each with parameters, seed and files' part of its own; files of
+    /// fields have their axis first
+    #[arg(long, value_name = "N", value_parser = members, allow_negative_numbers = true)]
+    pub batch: Option<usize>,
+}
+
+/// What a parameter is set to: a value, or the first and the last of a batch's members.
+#[derive(Clone, Copy)]
+pub enum Setting {
+    All(f64),
+    Spread(f64, f64),
+}
+
+impl FromStr for Setting {
+    type Err = std::num::ParseFloatError;
+
+    fn from_str(text: &str) -> std::result::Result<Setting, Self::Err> {
+        match text.split_once(':') {
+            Some((first, last)) => Ok(Setting::Spread(first.trim().parse()?, last.trim().parse()?)),
+            None => Ok(Setting::All(text.trim().parse()?)),
+        }
+    }
 }
 
 /// How it is run.
@@ -67,13 +92,22 @@ pub struct Manner {
     pub pin: bool,
 }
 
-fn parameter(text: &str) -> Result<(String, f64)> {
+fn parameter(text: &str) -> Result<(String, Setting)> {
     let parsed = text
         .split_once('=')
         .and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
     parsed.ok_or_else(|| {
-        Error::invalid(format!("parameter `{text}`"), "not a name and a number", "write it like kappa=0.1")
+        let change = "write it like kappa=0.1, or in a batch like kappa=0.1:0.2";
+        Error::invalid(format!("parameter `{text}`"), "not a name and a number", change)
     })
+}
+
+fn members(text: &str) -> Result<usize> {
+    let wrong = |_| {
+        let reason = "not a whole number of 1 or more";
+        Error::invalid(format!("members of a batch `{text}`"), reason, "write it like --batch 64")
+    };
+    text.parse().map_err(wrong).and_then(|members| check_members(members).map(|()| members))
 }
 
 /// One `--input`.
@@ -150,6 +184,7 @@ impl Domain {
         let model = self.model(inputs, resumed)?;
         let mut loaded: Vec<(Option<&str>, Initial)> = Vec::new();
         let mut implied = self.size.or(resumed.map(|head| head.shape));
+        let axes = self.axes(&model);
         for input in inputs {
             let initial = match &input.from {
                 From::Own => Initial::Own,
@@ -157,10 +192,10 @@ impl Domain {
                 From::File(path) => {
                     // The values are read once the machine is known to have memory for them, unless they can
                     // be read only now.
-                    let (shape, initial) = match io::announced(path)? {
+                    let (shape, initial) = match io::announced_as(path, &axes)? {
                         Some(announced) => (announced.shape, Initial::File(path.clone())),
                         None => {
-                            let file = io::read_for(path, self.dtype.unwrap_or(DType::F32))?;
+                            let file = io::read_as(path, self.dtype.unwrap_or(DType::F32), &axes)?;
                             (file.shape, Initial::Loaded(file))
                         }
                     };
@@ -185,6 +220,9 @@ impl Domain {
         let program = model.program(shape.dimensions())?;
         let dtype = self.dtype;
         let mut builder = Simulation::builder(program.clone()).size(shape.extents());
+        if let Some(members) = self.batch {
+            builder = builder.batch(members);
+        }
         if let Some(dtype) = dtype {
             builder = builder.dtype(dtype);
         }
@@ -193,7 +231,10 @@ impl Domain {
             builder = builder.boundary_text(text);
         }
         for (name, value) in &self.parameters {
-            builder = builder.param(name, *value);
+            builder = match *value {
+                Setting::All(value) => builder.param(name, value),
+                Setting::Spread(first, last) => builder.param_spread(name, first, last),
+            };
         }
         super::once("--param", self.parameters.iter().map(|(name, _)| name))?;
         for input in inputs {
@@ -223,6 +264,12 @@ impl Domain {
             }
         }
         Ok(Described { program, shape, builder })
+    }
+
+    /// Returns how the axes of inputs are to be understood.
+    fn axes(&self, model: &Model) -> Axes {
+        let dimensions = self.size.map_or(model.dimensions(), |size| size.dimensions()..=size.dimensions());
+        self.batch.map_or(Axes::DOMAIN, |members| Axes::of_batch(members, dimensions))
     }
 
     /// Returns the model. Heat conduction takes its form with a conductivity field where one is given.

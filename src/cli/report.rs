@@ -17,7 +17,8 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     line(
         problem.program.name(),
         format!(
-            " {} {}, boundary {}: {} steps in {}",
+            " {}{} {}, boundary {}: {} steps in {}",
+            if problem.is_batch() { format!("{} members of ", problem.members()) } else { String::new() },
             problem.shape,
             problem.dtype,
             problem.boundaries.describe(problem.shape.dimensions()),

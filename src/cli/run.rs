@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use abide::backend::Pace;
+use abide::io::checkpoint::Head;
 use abide::io::{self, Range};
 use abide::{Choice, DType, Error, Result, Simulation};
 use clap::Args;
@@ -32,6 +33,7 @@ Examples:
   abide run gray-scott --steps 5000 --write-config mine.toml --output spots.png
   abide run mine.toml --param feed=0.037 --output others.png
   abide run heat --steps 10000 --record middle.csv --record-every 10 --probe u@256,256
+  abide run gray-scott --size 64x64 --batch 256 --param feed=0.02:0.05 --steps 5000 --output v=v.npy
 
 Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
 status is 130. So does a request to end (SIGTERM, 143) and a terminal that closes (SIGHUP, 129). What cannot be
@@ -136,7 +138,8 @@ impl Run {
         let program = self.domain.program(&self.inputs, resumed.as_ref())?;
         asked.check(&read, &program, self.steps)?;
         let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
-        let mut writer = Writer::new(asked, &described.program, described.shape)?;
+        let members = self.domain.batch.or(resumed.as_ref().and_then(Head::members));
+        let mut writer = Writer::new(asked, &described.program, described.shape, members)?;
         let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
         let mut builder =
             self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));

@@ -8,15 +8,17 @@ use serde::{Deserialize, Serialize};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::{Staged, npy};
+use super::{Axes, Staged, npy};
 use crate::domain::{BoundaryText, Sides};
-use crate::program::Problem;
+use crate::program::{Member, Problem};
 use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 
 const ABOUT: &str = "abide.json";
 const FORMAT: &str = "abide-checkpoint";
-/// The version of a plain problem's checkpoint, and of any other's.
-const VERSIONS: [u32; 2] = [1, 2];
+/// The version of a plain problem's checkpoint, of any other's, and of a batch's.
+const VERSIONS: [u32; 3] = [1, 2, 3];
+/// The entries that hold what each member of a batch has of its own. No field has a dot in its name.
+const OF_MEMBERS: [&str; 2] = ["abide.parameters", "abide.scalars"];
 
 /// The run that a checkpoint's fields belong to, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ struct About {
     /// The computed scalars. They are texts because JSON knows no infinity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     scalars: Vec<(String, String)>,
+    /// The number of members of a batch, whose own values are in entries of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    members: Option<usize>,
 }
 
 /// The run that a checkpoint belongs to.
@@ -60,6 +65,15 @@ pub struct Head {
     pub sides: Vec<Sides>,
     /// The computed scalars' names and values, in the program's order.
     pub scalars: Vec<(String, f64)>,
+    /// The members of a batch; none where the run is of a single domain.
+    pub batch: Vec<Member>,
+}
+
+impl Head {
+    /// Returns the number of members of a batch.
+    pub fn members(&self) -> Option<usize> {
+        (!self.batch.is_empty()).then_some(self.batch.len())
+    }
 }
 
 /// The state of a run, complete enough to go on from it to the bit.
@@ -67,9 +81,9 @@ pub struct Head {
 pub struct Checkpoint {
     /// The run that the fields belong to.
     pub head: Head,
-    /// The fields' values, in the program's order.
+    /// The fields' values, in the program's order; in a batch of all members, one after another.
     pub fields: Vec<Array>,
-    /// The fields' extents.
+    /// The fields' extents, in a batch those of each member's.
     pub shapes: Vec<Shape>,
 }
 
@@ -89,7 +103,7 @@ pub fn write(
     let own = own.filter(|(_, sides)| **sides != Sides::default());
     let about = About {
         format: FORMAT.to_owned(),
-        version: VERSIONS[usize::from(!problem.is_plain())],
+        version: VERSIONS[if problem.is_batch() { 2 } else { usize::from(!problem.is_plain()) }],
         program: problem.program.name().to_owned(),
         size: shape.extents().to_vec(),
         dtype: problem.dtype.to_string(),
@@ -99,15 +113,24 @@ pub fn write(
         fields: problem.program.fields().to_vec(),
         boundaries_of_fields: own.map(|(name, sides)| (name.clone(), sides.to_string())).collect(),
         scalars: scalars.zip(problem.scalars.iter().map(|value| format!("{value:?}"))).collect(),
+        members: problem.is_batch().then_some(problem.members()),
     };
     let mut fault = None;
     let staged = Staged::new(path)?.fill(|writer| {
         let mut zip = ZipWriter::new(Quiet::new(writer));
-        let large = shape.bytes(problem.dtype) as u64 >= u64::from(u32::MAX) - (1 << 16);
+        let all = shape.bytes(problem.dtype) as u64 * problem.members() as u64;
+        let large = all >= u64::from(u32::MAX) - (1 << 16);
         let options =
             SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
         zip.start_file(ABOUT, options)?;
         serde_json::to_writer_pretty(&mut zip, &about)?;
+        for (name, values) in OF_MEMBERS.iter().zip(of_members(problem)) {
+            if !values.is_empty() {
+                zip.start_file(format!("{name}.npy"), options)?;
+                let extents = [problem.members(), values.len() / problem.members()];
+                npy::encode_as(&mut zip, &extents, &Array::F64(values))?;
+            }
+        }
         for (number, name) in about.fields.iter().enumerate() {
             let values = match field(number) {
                 Ok(values) => values,
@@ -118,12 +141,18 @@ pub fn write(
             };
             zip.start_file(format!("{name}.npy"), options)?;
             let shape = problem.shape_of(number).map_err(std::io::Error::other)?;
-            npy::encode(&mut zip, &shape, &values)?;
+            npy::encode_as(&mut zip, &super::extents(about.members, &shape), &values)?;
         }
         zip.finish()?;
         Ok(())
     });
     fault.map_or(staged, Err)
+}
+
+/// Returns the parameters and the scalars of all members of a batch, one member after another; none otherwise.
+fn of_members(problem: &Problem) -> [Vec<f64>; 2] {
+    let all = |own: fn(&Member) -> &Vec<f64>| problem.batch.iter().flat_map(own).copied().collect();
+    [all(|member| &member.parameters), all(|member| &member.scalars)]
 }
 
 /// A writer that reports its first failure and from then on accepts everything, telling where the data would
@@ -194,15 +223,16 @@ pub fn read(path: &Path) -> Result<Checkpoint> {
 /// Reads a checkpoint as [`read`] does, from any source of at most `length` bytes; `path` is named in errors.
 pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<Checkpoint> {
     let mut zip = archive(reader, path)?;
-    let head = head(&mut zip, path)?;
+    let head = head(&mut zip, length, path)?;
+    let axes = axes(head.members(), head.shape.dimensions());
     let (mut fields, mut shapes) = (Vec::new(), Vec::new());
     for name in &head.fields {
-        let values = field(&mut zip, name, length, path)?;
+        let values = entry(&mut zip, name, length, path, &axes)?;
         // A field may stand on the nodes of any axis.
         let pairs = || values.shape.extents().iter().zip(head.shape.extents());
         let fits = values.shape.dimensions() == head.shape.dimensions()
             && pairs().all(|(own, cells)| own == cells || own - 1 == *cells);
-        if !fits || values.values.dtype() != head.dtype {
+        if !fits || values.values.dtype() != head.dtype || values.members != head.members() {
             let found = format!("field {name} is {} {}", values.shape, values.values.dtype());
             return Err(foreign(path, format!("{found}, the checkpoint {} {}", head.shape, head.dtype)));
         }
@@ -214,7 +244,8 @@ pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<C
 
 /// Reads what a checkpoint belongs to, without its fields.
 pub fn read_head(path: &Path) -> Result<Head> {
-    head(&mut archive(super::open(path)?.0, path)?, path)
+    let (reader, length) = super::open(path)?;
+    head(&mut archive(reader, path)?, length, path)
 }
 
 fn foreign(path: &Path, message: String) -> Error {
@@ -225,15 +256,15 @@ fn archive<R: Read + Seek>(reader: R, path: &Path) -> Result<ZipArchive<R>> {
     ZipArchive::new(reader).map_err(|e| foreign(path, format!("not a checkpoint: {e}")))
 }
 
-fn head(zip: &mut ZipArchive<impl Read + Seek>, path: &Path) -> Result<Head> {
-    let entry = zip.by_name(ABOUT).map_err(|e| foreign(path, format!("not a checkpoint: {ABOUT}: {e}")))?;
+fn head(zip: &mut ZipArchive<impl Read + Seek>, length: u64, path: &Path) -> Result<Head> {
+    let about = zip.by_name(ABOUT).map_err(|e| foreign(path, format!("not a checkpoint: {ABOUT}: {e}")))?;
     let mut text = String::new();
-    entry.take(1 << 20).read_to_string(&mut text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
+    about.take(1 << 20).read_to_string(&mut text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
     let about: About = serde_json::from_str(&text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
     if about.format != FORMAT || !VERSIONS.contains(&about.version) {
         let found = format!("it is {} of version {}", about.format, about.version);
-        let [plain, any] = VERSIONS;
-        let known = format!("this program reads {FORMAT} of versions {plain} and {any}");
+        let [first, .., last] = VERSIONS;
+        let known = format!("this program reads {FORMAT} of versions {first} to {last}");
         return Err(foreign(path, format!("{found}, {known}")));
     }
     let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(path, e.to_string()))?;
@@ -243,8 +274,42 @@ fn head(zip: &mut ZipArchive<impl Read + Seek>, path: &Path) -> Result<Head> {
         Err(_) => Err(foreign(path, format!("{ABOUT}: the scalar {name} is `{text}`"))),
     };
     let scalars = about.scalars.iter().map(scalar).collect::<Result<_>>()?;
+    let counts = [about.parameters.len(), about.scalars.len()];
+    let batch = about.members.map_or(Ok(Vec::new()), |members| batch(zip, members, counts, length, path))?;
     let About { program, parameters, steps, fields, .. } = about;
-    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars })
+    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars, batch })
+}
+
+/// Reads the members of a batch, each of which has so many parameters and scalars.
+fn batch(
+    zip: &mut ZipArchive<impl Read + Seek>,
+    members: usize,
+    counts: [usize; 2],
+    length: u64,
+    path: &Path,
+) -> Result<Vec<Member>> {
+    // A member has a value in the file at least, so that there are no more of them than bytes.
+    if members == 0 || members as u64 > length {
+        return Err(foreign(path, format!("{ABOUT}: it claims {members} members")));
+    }
+    let mut own = [Vec::new(), Vec::new()];
+    for ((own, name), count) in own.iter_mut().zip(OF_MEMBERS).zip(counts).filter(|(_, count)| *count > 0) {
+        let read = entry(zip, name, length, path, &axes(Some(members), 1))?;
+        if read.members != Some(members) || read.shape.cells() != count {
+            let message = format!("{name} has {} values of each member, there are {count}", read.shape);
+            return Err(foreign(path, message));
+        }
+        *own = read.values.to_f64();
+    }
+    let of = |kind: usize, member: usize| {
+        own[kind].chunks_exact(counts[kind].max(1)).nth(member).unwrap_or_default().to_vec()
+    };
+    Ok((0..members).map(|member| Member { parameters: of(0, member), scalars: of(1, member) }).collect())
+}
+
+/// Returns how the axes of an entry are to be understood, of domains of so many axes.
+fn axes(members: Option<usize>, dimensions: usize) -> Axes {
+    members.map_or(Axes::DOMAIN, |members| Axes::of_batch(members, dimensions..=dimensions))
 }
 
 /// Returns the boundaries of each field of its own; none if no field has any.
@@ -278,18 +343,19 @@ fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
     Ok((shape, about.dtype.parse()?, boundaries))
 }
 
-fn field(
+fn entry(
     zip: &mut ZipArchive<impl Read + Seek>,
     name: &str,
     length: u64,
     path: &Path,
+    axes: &Axes,
 ) -> Result<super::Loaded> {
     let mut entry = zip
         .by_name(&format!("{name}.npy"))
-        .map_err(|e| Error::file(path, format!("field {name}: {e}"), "give a whole checkpoint"))?;
+        .map_err(|e| Error::file(path, format!("{name}: {e}"), "give a whole checkpoint"))?;
     // The stored entry is no longer than the file, whatever the archive says.
     let size = entry.size().min(length);
-    npy::decode(&mut entry, size, path)
+    npy::decode_as(&mut entry, size, path, axes)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 pub mod checkpoint;
 mod colour;
 mod decoding;
+mod members;
 pub mod model;
 mod movie;
 pub mod npy;
@@ -29,6 +30,7 @@ use crate::{Array, DType, Error, Result, Shape};
 
 pub use colour::Range;
 pub use decoding::is_decoding;
+pub use members::{Axes, extents};
 pub use movie::Movie;
 pub use numbered::Numbered;
 pub use staged::{Batch, Staged, Written, check_target, remove_unfinished};
@@ -40,8 +42,10 @@ pub use targets::Targets;
 pub struct Loaded {
     /// The values, in the type they had in the file.
     pub values: Array,
-    /// Their extents.
+    /// Their extents; where they are those of a batch, each member's.
     pub shape: Shape,
+    /// The number of members, where the first axis in the file is theirs.
+    pub members: Option<usize>,
 }
 
 /// The formats of output files.
@@ -90,12 +94,17 @@ pub fn read(path: &Path) -> Result<Loaded> {
 
 /// Reads a field as [`read`] does, with a picture's grey values in this type.
 pub fn read_for(path: &Path, dtype: DType) -> Result<Loaded> {
-    if let Some(announced) = announced(path)? {
+    read_as(path, dtype, &Axes::DOMAIN)
+}
+
+/// Reads a field as [`read_for`] does, whose first axis may be that of a batch's members.
+pub fn read_as(path: &Path, dtype: DType, axes: &Axes) -> Result<Loaded> {
+    if let Some(announced) = announced_as(path, axes)? {
         announced.ask(path, dtype)?;
     }
     match extension(path).as_str() {
-        "npy" => npy::read(path),
-        "png" | "jpg" | "jpeg" => picture::read(path, dtype),
+        "npy" => npy::read_as(path, axes),
+        "png" | "jpg" | "jpeg" => picture::read(path, dtype, axes),
         _ => Err(Error::file(path, "no input format has this extension", "give a .npy, .png or .jpg file")),
     }
 }
@@ -103,8 +112,10 @@ pub fn read_for(path: &Path, dtype: DType) -> Result<Loaded> {
 /// The field that a file's header announces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Announced {
-    /// The field's extents.
+    /// The field's extents; where it is that of a batch, each member's.
     pub shape: Shape,
+    /// The number of members, where the first axis in the file is theirs.
+    pub members: Option<usize>,
     /// The type of its values; `None` for a picture, whose grey values are made in whatever type is wanted.
     pub dtype: Option<DType>,
     /// Bytes that the file's own form of the values takes while the values are made.
@@ -114,17 +125,21 @@ pub struct Announced {
 impl Announced {
     /// Returns the bytes that reading the field takes beside its values of this type.
     pub fn besides(&self, dtype: DType) -> u128 {
-        let other = self.dtype.filter(|&own| own != dtype).map_or(0, |own| self.shape.bytes(own) as u128);
+        let other = self.dtype.filter(|&own| own != dtype).map_or(0, |own| self.bytes(own));
         other + u128::from(self.form_bytes)
+    }
+
+    fn bytes(&self, dtype: DType) -> u128 {
+        self.shape.bytes(dtype) as u128 * self.members.unwrap_or(1) as u128
     }
 
     /// Returns [`Error::Limit`] where the machine has no memory to read the field in its own type, or else in
     /// `dtype`.
     fn ask(&self, path: &Path, dtype: DType) -> Result<()> {
         let dtype = self.dtype.unwrap_or(dtype);
-        let values = format!("{} values of {dtype}", self.shape);
+        let values = format!("{} values of {dtype}", joined(&extents(self.members, &self.shape)));
         Budget::new(format!("memory for {}", path.display()))
-            .with(values, self.shape.bytes(dtype) as u128)
+            .with(values, self.bytes(dtype))
             .with("the file's own form", u128::from(self.form_bytes))
             .check("give a smaller file")
     }
@@ -133,12 +148,18 @@ impl Announced {
 /// Reads what a file's header announces. `None` where the header says nothing that can be relied on, or where
 /// the file, such as a pipe, can be read only once; [`read`] then tells what is wrong, if anything.
 pub fn announced(path: &Path) -> Result<Option<Announced>> {
+    announced_as(path, &Axes::DOMAIN)
+}
+
+/// Reads what a file's header announces, as [`announced`] does, of a field whose first axis may be that of a
+/// batch's members.
+pub fn announced_as(path: &Path, axes: &Axes) -> Result<Option<Announced>> {
     if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
     }
     match extension(path).as_str() {
-        "npy" => npy::announced(path),
-        "png" | "jpg" | "jpeg" => picture::announced(path).map(Some),
+        "npy" => npy::announced(path, axes),
+        "png" | "jpg" | "jpeg" => picture::announced(path, axes).map(Some),
         _ => Ok(None),
     }
 }
@@ -156,17 +177,56 @@ pub fn write(
     step: u64,
     range: Option<Range>,
 ) -> Result<Staged> {
+    write_as(path, None, shape, fields, step, range)
+}
+
+/// Writes fields as [`write`] does, of a batch where there are `members`, one after another, each of this shape:
+/// the file's first axis is theirs. Formats that have no room for another axis are refused.
+pub fn write_as(
+    path: &Path,
+    members: Option<usize>,
+    shape: &Shape,
+    fields: &[Named<'_>],
+    step: u64,
+    range: Option<Range>,
+) -> Result<Staged> {
     let Some((_, first)) = fields.first() else {
         return Err(Error::file(path, "there is no field to write", "name a field"));
     };
     match Format::of(path)? {
-        Format::Npy => npy::write(path, shape, first),
-        Format::Png => picture::write(path, shape, first, range),
-        Format::Vti => vti::write(path, shape, fields, step),
+        Format::Npy => npy::write_as(path, &extents(members, shape), first),
+        Format::Png => picture::write(path, &stacked(path, members, shape)?, first, range),
+        Format::Vti => vti::write(path, &stacked(path, members, shape)?, fields, step),
         Format::Gif => {
             Err(Error::file(path, "a .gif holds many steps, not one", "name it .png, or give --every"))
         }
     }
+}
+
+/// Returns the shape in which a file of this name shows a field: in a batch with an axis more, which is the
+/// members'. A picture shows two axes and a `.vti` three; of more, a part would pass for the whole.
+pub fn stacked(path: &Path, members: Option<usize>, shape: &Shape) -> Result<Shape> {
+    if members.is_none() {
+        return Ok(*shape);
+    }
+    let all = extents(members, shape);
+    let most = match Format::of(path)? {
+        Format::Png | Format::Gif => 2,
+        Format::Vti | Format::Npy => 3,
+    };
+    match Shape::new(&all) {
+        Ok(stacked) if all.len() <= most => Ok(stacked),
+        _ => {
+            let axes = all.len();
+            let message = format!("a batch of {shape} has {axes} axes, a file of this format {most} at most");
+            Err(Error::file(path, message, "write .npy, or run a member alone"))
+        }
+    }
+}
+
+/// Returns extents as in `3x4`.
+fn joined(extents: &[usize]) -> String {
+    extents.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
 }
 
 fn open(path: &Path) -> Result<(BufReader<File>, u64)> {

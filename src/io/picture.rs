@@ -10,7 +10,8 @@ use image::{
 
 use super::colour::{MARK, Plane, Range};
 use super::decoding::{guarded, jpeg_bytes};
-use super::{Announced, Loaded, Staged};
+use super::members::foreign;
+use super::{Announced, Axes, Loaded, Staged};
 use crate::{Array, DType, Error, Result, Shape};
 
 /// A picture whose header has been read: its rows are decoded together, and made grey one at a time.
@@ -48,7 +49,8 @@ impl<'p> Picture<'p> {
     }
 
     /// Reads the grey values.
-    fn read(self, dtype: DType) -> Result<Loaded> {
+    fn read(self, dtype: DType, axes: &Axes) -> Result<Loaded> {
+        let (members, own) = axes.split(self.shape.extents()).map_err(|e| foreign(self.path, e))?;
         let mut values = Array::zeros(dtype, self.shape.cells())?;
         let mut pixels = memory::filled(0, self.bytes(), "a picture", "give a smaller one")?;
         self.check_memory()?;
@@ -68,7 +70,7 @@ impl<'p> Picture<'p> {
                 Array::F64(values) => values[cells].iter_mut().enumerate().for_each(|(x, v)| *v = level(x)),
             }
         }
-        Ok(Loaded { values, shape })
+        Ok(Loaded { values, shape: own, members })
     }
 }
 
@@ -100,18 +102,20 @@ fn grey(colour: ColorType, width: u32, row: &[u8]) -> Option<Vec<u16>> {
 }
 
 /// Reads what a picture's header announces.
-pub(super) fn announced(path: &Path) -> Result<Announced> {
+pub(super) fn announced(path: &Path, axes: &Axes) -> Result<Announced> {
     let picture = Picture::open(path)?;
+    let (members, shape) = axes.split(picture.shape.extents()).map_err(|e| foreign(path, e))?;
     Ok(Announced {
-        shape: picture.shape,
+        shape,
+        members,
         dtype: None,
         form_bytes: picture.beside.saturating_add(picture.bytes() as u64),
     })
 }
 
 /// Reads a picture's grey values, 0 for black to 1 for white, rows from the top.
-pub(super) fn read(path: &Path, dtype: DType) -> Result<Loaded> {
-    Picture::open(path)?.read(dtype)
+pub(super) fn read(path: &Path, dtype: DType, axes: &Axes) -> Result<Loaded> {
+    Picture::open(path)?.read(dtype, axes)
 }
 
 /// Writes a field as a picture, one pixel per cell.
@@ -157,10 +161,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("g.png");
         image::GrayImage::from_raw(3, 1, vec![0, 51, 255]).unwrap().save(&path).unwrap();
-        let loaded = read(&path, DType::F64).unwrap();
+        let loaded = read(&path, DType::F64, &Axes::DOMAIN).unwrap();
         assert_eq!(loaded.values, Array::F64(vec![0.0, 0.2, 1.0]));
         assert_eq!(loaded.shape.extents(), [1, 3]);
-        assert_eq!(read(&path, DType::F32).unwrap().values, Array::F32(vec![0.0, 0.2, 1.0]));
+        assert_eq!(read(&path, DType::F32, &Axes::DOMAIN).unwrap().values, Array::F32(vec![0.0, 0.2, 1.0]));
     }
 
     /// For every kind of pixel, the grey levels made row by row are those of the picture made grey as a
@@ -188,13 +192,18 @@ mod tests {
             kind.save(&path).unwrap();
             let expected = image::open(&path).unwrap().into_luma16().into_raw();
             let expected = expected.into_iter().map(|level| f64::from(level) / f64::from(u16::MAX)).collect();
-            assert_eq!(read(&path, DType::F64).unwrap().values, Array::F64(expected), "{:?}", kind.color());
+            assert_eq!(
+                read(&path, DType::F64, &Axes::DOMAIN).unwrap().values,
+                Array::F64(expected),
+                "{:?}",
+                kind.color()
+            );
         }
         let path = folder.path().join("c.jpg");
         rgb.save(&path).unwrap();
         let expected = image::open(&path).unwrap().into_luma16().into_raw();
         let expected = expected.into_iter().map(|level| f64::from(level) / f64::from(u16::MAX)).collect();
-        assert_eq!(read(&path, DType::F64).unwrap().values, Array::F64(expected));
+        assert_eq!(read(&path, DType::F64, &Axes::DOMAIN).unwrap().values, Array::F64(expected));
     }
 
     #[test]
@@ -204,12 +213,12 @@ mod tests {
         image::RgbImage::new(64, 32).save(&path).unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 30]).unwrap();
-        let found = announced(&path).unwrap();
+        let found = announced(&path, &Axes::DOMAIN).unwrap();
         assert_eq!(
             (found.shape.extents(), found.dtype, found.form_bytes),
             (&[32, 64][..], None, 3 * 32 * 64)
         );
-        assert!(read(&path, DType::F64).is_err());
+        assert!(read(&path, DType::F64, &Axes::DOMAIN).is_err());
     }
 
     #[test]
@@ -220,9 +229,9 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for length in [0, 4, 20, whole.len() / 2] {
             std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(matches!(read(&path, DType::F64), Err(Error::File { .. })), "{length}");
+            assert!(matches!(read(&path, DType::F64, &Axes::DOMAIN), Err(Error::File { .. })), "{length}");
         }
         std::fs::write(&path, "not a picture").unwrap();
-        assert!(matches!(read(&path, DType::F64), Err(Error::File { .. })));
+        assert!(matches!(read(&path, DType::F64, &Axes::DOMAIN), Err(Error::File { .. })));
     }
 }

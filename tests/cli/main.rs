@@ -2,6 +2,7 @@
 //! backend.
 
 mod bad_input;
+mod batch;
 mod bench;
 mod endings;
 mod files;

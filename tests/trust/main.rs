@@ -4,6 +4,7 @@
 //! test of every backend. A backend whose device is absent is skipped by name, unless `ABIDE_REQUIRE` names
 //! it. All checks live in one program, so that it stays small enough to be copied to a machine with a GPU.
 
+mod batch;
 mod contract;
 mod equivalence;
 mod independent;
@@ -56,6 +57,10 @@ macro_rules! suite {
             contract::probes_are_the_values_of_each_step,
             contract::parameters_and_fields_can_change_between_steps,
             contract::bad_requests_are_refused,
+            batch::members_have_the_bits_of_single_runs,
+            batch::a_batch_is_changed_and_kept,
+            batch::members_have_their_own_scalars,
+            batch::bad_batches_are_refused,
             physics::heat_keeps_its_sum,
             physics::heat_modes_decay_as_the_scheme_says,
             physics::waves_turn_as_the_scheme_says,

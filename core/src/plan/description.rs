@@ -19,7 +19,8 @@ pub(super) trait Describe {
 impl Plan {
     /// Returns the plan in one line.
     pub fn summary(&self) -> String {
-        self.schedule.describe().summary(self)
+        let batch = self.batch.map(|batch| batch.summary()).unwrap_or_default();
+        batch + &self.schedule.describe().summary(self)
     }
 
     /// Returns the plan as an explanation: what is asked, where the cells stay, what the plan projects to and
@@ -31,6 +32,7 @@ impl Plan {
             ("device", self.device_line()),
             ("execution", concept(self.execution, on_cpu).to_owned()),
         ];
+        lines.extend(self.batch.map(|batch| ("batch", batch.line())));
         lines.extend(self.schedule.describe().lines(self));
         lines.extend([("projection", self.projection_line()), ("moved", self.moved_line())]);
         lines.extend(self.compiled.iter().map(|c| {
@@ -55,7 +57,7 @@ impl Plan {
             self.shape,
             self.dtype,
             self.boundaries.describe(self.shape.dimensions()),
-            self.traffic.cells * self.traffic.cell_bytes / 1e6,
+            self.traffic.cells * self.traffic.cell_bytes * self.members() as f64 / 1e6,
         )
     }
 
@@ -97,7 +99,7 @@ impl Plan {
         let t = &self.traffic;
         format!(
             "{:.2} bytes per cell and step through device memory over 1000 steps ({:.2} with a launch per step)",
-            self.project(1000).memory_bytes / t.cells / 1000.0,
+            self.project(1000).memory_bytes / (t.cells * self.members() as f64) / 1000.0,
             (t.load_bytes + t.store_bytes) * f64::from(self.depth),
         )
     }

@@ -7,6 +7,7 @@
 //! on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or persistent. The papers' models
 //! of streaming and persistent kernels are in [`papers`].
 
+mod batch;
 mod cpu;
 mod description;
 mod general;
@@ -32,6 +33,7 @@ use crate::program::Problem;
 use crate::real::DType;
 use papers::perks;
 
+pub use batch::{Batched, Order, plan_members};
 pub use cpu::{
     Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
 };
@@ -107,6 +109,9 @@ pub struct Plan {
     /// The planner's own estimate in seconds per step, by which plans are chosen. It is coarser than a
     /// measurement, and no bound. 0 where there is nothing to choose.
     pub estimated_seconds: f64,
+    /// How the members of a batch share the device, where the problem is one; all else is said of each member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batched>,
     /// The compiler's reports, one per kernel; empty until the plan is compiled.
     pub compiled: Vec<Compiled>,
     /// The differences from the request, with their reasons.
@@ -121,7 +126,7 @@ impl Plan {
 
     /// Projects the peak of a run of `steps` steps.
     pub fn project(&self, steps: u64) -> perks::Projection {
-        perks::project(&self.traffic, &self.device, steps)
+        self.of_all(perks::project(&self.traffic, &self.device, steps))
     }
 
     /// Checks that the plan is for this problem, before any backend uses the two together.
@@ -132,6 +137,7 @@ impl Plan {
     /// boundary.
     pub fn check(&self, problem: &Problem) -> Result<()> {
         problem.check()?;
+        self.check_members(problem)?;
         let own = (&*self.program, self.shape, self.dtype, self.boundaries);
         let other = (problem.program.name(), problem.shape, problem.dtype, problem.boundaries);
         // Two programs of the same name may still differ in their stages.
@@ -199,6 +205,9 @@ impl Plan {
 /// faster by the planner's estimate where they leave it open. A problem that is not plain runs a launch per
 /// stage.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    if problem.is_batch() {
+        return plan_members(problem, Order::InTurn, |member| plan(member, device, options));
+    }
     if !problem.is_plain() {
         return plan_stepwise(problem, device, options);
     }
@@ -261,6 +270,7 @@ fn base(
         schedule,
         traffic,
         estimated_seconds: 0.0,
+        batch: None,
         compiled: Vec::new(),
         notes: Vec::new(),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Marks, Program, Record, Scalar, Until};
+use super::{Boxes, Marks, Member, Program, Record, Scalar, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
@@ -26,6 +26,9 @@ pub struct Problem {
     /// The computed scalars' values before the first step, in the program's order; 0 where a stage makes one
     /// before another uses it, and the domain's extent where the scalar is one.
     pub scalars: Vec<f64>,
+    /// The domains of a batch, which share all else; none where the problem is a single domain, whose
+    /// parameters and scalars are those above.
+    pub batch: Vec<Member>,
     /// The number of steps done before the first one, which says where the cycle begins.
     pub first_step: u64,
     /// The condition that ends a run before its last step.
@@ -52,6 +55,7 @@ impl Problem {
             sides: program.kinds().iter().map(|kind| kind.sides).collect(),
             parameters: program.parameters().iter().map(|p| p.default).collect(),
             scalars: program.scalars().iter().map(|s| before(s, &shape)).collect(),
+            batch: Vec::new(),
             first_step: 0,
             until: None,
             marks: None,
@@ -87,7 +91,7 @@ impl Problem {
         Shape::new(&self.extents_of(field)[3 - self.shape.dimensions()..])
     }
 
-    /// Returns the number of a field's values.
+    /// Returns the number of a field's values; in a batch, of each member.
     pub fn values_of(&self, field: usize) -> usize {
         self.extents_of(field).iter().product()
     }
@@ -117,7 +121,9 @@ impl Problem {
         if let Some((what, given, needed)) = counts.into_iter().find(|(_, given, needed)| given != needed) {
             return Err(Error::limit(what, given, needed, "give one value each"));
         }
-        for (scalar, &value) in program.scalars().iter().zip(&self.scalars) {
+        self.check_batch()?;
+        let all = self.batch.iter().map(|member| &member.scalars).chain([&self.scalars]);
+        for (scalar, &value) in all.flat_map(|scalars| program.scalars().iter().zip(scalars)) {
             if scalar.extent.is_some() && value != before(scalar, &self.shape) {
                 return Err(Error::invalid(
                     format!("scalar {}", scalar.name),

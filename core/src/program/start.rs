@@ -73,6 +73,19 @@ impl FromStr for Start {
 }
 
 impl Start {
+    /// Returns the start of a member of a batch: a start that is random has the seed plus the member's number,
+    /// any other is the same for all.
+    pub fn of_member(&self, member: usize) -> Start {
+        let mut own = self.clone();
+        match &mut own {
+            Start::Random { seed, .. } | Start::Seeds { seed, .. } | Start::Coin { seed, .. } => {
+                *seed = seed.wrapping_add(member as u64);
+            }
+            Start::Constant(_) | Start::Gaussian | Start::Point | Start::Corner { .. } => {}
+        }
+        own
+    }
+
     /// Returns the start's values on a domain. Fails if the machine does not have that much memory.
     pub fn fill(&self, shape: &Shape, dtype: DType) -> Result<Array> {
         let mut array = Array::zeros(dtype, shape.cells())?;

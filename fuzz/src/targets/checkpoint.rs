@@ -31,6 +31,9 @@ pub const WORDS: &[&str] = &[
     "\"fields\"",
     "\"scalars\"",
     "\"boundaries_of_fields\"",
+    "\"members\"",
+    "abide.parameters.npy",
+    "abide.scalars.npy",
     "\\u001b",
     "\\n",
     "18446744073709551615",
@@ -55,7 +58,7 @@ pub fn run(input: &[u8]) -> Result<(), String> {
         format!("{} fields of {}", fields.len(), head.fields.len())
     })?;
     let fit = fields.iter().zip(shapes).all(|(field, shape)| {
-        field.len() == shape.cells()
+        field.len() == shape.cells() * head.members().unwrap_or(1)
             && field.dtype() == head.dtype
             && shape.dimensions() == head.shape.dimensions()
     });
@@ -80,6 +83,7 @@ fn back(checkpoint: &Checkpoint) -> Result<(), String> {
         return Ok(());
     }
     problem.parameters = head.parameters.iter().map(|(_, value)| *value).collect();
+    problem.batch = head.batch.clone();
     let folder = tempfile::tempdir().map_err(|e| format!("the fuzzer's own folder: {e}"))?;
     let path = folder.path().join("b.npz");
     let written = write(&path, &problem, head.steps, |number| Ok(fields[number].clone()));
@@ -87,9 +91,14 @@ fn back(checkpoint: &Checkpoint) -> Result<(), String> {
     let again = read(&path).map_err(|e| format!("what was written: {e}"))?;
     let bytes = |field: &abide::Array| field.as_bytes().to_vec();
     // JSON has other texts for one number, and NaN differs from itself.
-    let bits = |head: &Head| head.scalars.iter().map(|(_, value)| value.to_bits()).collect::<Vec<_>>();
-    let without = |head: &Head| Head { scalars: Vec::new(), ..head.clone() };
+    let bits = |head: &Head| {
+        let of_members = head.batch.iter().flat_map(|member| member.parameters.iter().chain(&member.scalars));
+        let all = head.scalars.iter().map(|(_, value)| value).chain(of_members);
+        all.map(|value| value.to_bits()).collect::<Vec<_>>()
+    };
+    let without = |head: &Head| Head { scalars: Vec::new(), batch: Vec::new(), ..head.clone() };
     let same = without(&again.head) == without(head)
+        && again.head.members() == head.members()
         && bits(&again.head) == bits(head)
         && again.fields.iter().map(bytes).eq(fields.iter().map(bytes));
     ensure(same, || "a checkpoint that was written comes back otherwise".to_owned())

@@ -47,7 +47,7 @@ pub const WORDS: &[&str] = &[
 /// Reads an array.
 pub fn run(input: &[u8]) -> Result<(), String> {
     let read = |bytes: &[u8]| npy::decode(&mut &*bytes, bytes.len() as u64, Path::new("a.npy"));
-    let Loaded { values, shape } = match read(input) {
+    let Loaded { values, shape, .. } = match read(input) {
         Ok(loaded) => loaded,
         Err(error) => return refused(&error),
     };

@@ -9,18 +9,24 @@ use ndarray::{ArrayView, IxDyn, ShapeBuilder};
 use ndarray_npy::WriteNpyExt;
 
 use self::header::{Descriptor, Header};
-use super::{Announced, Loaded, Staged};
+use super::members::foreign;
+use super::{Announced, Axes, Loaded, Staged};
 use crate::{Array, DType, Error, Real, Result, Shape};
 
 /// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the
 /// axes.
 pub fn read(path: &Path) -> Result<Loaded> {
+    read_as(path, &Axes::DOMAIN)
+}
+
+/// Reads an array as [`read`] does, whose first axis may be that of a batch's members.
+pub(super) fn read_as(path: &Path, axes: &Axes) -> Result<Loaded> {
     let (mut reader, length) = super::open(path)?;
-    decode(&mut reader, length, path)
+    decode_as(&mut reader, length, path, axes)
 }
 
 /// Reads what a file's header announces of an array that [`read`] can read.
-pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
+pub(super) fn announced(path: &Path, axes: &Axes) -> Result<Option<Announced>> {
     let (mut reader, length) = super::open(path)?;
     let header = read_header(&mut reader, path)?;
     let dtype = match &header.descriptor {
@@ -28,12 +34,13 @@ pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
         Descriptor::Plain(descriptor) if matches!(descriptor.as_str(), "<f8" | ">f8") => DType::F64,
         _ => return Ok(None),
     };
-    let Ok(shape) = Shape::new(&header.shape) else { return Ok(None) };
-    let bytes = shape.bytes(dtype) as u64;
+    let Ok((members, shape)) = axes.split(&header.shape) else { return Ok(None) };
+    let bytes = shape.bytes(dtype) as u64 * members.unwrap_or(1) as u64;
     // A second array is filled in the other order of the axes.
     let form_bytes = if header.fortran { bytes } else { 0 };
     Ok((bytes <= length.saturating_sub(header.length)).then_some(Announced {
         shape,
+        members,
         dtype: Some(dtype),
         form_bytes,
     }))
@@ -41,24 +48,36 @@ pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
 
 /// Reads an array from a stream of at most `length` bytes; `path` is named in errors.
 pub fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded> {
+    decode_as(reader, length, path, &Axes::DOMAIN)
+}
+
+/// Reads an array as [`decode`] does, whose first axis may be that of a batch's members.
+pub fn decode_as(reader: &mut impl Read, length: u64, path: &Path, axes: &Axes) -> Result<Loaded> {
     let fault = |message: String| Error::file(path, message, "save it anew, as with numpy.save");
     let header = read_header(reader, path)?;
     let Descriptor::Plain(descriptor) = header.descriptor else {
         return Err(fault("it holds records, not plain numbers".to_owned()));
     };
-    let Ok(shape) = Shape::new(&header.shape) else {
-        let extents = match header.shape.len() {
-            0..=8 => format!("extents {:?}", header.shape),
-            axes => format!("{axes} axes"),
-        };
-        return Err(fault(format!("its {extents} are not those of a domain of one to three axes")));
+    let (members, shape) = match axes.split(&header.shape) {
+        Ok(split) => split,
+        Err(error @ Error::Invalid { .. }) if *axes != Axes::DOMAIN && header.shape.len() <= 4 => {
+            return Err(foreign(path, error));
+        }
+        Err(_) => {
+            let extents = match header.shape.len() {
+                0..=8 => format!("extents {:?}", header.shape),
+                axes => format!("{axes} axes"),
+            };
+            return Err(fault(format!("its {extents} are not those of a domain of one to three axes")));
+        }
     };
+    let count = shape.cells() * members.unwrap_or(1);
     let available = length.saturating_sub(header.length);
     let values = match descriptor.as_str() {
-        "<f4" => values(reader, &shape, available, f32::from_le_bytes),
-        ">f4" => values(reader, &shape, available, f32::from_be_bytes),
-        "<f8" => values(reader, &shape, available, f64::from_le_bytes),
-        ">f8" => values(reader, &shape, available, f64::from_be_bytes),
+        "<f4" => values(reader, count, available, f32::from_le_bytes),
+        ">f4" => values(reader, count, available, f32::from_be_bytes),
+        "<f8" => values(reader, count, available, f64::from_le_bytes),
+        ">f8" => values(reader, count, available, f64::from_be_bytes),
         other => {
             let kind = match other.trim_start_matches(['<', '>', '=', '|']).chars().next() {
                 Some('c') => "complex numbers",
@@ -75,8 +94,8 @@ pub fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded
         }
     };
     let values = values.map_err(fault)?;
-    let values = if header.fortran { from_fortran(values, &shape).map_err(fault)? } else { values };
-    Ok(Loaded { values, shape })
+    let values = if header.fortran { from_fortran(values, &header.shape).map_err(fault)? } else { values };
+    Ok(Loaded { values, shape, members })
 }
 
 fn read_header(reader: &mut impl Read, path: &Path) -> Result<Header> {
@@ -85,14 +104,13 @@ fn read_header(reader: &mut impl Read, path: &Path) -> Result<Header> {
     Header::read(reader).map_err(foreign)
 }
 
-/// Reads as many values as the shape has cells, and reserves no more memory than the stream has bytes.
+/// Reads `count` values, and reserves no more memory than the stream has bytes.
 fn values<T: Real, const N: usize>(
     reader: &mut impl Read,
-    shape: &Shape,
+    count: usize,
     available: u64,
     convert: impl Fn([u8; N]) -> T,
 ) -> Result<Array, String> {
-    let count = shape.cells();
     let memory = |_| format!("there is no memory for its {count} values");
     let promised = count as u64 * N as u64;
     if promised > available {
@@ -120,37 +138,47 @@ fn values<T: Real, const N: usize>(
 }
 
 /// Puts values whose first axis varies fastest into the order in which the last axis does.
-fn from_fortran(values: Array, shape: &Shape) -> Result<Array, String> {
-    fn reordered<T: Real>(values: Vec<T>, shape: &Shape) -> Result<Array, String> {
+fn from_fortran(values: Array, extents: &[usize]) -> Result<Array, String> {
+    fn reordered<T: Real>(values: Vec<T>, extents: &[usize]) -> Result<Array, String> {
         let mut ordered = Vec::new();
         let memory = |_| format!("there is no memory to put its {} values in order", values.len());
         ordered.try_reserve_exact(values.len()).map_err(memory)?;
-        let view = ArrayView::from_shape(shape.extents().f(), &values).map_err(|e| e.to_string())?;
+        let view = ArrayView::from_shape(extents.f(), &values).map_err(|e| e.to_string())?;
         ordered.extend(view.iter());
         Ok(T::into_array(ordered))
     }
     match values {
-        Array::F32(values) => reordered(values, shape),
-        Array::F64(values) => reordered(values, shape),
+        Array::F32(values) => reordered(values, extents),
+        Array::F64(values) => reordered(values, extents),
     }
 }
 
 /// Writes a field to a `.npy` file.
 pub fn write(path: &Path, shape: &Shape, values: &Array) -> Result<Staged> {
-    Staged::new(path)?.fill(|writer| encode(writer, shape, values))
+    write_as(path, shape.extents(), values)
+}
+
+/// Writes an array of any extents to a `.npy` file.
+pub(super) fn write_as(path: &Path, extents: &[usize], values: &Array) -> Result<Staged> {
+    Staged::new(path)?.fill(|writer| encode_as(writer, extents, values))
 }
 
 /// Writes a field to a stream.
 pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
+    encode_as(writer, shape.extents(), values)
+}
+
+/// Writes an array of any extents to a stream.
+pub(super) fn encode_as(writer: &mut impl Write, extents: &[usize], values: &Array) -> std::io::Result<()> {
     fn all<T: Real + ndarray_npy::WritableElement>(
         writer: &mut impl Write,
-        shape: &Shape,
+        extents: &[usize],
         v: &[T],
     ) -> std::io::Result<()> {
-        let view = ArrayView::from_shape(IxDyn(shape.extents()), v).map_err(std::io::Error::other)?;
+        let view = ArrayView::from_shape(IxDyn(extents), v).map_err(std::io::Error::other)?;
         view.write_npy(writer).map_err(std::io::Error::other)
     }
-    abide_core::with_array!(values, v => all(writer, shape, v))
+    abide_core::with_array!(values, v => all(writer, extents, v))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abide::backend::Kind;
-use abide::{Array, Choice, Error, Plan, Problem, Result, Simulation};
+use abide::{Array, Builder, Choice, Error, Plan, Problem, Result, Simulation};
 
 use super::{OnDevice, Opener};
 use crate::setup::{Setup, Source};
@@ -61,7 +61,14 @@ pub fn open(setup: &Setup, opener: &Opener) -> Result<(Simulation, bool)> {
     if let Some(opened) = &own {
         builder = builder.on(opened);
     }
-    Ok((builder.build()?, own.is_some()))
+    Ok((single(builder)?, own.is_some()))
+}
+
+/// Builds a simulation of a single domain; a checkpoint may hold a batch.
+fn single(builder: Builder) -> Result<Simulation> {
+    let simulation = builder.build()?;
+    simulation.problem().refuse_batch("the window")?;
+    Ok(simulation)
 }
 
 impl Live {
@@ -188,7 +195,7 @@ impl Live {
                 builder = builder.scalar(&name, value);
             }
         }
-        Ok(Live { simulation: builder.build()?, setup, touched, shared: false, rescue: None })
+        Ok(Live { simulation: single(builder)?, setup, touched, shared: false, rescue: None })
     }
 
     /// Sets a parameter. A parameter set in the middle of a run makes a history that no command line tells.

@@ -167,10 +167,18 @@ mod tests {
 
     #[test]
     fn a_picture_of_another_size_is_stretched() {
-        let picture = io::Loaded { values: Array::F64(vec![0.0, 1.0]), shape: Shape::new(&[1, 2]).unwrap() };
+        let picture = io::Loaded {
+            values: Array::F64(vec![0.0, 1.0]),
+            shape: Shape::new(&[1, 2]).unwrap(),
+            members: None,
+        };
         let values = stretched(Path::new("p.png"), &picture, &Shape::new(&[2, 4]).unwrap()).unwrap().to_f64();
         assert_eq!(values, [0.0, 0.25, 0.75, 1.0, 0.0, 0.25, 0.75, 1.0]);
-        let cube = io::Loaded { values: Array::F64(vec![0.0; 8]), shape: Shape::new(&[2, 2, 2]).unwrap() };
+        let cube = io::Loaded {
+            values: Array::F64(vec![0.0; 8]),
+            shape: Shape::new(&[2, 2, 2]).unwrap(),
+            members: None,
+        };
         assert!(stretched(Path::new("c.npy"), &cube, &Shape::new(&[2, 4]).unwrap()).is_err());
     }
 }

@@ -1,0 +1,102 @@
+//! The memory that a run holds, asked for before any of it is taken.
+
+use abide_core::plan::{Order, Schedule};
+
+use super::{Kind, Opened};
+use crate::memory::Budget;
+use crate::program::Problem;
+use crate::{Plan, Result};
+
+/// Bytes of the host's memory that a run takes beside what its backend takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Host {
+    /// Number of initial fields that are still to be made.
+    pub(crate) fields: usize,
+    /// Bytes that reading initial fields from files takes besides.
+    pub(crate) reading: u128,
+    /// Bytes that reading fields back and writing files takes at once.
+    pub(crate) output: u128,
+}
+
+impl Host {
+    /// Nothing beside what the backend takes: memory for the rest was asked for already.
+    pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, output: 0 };
+
+    /// Sums up a run that makes all fields anew and reads them back one at a time.
+    pub(crate) fn of(problem: &Problem) -> Host {
+        let output = field_bytes(problem);
+        Host { fields: problem.program.fields().len(), reading: 0, output }
+    }
+}
+
+/// Returns the bytes of a field, in a batch of all members together.
+fn field_bytes(problem: &Problem) -> u128 {
+    problem.shape.bytes(problem.dtype) as u128 * problem.members() as u128
+}
+
+/// Bytes of a session of its own for a member of a batch, and of each of its stages, beside its fields: somewhat
+/// more than was found on a CPU with a program of many stages.
+const SESSION: u128 = 64 << 10;
+const STAGE: u128 = 12 << 10;
+
+/// Returns the bytes that sessions take beside the fields, where each member of a batch has its own.
+fn session_bytes(kind: Kind, problem: &Problem, plan: Option<&Plan>) -> u128 {
+    let is_at_once = plan.and_then(|plan| plan.batch).is_some_and(|batch| batch.order == Order::AtOnce);
+    let are_apart = match kind {
+        // The members of a plain batch take turns in a few sessions.
+        Kind::Cpu => !problem.is_plain(),
+        Kind::Gpu | Kind::Software => !is_at_once,
+    };
+    match problem.is_batch() && are_apart {
+        true => problem.members() as u128 * (SESSION + STAGE * problem.program.stages().len() as u128),
+        false => 0,
+    }
+}
+
+/// Checks that the machine has memory for all that a run holds at the same time.
+pub(super) fn check_memory(
+    opened: &Opened,
+    problem: &Problem,
+    plan: Option<&Plan>,
+    host: Host,
+    copies: usize,
+) -> Result<()> {
+    let program = &problem.program;
+    let (all, field) = (program.fields().len(), field_bytes(problem));
+    let written = (0..all).filter(|&field| program.is_written(field)).count();
+    let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
+    // The planes that threads keep in a pass, of all threads at once.
+    let rings = match plan.map(|plan| &plan.schedule) {
+        Some(Schedule::Cpu(cpu)) => {
+            // Members of a batch that run side by side have the planes of a thread each.
+            let is_shared =
+                plan.and_then(|plan| plan.batch).is_some_and(|batch| batch.order == Order::AtOnce);
+            let threads =
+                if is_shared { plan.map_or(1, |plan| plan.device.multiprocessors) } else { cpu.threads };
+            let threads = threads as u128;
+            cpu.tiling.as_ref().map_or(0, |tiling| threads * tiling.ring_bytes as u128)
+        }
+        _ => 0,
+    };
+    let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
+    // With a device that has its own memory, the machine's memory holds the initial fields alone. Other
+    // devices compute beside the fields.
+    let budget = match opened.kind {
+        Kind::Gpu => budget,
+        Kind::Cpu => {
+            budget.with("the CPU's second copy", written as u128 * field).with("the planes at work", rings)
+        }
+        Kind::Software => budget.with("the driver's copies", (all + written) as u128 * field),
+    };
+    let budget = budget.with("a session for each member", session_bytes(opened.kind, problem, plan));
+    let budget = budget.with("a copy for another backend", (copies * all) as u128 * field);
+    // Files are read before anything is written.
+    let budget = match host.reading > host.output {
+        true => budget.with("reading the input", host.reading),
+        false => budget.with("the output", host.output),
+    };
+    budget.check(match problem.is_batch() {
+        true => "choose a smaller --batch, a smaller --size or --dtype f32",
+        false => "choose a smaller --size or --dtype f32",
+    })
+}
