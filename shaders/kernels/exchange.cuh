@@ -45,21 +45,30 @@ struct Exchange : Tile {
         });
     }
 
-    // Calls `f(s, y, place)` with each line beyond the tile that this warp fetches into `lines`.
+    // Calls `f(s, y)` with each line beyond the tile that this warp fetches into `lines`; warps take them by turns.
     template <class Each>
     __device__ __forceinline__ void each_beyond(const Each& f) const
     {
-        if constexpr (HAS_LINES) {
-            if (STACKED) {
-                if (warp == 0) for (int k = 1; k <= RING_S; ++k) f(-k, 0, (RING_S - k) * LINES_Y);
-                if (warp == WARPS - 1) for (int k = 0; k < RING_S; ++k) f(TILE_S + k, 0, (LINES_S - RING_S + k) * LINES_Y);
-            } else {
-                const int first = warp == 0 ? -RING_Y : first_y, end = warp == WARPS - 1 ? TILE_Y + RING_Y : first_y + OWN_Y;
-                for (int s = -RING_S; s < PLANES + RING_S; ++s)
-                    for (int y = first; y < end; ++y)
-                        if (s < 0 || s >= PLANES || y < 0 || y >= TILE_Y) f(s, y, (RING_S + s) * LINES_Y + RING_Y + y);
+        // The planes before and behind the tile, then the rows beside each of its planes.
+        constexpr int PLANES_BEYOND = 2 * RING_S * LINES_Y, ALL = PLANES_BEYOND + TILE_S * 2 * RING_Y;
+        each<(ALL + WARPS - 1) / WARPS>([&](auto i) {
+            const int line = i.value * WARPS + warp;
+            if (line < PLANES_BEYOND) {
+                const int plane = line / LINES_Y;
+                f(plane < RING_S ? plane - RING_S : TILE_S + plane - RING_S, line % LINES_Y - RING_Y);
+            } else if (line < ALL) {
+                constexpr int SIDES = RING_Y > 0 ? 2 * RING_Y : 1;
+                const int row = (line - PLANES_BEYOND) % SIDES;
+                f((line - PLANES_BEYOND) / SIDES, row < RING_Y ? row - RING_Y : TILE_Y + row - RING_Y);
             }
-        }
+        });
+    }
+
+    // Returns the place in `lines` of line (s, y) beyond the tile.
+    __device__ __forceinline__ static int place_beyond(int s, int y)
+    {
+        // Of a tile whose warps stand along S not all lines are there.
+        return (s < 0 || !STACKED ? RING_S + s : LINES_S - RING_S + s - TILE_S) * LINES_Y + RING_Y + y;
     }
 
     // What line (s, y) beyond the tile is: a neighbour's, which changes; the domain's, held; outside, a value or
@@ -88,13 +97,13 @@ struct Exchange : Tile {
     template <int F, bool ALL>
     __device__ __forceinline__ void fetch_beyond(const real* field) const
     {
-        each_beyond([&](int s, int y, int place) {
+        each_beyond([&](int s, int y) {
             real value = real(0);
             const Beyond what = beyond(s, y, value);
             if (what == IS_UNREAD || (!ALL && what != CHANGES)) return;
             const real* const from = field + line_at(s, y);
             each<ALL && halves<F>() == 2 ? 2 : 1>([&](auto other) {
-                real* const to = lines + field_lines<F>() + place * TILE_X + (other.value ? HALF - half[F] : half[F]);
+                real* const to = lines + field_lines<F>() + place_beyond(s, y) * TILE_X + (other.value ? HALF - half[F] : half[F]);
                 each<WORDS>([&](auto v) {
                     constexpr int C = v.value * WORD;
                     real* const cells = to + C / VECTOR * 32 * VECTOR + C % VECTOR;
