@@ -120,7 +120,7 @@ const fn streaming(
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 15] = [
+const CASES: [Case; 31] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -153,6 +153,43 @@ const CASES: [Case; 15] = [
     // Stages of the radii 0 and 2: the first of two windows ends among the cells that the far side holds.
     Case { name: "unequal", program: "unequal", extents: &[20, 129], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
+    // Ghost cells along each axis: of radius 2 and more, which show cells of several lanes, ...
+    Case { name: "mirror-far", program: "2ds25pt", extents: &[29, 201], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
+    Case { name: "mirror-lag", program: "2d13pt", extents: &[23, 263], dtype: DType::F32, boundaries: "mirror",
+        architecture: 900, plan: streaming(3, 1, [1, 4], true, 3, 0, 4) },
+    Case { name: "clamp-far", program: "2d17pt", extents: &[23, 131], dtype: DType::F64, boundaries: "clamp",
+        architecture: 800, plan: streaming(2, 1, [1, 2], false, 3, 0, 4) },
+    Case { name: "constant-box", program: "2d25pt", extents: &[19, 270], dtype: DType::F32, boundaries: "constant=0.5",
+        architecture: 900, plan: streaming(2, 1, [1, 8], false, 3, 0, 4) },
+    Case { name: "mixed-box", program: "2d25pt", extents: &[19, 139], dtype: DType::F64, boundaries: "y-=mirror,y+=clamp,x-=fixed,x+=mirror",
+        architecture: 800, plan: streaming(2, 1, [1, 4], true, 3, 0, 4) },
+    // ... in windows that are wider than the domain, ...
+    Case { name: "mirror-within", program: "2d21pt", extents: &[31, 75], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(1, 1, [1, 4], false, 3, 0, 4) },
+    Case { name: "cube-within", program: "3d27pt", extents: &[13, 11, 37], dtype: DType::F32, boundaries: "z=clamp,y=mirror,x=constant=0.25",
+        architecture: 900, plan: streaming(2, 4, [3, 4], false, 2, 0, 1) },
+    // ... and across rows and planes, of strips in step and a plane apart.
+    Case { name: "cube-mirror", program: "3d13pt", extents: &[11, 29, 75], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(2, 4, [4, 2], false, 2, 0, 1) },
+    Case { name: "cube-mirror-lag", program: "3d13pt", extents: &[12, 27, 133], dtype: DType::F32, boundaries: "mirror",
+        architecture: 900, plan: streaming(2, 4, [4, 4], true, 2, 2, 1) },
+    Case { name: "cube-clamp", program: "3d17pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "clamp",
+        architecture: 800, plan: streaming(2, 4, [3, 2], false, 2, 0, 1) },
+    Case { name: "cube-constant", program: "poisson", extents: &[9, 21, 131], dtype: DType::F32, boundaries: "z=constant=0.1,y=constant=0.2,x=constant=0.3",
+        architecture: 900, plan: streaming(2, 4, [3, 4], true, 3, 0, 1) },
+    // Words from the other side, and cells where words lie across the seam.
+    Case { name: "cube-round", program: "3d7pt", extents: &[9, 21, 132], dtype: DType::F32, boundaries: "periodic",
+        architecture: 900, plan: streaming(2, 4, [4, 4], false, 3, 0, 1) },
+    Case { name: "cube-seam", program: "3d13pt", extents: &[9, 23, 131], dtype: DType::F64, boundaries: "periodic",
+        architecture: 800, plan: streaming(1, 4, [4, 4], true, 2, 0, 1) },
+    // Several stages that tap to one side each, and several fields.
+    Case { name: "maxwell-mirror", program: "fdtd-tm", extents: &[19, 141], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(2, 1, [1, 4], true, 3, 0, 4) },
+    Case { name: "maxwell-constant", program: "fdtd-tm", extents: &[19, 270], dtype: DType::F32, boundaries: "y=clamp,x=constant=0.5",
+        architecture: 900, plan: streaming(2, 1, [1, 8], false, 3, 0, 4) },
+    Case { name: "reaction-mirror", program: "gray-scott", extents: &[19, 141], dtype: DType::F32, boundaries: "mirror",
+        architecture: 800, plan: streaming(3, 1, [1, 4], false, 2, 0, 4) },
     // Without asynchronous copies.
     Case { name: "reaction", program: "gray-scott", extents: &[19, 140], dtype: DType::F32, boundaries: "periodic",
         architecture: 700, plan: streaming(3, 1, [1, 4], false, 2, 0, 4) },

@@ -59,13 +59,12 @@ pub(super) fn streaming(
     // Windows start at a multiple of 16 bytes.
     margin[2] = margin[2].next_multiple_of(lanes);
     let carried = demand.most_carried();
-    let shows_planes = demand.pass.problem.boundaries.shows_a_side(demand.axes.0[0]).is_some();
     let window = [warps * own[0], 32 * own[1]];
     if threads > device.threads_per_block
         || resident_threads > device.threads
         || ahead < 2
         || carried_shared > carried
-        || (shows_planes && !lag)
+        || demand.mirrored_late().is_some()
         || own[0] * own[1] > 32
         || own[0] < demand.radius[1]
         || (own[1] > 1 && own[1] % lanes != 0)
@@ -82,7 +81,7 @@ pub(super) fn streaming(
     }
     let mut tiles = [1; 2];
     for axis in [1, 2] {
-        let lead = demand.sides[axis].map(|side| if side == Boundary::Fixed { 0 } else { margin[axis] });
+        let lead = demand.sides[axis].map(|side| if side == Boundary::Periodic { margin[axis] } else { 0 });
         tiles[axis - 1] = windows::tiles(demand.extents[axis], window[axis - 1], [margin[axis]; 2], lead)?;
     }
     let slots = device.multiprocessors * blocks_per_multiprocessor;
