@@ -109,9 +109,19 @@ struct Stream : Window {
         }
     };
 
+    // Calls fill(value) if plane `p` is a ghost plane that holds a value.
+    template <class Fill>
+    __device__ __forceinline__ static void fill_plane(Offset p, const Fill& fill)
+    {
+        if constexpr (LOW_S == CONSTANT || HIGH_S == CONSTANT) {
+            const Source plane = source_s(p);
+            if (plane.constant) fill(plane.value);
+        }
+    }
+
     // Reads rows of other strips beside the own cells of field F, as far as the stage taps them.
-    template <class S, int LEVEL, int F, class Wide>
-    __device__ __forceinline__ void rows_beside(Wide& wide, int slot) const
+    template <class S, int LEVEL, int F, int EDGE, class Wide>
+    __device__ __forceinline__ void rows_beside(Wide& wide, Offset p, int slot) const
     {
         constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X, UP = rows_above<S, F>(), DOWN = rows_below<S, F>();
         each<UP + DOWN>([&](auto i) {
@@ -119,8 +129,10 @@ struct Stream : Window {
             constexpr int R = above ? -1 - i.value : OWN_Y + i.value - UP;
             real cells[OWN_X];
             // Beyond the window's sides any row will do.
-            if constexpr (LEVEL == 0) load_row(ring + (slot * FIELDS + F) * PLANE + R * TILE_X, cells, lane);
-            else {
+            if constexpr (LEVEL == 0) {
+                load_row(ring + (slot * FIELDS + F) * PLANE + R * TILE_X, cells, lane);
+                if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { each<OWN_X>([&](auto c) { cells[c.value] = value; }); });
+            } else {
                 constexpr int K = above ? EDGE_Y + R : R - OWN_Y;
                 load_row(edge(turn, LEVEL, F, above ? -1 : 1, above) + K * TILE_X, cells, lane);
             }
@@ -164,29 +176,33 @@ struct Stream : Window {
         });
     }
 
-    // Puts what ghost columns show of field F, and then the values of constant ghost rows, in their places:
-    // where both meet, the row's value counts.
-    template <class S, int F, class Wide>
-    __device__ __forceinline__ void show_columns(Wide& wide) const
+    // Puts what ghost columns show of field F in plane `p`, and then the values of constant ghost rows, in their
+    // places: where both meet, the row's value counts, and that of a constant plane before both.
+    template <class S, int F, int EDGE, class Wide>
+    __device__ __forceinline__ void show_columns(Wide& wide, Offset p) const
     {
         constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
+        auto given = [&](real side) {
+            if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { side = value; });
+            return side;
+        };
         if (!WRAPS_X && side_x) {
             each<OWN_Y + 2 * RY>([&](auto r) {
                 auto& row = wide[r.value];
                 constexpr int LEFT = reach_x<S, F>(r.value - RY, true), RIGHT = reach_x<S, F>(r.value - RY, false);
                 if constexpr (LOW_X != FIXED)
                     beyond_low<LOW_X, OWN_X, LEFT>(lanes_before, [&](auto ghost, auto cell) {
-                        row[RX + ghost.value] = LOW_X == CONSTANT ? LOW_VALUE_X : row[RX + cell.value];
+                        row[RX + ghost.value] = LOW_X == CONSTANT ? given(LOW_VALUE_X) : row[RX + cell.value];
                     });
                 if constexpr (HIGH_X != FIXED)
                     beyond_high<HIGH_X, OWN_X, RIGHT, LAST_COLUMNS>(lanes_behind, [&](auto ghost, auto cell) {
-                        row[RX + ghost.value] = HIGH_X == CONSTANT ? HIGH_VALUE_X : row[RX + cell.value];
+                        row[RX + ghost.value] = HIGH_X == CONSTANT ? given(HIGH_VALUE_X) : row[RX + cell.value];
                     });
             });
         }
         auto fill = [&](auto ghost, real value) { each<OWN_X + 2 * RX>([&](auto c) { wide[ghost.value + RY][c.value] = value; }); };
-        ghost_rows<S, F>([&](auto ghost, auto) { if constexpr (LOW_Y == CONSTANT) fill(ghost, LOW_VALUE_Y); },
-                         [&](auto ghost, auto) { if constexpr (HIGH_Y == CONSTANT) fill(ghost, HIGH_VALUE_Y); });
+        ghost_rows<S, F>([&](auto ghost, auto) { if constexpr (LOW_Y == CONSTANT) fill(ghost, given(LOW_VALUE_Y)); },
+                         [&](auto ghost, auto) { if constexpr (HIGH_Y == CONSTANT) fill(ghost, given(HIGH_VALUE_Y)); });
     }
 
     // Takes the arriving plane `p` with the own cells, which give the plane DELAY before it.
@@ -226,7 +242,7 @@ struct Stream : Window {
         }
     }
 
-    // Puts what a ghost plane behind the last shows in the place of plane `q`, which goes to a level.
+    // Puts what a ghost plane shows in the place of plane `q`, which goes to a level.
     template <int LEVEL>
     __device__ __forceinline__ void show_plane(Cells (&made)[FIELDS], Offset q) const
     {
@@ -234,11 +250,14 @@ struct Stream : Window {
         auto cells = [&](const auto& act) {
             each<FIELDS>([&](auto f) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { act(f.value, r.value, c.value); }); }); });
         };
-        if (behind >= 0) {
+        fill_plane(q, [&](real value) { cells([&](int f, int r, int c) { made[f][r][c] = value; }); });
+        if (KEPT_HIGH > 0 && behind >= 0) {
             // Ghost planes farther behind are not tapped.
-            const int shows = -1 - int(above(HIGH_S, behind, 0)), k = shows < KEPT_HIGH ? shows : KEPT_HIGH - 1;
+            const int shows = -1 - int(above(HIGH_S, behind, 0));
+            // A number that the compiler does not know, lest it keeps the planes in registers.
+            const int k = uniform(shows < KEPT_HIGH ? shows : KEPT_HIGH - 1);
             cells([&](int f, int r, int c) { made[f][r][c] = kept.high[LEVEL][k][f][r][c]; });
-        } else if (behind >= -KEPT_HIGH) cells([&](int f, int r, int c) { kept.high[LEVEL][-1 - behind][f][r][c] = made[f][r][c]; });
+        } else if (KEPT_HIGH > 0 && behind >= -KEPT_HIGH) cells([&](int f, int r, int c) { kept.high[LEVEL][-1 - behind][f][r][c] = made[f][r][c]; });
     }
 
     // Runs a level: its stage turns the plane `p` that arrives at it into the plane DELAY before it.
@@ -260,20 +279,14 @@ struct Stream : Window {
         if constexpr (SYNCED) barrier();
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
-            rows_beside<S, LEVEL, F>(wide[F], slot);
+            rows_beside<S, LEVEL, F, EDGE>(wide[F], p, slot);
             if constexpr (EDGE != NONE) show_rows<S, F>(wide[F]);
             each<OWN_Y + 2 * RY>([&](auto r) {
                 constexpr bool own = r.value >= RY && r.value < OWN_Y + RY;
                 if constexpr (!(own && EARLY)) columns_beside<S, F, EDGE != NONE, r.value>(wide[F]);
             });
-            if constexpr (EDGE != NONE) show_columns<S, F>(wide[F]);
+            if constexpr (EDGE != NONE) show_columns<S, F, EDGE>(wide[F], p);
         });
-        if constexpr (EDGE == ALL && (LOW_S == CONSTANT || HIGH_S == CONSTANT)) {
-            // Whole planes hold a side's value, whatever the boundaries across.
-            const bool before = LOW_S == CONSTANT && p < 0;
-            if (before || (HIGH_S == CONSTANT && p >= EXTENT_S))
-                each<FIELDS>([&](auto f) { each<OWN_Y + 2 * RY>([&](auto r) { each<OWN_X + 2 * RX>([&](auto c) { wide[f.value][r.value][c.value] = before ? LOW_VALUE_S : HIGH_VALUE_S; }); }); });
-        }
         real distant[FAR > 0 ? FAR : 1][OWN_Y][OWN_X];
         constexpr int HERE = S::CARRIED > NEAR ? S::CARRIED - NEAR : 0;
         Word* const words = reinterpret_cast<Word*>(far) + LEVEL * FAR * (OWN_Y * OWN_X / VECTOR) * THREADS + tid;
@@ -283,7 +296,7 @@ struct Stream : Window {
             each<VECTOR>([&](auto l) { distant[K][R][V * VECTOR + l.value] = word.lane[l.value]; });
         });
         take<LEVEL, EDGE>(wide, distant, out, p, slot);
-        if constexpr (EDGE == ALL && KEPT_HIGH > 0 && LEVEL < LEVELS - 1) show_plane<LEVEL + 1>(out, p - S::DELAY);
+        if constexpr (EDGE == ALL && LEVEL < LEVELS - 1) show_plane<LEVEL + 1>(out, p - S::DELAY);
         if constexpr (SYNCED && LEVEL < LEVELS - 1) publish<LEVEL + 1>(out);
         each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
             constexpr int V = i.value % (OWN_X / VECTOR), R = i.value / (OWN_X / VECTOR) % OWN_Y, K = i.value / (OWN_X / VECTOR) / OWN_Y;
@@ -334,16 +347,17 @@ struct Stream : Window {
                 constexpr int LEVEL = l.value;
                 if constexpr (LEVEL == LEVELS - 1) level<LEVEL, EDGE>(arriving[LEVEL], out, p - lag<LEVEL>(), slot);
                 else level<LEVEL, EDGE>(arriving[LEVEL], arriving[LEVEL + 1], p - lag<LEVEL>(), slot);
-                if constexpr (SYNCED && LEVEL == 0) fetch_next(p, slot);
+                if constexpr (SYNCED && LEVEL == 0) fetch_next<EDGE>(p, slot);
             });
         }
     }
 
     // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of a plane with which all
     // threads are done.
+    template <int EDGE>
     __device__ __forceinline__ void fetch_next(Offset p, int slot) const
     {
-        fetch(p + AHEAD - 1, slot + AHEAD - 1 < RING ? slot + AHEAD - 1 : slot + AHEAD - 1 - RING);
+        fetch<EDGE == ALL || !MEETS_S>(p + AHEAD - 1, slot + AHEAD - 1 < RING ? slot + AHEAD - 1 : slot + AHEAD - 1 - RING);
         copies_end();
     }
 
@@ -357,11 +371,12 @@ struct Stream : Window {
             __syncwarp();
         } else {
             barrier();
-            fetch_next(p, slot);
+            fetch_next<EDGE>(p, slot);
         }
         each<FIELDS>([&](auto f) {
             each<OWN_Y>([&](auto r) {
                 load_row(ring + (slot * FIELDS + f.value) * PLANE + r.value * TILE_X, arriving[0][f.value][r.value], lane);
+                if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { each<OWN_X>([&](auto c) { arriving[0][f.value][r.value][c.value] = value; }); });
             });
         });
         Cells out[FIELDS];
@@ -374,24 +389,24 @@ struct Stream : Window {
     __device__ __forceinline__ void run(Offset first, Offset last)
     {
         Offset p = LOW_S == FIXED && first < MARGIN_S ? 0 : first - MARGIN_S;
-        each<AHEAD - 1>([&](auto i) { fetch(p + i.value, i.value); copies_end(); });
-        // Planes between these two meet no boundary of S at any level.
-        const Offset end = last + BEHIND, low = MEETS_S ? BEHIND + FIX_S : p, high = MEETS_S ? EXTENT_S - FIX_S : end;
+        each<AHEAD - 1>([&](auto i) { fetch<true>(p + i.value, i.value); copies_end(); });
+        // Planes between these two meet no boundary of S at any level, nor do the copies that they start.
+        const Offset end = last + BEHIND, high = MEETS_S ? EXTENT_S - (FIX_S > AHEAD - 1 ? FIX_S : AHEAD - 1) : end;
+        const Offset low = FLAT && bound_across ? end : MEETS_S ? BEHIND + FIX_S : p;
         int slot = 0;
         #pragma unroll 1
         while (p < end) {
-            if constexpr (MEETS_S) {
+            if constexpr (MEETS_S || (FLAT && MEETS_ACROSS)) {
                 #pragma unroll 1
                 for (const Offset stop = p >= high || low > end ? end : low; p < stop; ++p) advance<ALL>(p, first, last, slot);
             }
             const Offset stop = high < end ? high : end;
-            if (MEETS_ACROSS && bound_across) {
+            if constexpr (MEETS_ACROSS && !FLAT) {
                 #pragma unroll 1
-                for (; p < stop; ++p) advance<MEETS_ACROSS ? ACROSS : NONE>(p, first, last, slot);
-            } else {
-                #pragma unroll 1
-                for (; p < stop; ++p) advance<NONE>(p, first, last, slot);
+                for (const Offset there = bound_across ? stop : p; p < there; ++p) advance<ACROSS>(p, first, last, slot);
             }
+            #pragma unroll 1
+            for (; p < stop; ++p) advance<NONE>(p, first, last, slot);
         }
     }
 };

@@ -24,6 +24,11 @@ constexpr Offset LAST_Y0 = WRAPS_Y || TILES_Y == 1 ? Offset(TILES_Y - 1) * USE_Y
 constexpr Offset LAST_X0 = WRAPS_X || TILES_X == 1 ? Offset(TILES_X - 1) * USE_X - SHIFT_X : END_X - TILE_X;
 constexpr int LAST_STRIP = int(EXTENT_Y - LAST_Y0 - 1) / OWN_Y, LAST_ROWS = int(EXTENT_Y - LAST_Y0) - LAST_STRIP * OWN_Y;
 constexpr int LAST_LANE = int(EXTENT_X - LAST_X0 - 1) / OWN_X, LAST_COLUMNS = int(EXTENT_X - LAST_X0) - LAST_LANE * OWN_X;
+// Planes of one row, whose kernels are the shortest of registers: they have one body for windows and for planes
+// that meet a boundary, and a way of copying beside the straight one, without which the compiler keeps addresses.
+constexpr bool FLAT = EXTENT_Y == 1;
+// Whether all words that are copied are whole words of one row, and a strip's rows follow each other in memory.
+constexpr bool STRAIGHT = !FLAT && ALIGNED && !WRAPS_X && !WRAPS_Y && (TILES_Y > 1 || LAST_ROWS == OWN_Y);
 // Held cells lie at places of the outermost windows that are known here. With stages of unequal radius, other
 // windows must not reach them at all.
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
@@ -123,8 +128,7 @@ struct Window {
     unsigned held;                       // own cells that keep their value, a bit each; unless SNUG
     // Where this lane's words of the first own row are in a plane, and the first word that it stores.
     Offset corner[OWN_X / WORD], leaving;
-    // Whether all words of the warp's rows are whole and rows follow each other in memory.
-    bool straight;
+    bool straight;                       // whether the warp's words and rows are STRAIGHT in this window
     bool bound_across;                   // whether the boundary gives values to cells of the window
     bool side_x;                         // whether the window lies at a side along X
     // Strips and lanes between the own ones and the outermost with cells of the domain, on either side; less
@@ -165,7 +169,7 @@ struct Window {
             in_line = in_line && is_word(at);
             corner[q.value] = line * STRIDE_Y + at;
         });
-        straight = ALIGNED && __all_sync(~0u, in_line);
+        straight = STRAIGHT || (ALIGNED && __all_sync(~0u, in_line));
         leaving = y(0) * STRIDE_Y + x0 + leaving_x();
         stored = held = 0;
         each<OWN_Y>([&](auto r) {
@@ -222,14 +226,15 @@ struct Window {
         return column >= 0 && column % WORD == 0 && column + WORD <= (WRAPS_X ? EXTENT_X : END_X);
     }
 
-    // Starts the copy of plane `p` into a slot of the ring.
+    // Starts the copy of plane `p`, or of the plane that it shows, into a slot of the ring.
+    template <bool ALONG>
     __device__ __forceinline__ void fetch(Offset p, int slot) const
     {
-        const Offset plane = source_s(p).index * STRIDE_S;
+        const Offset plane = ALONG ? source_s(p).index : p;
         each<FIELDS>([&](auto f) {
-            const real* const field = buffers.current[f.value] + plane;
+            const real* const field = buffers.current[f.value] + plane * STRIDE_S;
             real* const to = ring + (slot * FIELDS + f.value) * PLANE;
-            if (straight) {
+            if (STRAIGHT || straight) {
                 each<OWN_Y>([&](auto r) {
                     each<OWN_X / WORD>([&](auto q) {
                         // Words of a row follow each other but for the domain's ends.
