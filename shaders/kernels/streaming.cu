@@ -144,8 +144,8 @@ struct Stream : Window {
     template <class S, int F, class Low, class High>
     __device__ __forceinline__ void ghost_rows(const Low& low, const High& high) const
     {
-        if constexpr (LOW_Y != FIXED && !WRAPS_Y) beyond_low<LOW_Y, OWN_Y, -S::low_y(F)>(strips_before, low);
-        if constexpr (HIGH_Y != FIXED && !WRAPS_Y) beyond_high<HIGH_Y, OWN_Y, S::high_y(F), LAST_ROWS>(strips_behind, high);
+        if constexpr (LOW_Y != FIXED && !WRAPS_Y) beyond_low<Y_LOW, LOW_Y, OWN_Y, -S::low_y(F)>(low);
+        if constexpr (HIGH_Y != FIXED && !WRAPS_Y) beyond_high<Y_HIGH, HIGH_Y, OWN_Y, S::high_y(F), LAST_ROWS>(high);
     }
 
     // Puts the rows that ghost rows show of field F in their places.
@@ -186,16 +186,16 @@ struct Stream : Window {
             if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { side = value; });
             return side;
         };
-        if (!WRAPS_X && side_x) {
+        if (!WRAPS_X && beside_x()) {
             each<OWN_Y + 2 * RY>([&](auto r) {
                 auto& row = wide[r.value];
                 constexpr int LEFT = reach_x<S, F>(r.value - RY, true), RIGHT = reach_x<S, F>(r.value - RY, false);
                 if constexpr (LOW_X != FIXED)
-                    beyond_low<LOW_X, OWN_X, LEFT>(lanes_before, [&](auto ghost, auto cell) {
+                    beyond_low<X_LOW, LOW_X, OWN_X, LEFT>([&](auto ghost, auto cell) {
                         row[RX + ghost.value] = LOW_X == CONSTANT ? given(LOW_VALUE_X) : row[RX + cell.value];
                     });
                 if constexpr (HIGH_X != FIXED)
-                    beyond_high<HIGH_X, OWN_X, RIGHT, LAST_COLUMNS>(lanes_behind, [&](auto ghost, auto cell) {
+                    beyond_high<X_HIGH, HIGH_X, OWN_X, RIGHT, LAST_COLUMNS>([&](auto ghost, auto cell) {
                         row[RX + ghost.value] = HIGH_X == CONSTANT ? given(HIGH_VALUE_X) : row[RX + cell.value];
                     });
             });
@@ -347,17 +347,16 @@ struct Stream : Window {
                 constexpr int LEVEL = l.value;
                 if constexpr (LEVEL == LEVELS - 1) level<LEVEL, EDGE>(arriving[LEVEL], out, p - lag<LEVEL>(), slot);
                 else level<LEVEL, EDGE>(arriving[LEVEL], arriving[LEVEL + 1], p - lag<LEVEL>(), slot);
-                if constexpr (SYNCED && LEVEL == 0) fetch_next<EDGE>(p, slot);
+                if constexpr (SYNCED && LEVEL == 0) fetch_next(p, slot);
             });
         }
     }
 
     // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of a plane with which all
     // threads are done.
-    template <int EDGE>
     __device__ __forceinline__ void fetch_next(Offset p, int slot) const
     {
-        fetch<EDGE == ALL || !MEETS_S>(p + AHEAD - 1, slot + AHEAD - 1 < RING ? slot + AHEAD - 1 : slot + AHEAD - 1 - RING);
+        fetch(p + AHEAD - 1, slot + AHEAD - 1 < RING ? slot + AHEAD - 1 : slot + AHEAD - 1 - RING);
         copies_end();
     }
 
@@ -371,7 +370,7 @@ struct Stream : Window {
             __syncwarp();
         } else {
             barrier();
-            fetch_next<EDGE>(p, slot);
+            fetch_next(p, slot);
         }
         each<FIELDS>([&](auto f) {
             each<OWN_Y>([&](auto r) {
@@ -389,9 +388,9 @@ struct Stream : Window {
     __device__ __forceinline__ void run(Offset first, Offset last)
     {
         Offset p = LOW_S == FIXED && first < MARGIN_S ? 0 : first - MARGIN_S;
-        each<AHEAD - 1>([&](auto i) { fetch<true>(p + i.value, i.value); copies_end(); });
-        // Planes between these two meet no boundary of S at any level, nor do the copies that they start.
-        const Offset end = last + BEHIND, high = MEETS_S ? EXTENT_S - (FIX_S > AHEAD - 1 ? FIX_S : AHEAD - 1) : end;
+        each<AHEAD - 1>([&](auto i) { fetch(p + i.value, i.value); copies_end(); });
+        // Planes between these two meet no boundary of S at any level.
+        const Offset end = last + BEHIND, high = MEETS_S ? EXTENT_S - FIX_S : end;
         const Offset low = FLAT && bound_across ? end : MEETS_S ? BEHIND + FIX_S : p;
         int slot = 0;
         #pragma unroll 1

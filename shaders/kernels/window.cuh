@@ -91,31 +91,14 @@ __device__ __forceinline__ void barrier()
 // Returns how many cells at a side the `reach` ghost cells beyond it show.
 __device__ constexpr int shown(int kind, int reach) { return shows_this_side(kind) && reach > 0 ? int(below(kind, -reach, 0)) + 1 : 0; }
 
-// Calls show(ghost, cell) for the ghost cells beyond the low side that are at most `REACH` cells away from one
-// of a thread's `OWN` cells along an axis. The places of the ghost cell and of the cell that it shows count from
-// the thread's first cell; `before` threads lie between that cell and the side.
-template <int KIND, int OWN, int REACH, class Show>
-__device__ __forceinline__ void beyond_low(int before, const Show& show)
-{
-    each<(REACH + OWN - 1) / OWN>([&](auto n) {
-        constexpr int SIDE = -n.value * OWN;
-        if (before == n.value) each<REACH + SIDE>([&](auto g) { show(Index<SIDE - 1 - g.value>{}, Index<SIDE + int(below(KIND, -1 - g.value, 0))>{}); });
-    });
-}
-
-// The same beyond the high side, of which the last thread has `LAST` cells.
-template <int KIND, int OWN, int REACH, int LAST, class Show>
-__device__ __forceinline__ void beyond_high(int behind, const Show& show)
-{
-    each<REACH == 0 ? 0 : 1 + (REACH > LAST ? (REACH - LAST + OWN - 1) / OWN : 0)>([&](auto n) {
-        constexpr int SIDE = LAST + n.value * OWN, MOST = OWN + REACH - SIDE;
-        if (behind == n.value) each<MOST < REACH ? MOST : REACH>([&](auto g) { show(Index<SIDE + g.value>{}, Index<SIDE + int(above(KIND, g.value, 0))>{}); });
-    });
-}
-
 // Returns the place of a row's cell in shared memory. Copies call it only where places differ from cells:
 // even a call that returns its argument costs registers.
 __device__ __forceinline__ int place(int cell) { return PAIRED ? cell ^ (cell / (8 * LANES) & 1) * LANES : cell; }
+
+// The sides of the domain across: where the bits begin that tell how many lanes or strips lie between a
+// thread's and the outermost that has cells of the domain. Bit AT_SIDE: the window is at a side along X.
+enum Side { X_LOW = 0, X_HIGH = 8, Y_LOW = 16, Y_HIGH = 24 };
+constexpr int AT_SIDE = 7;
 
 struct Window {
     const Buffers& buffers;
@@ -130,10 +113,7 @@ struct Window {
     Offset corner[OWN_X / WORD], leaving;
     bool straight;                       // whether the warp's words and rows are STRAIGHT in this window
     bool bound_across;                   // whether the boundary gives values to cells of the window
-    bool side_x;                         // whether the window lies at a side along X
-    // Strips and lanes between the own ones and the outermost with cells of the domain, on either side; less
-    // than none where the window is not at that side.
-    int strips_before, strips_behind, lanes_before, lanes_behind;
+    unsigned side;                       // where the window is at a side: the bits of all `Side`s (`beside`)
 
     __device__ __forceinline__ Offset y(int own) const { return y0 + warp * OWN_Y + own; }
     __device__ __forceinline__ Offset x(int own) const { return x0 + lane * OWN_X + own; }
@@ -154,13 +134,12 @@ struct Window {
         const Offset low_x = low_side_x ? 0 : x0 + MARGIN_X, high_x = high_side_x ? EXTENT_X : x0 + TILE_X - MARGIN_X;
         if (high_side_y) y0 = LAST_Y0;
         if (high_side_x) x0 = LAST_X0;
-        strips_before = low_side_y ? warp : -1;
-        strips_behind = high_side_y ? LAST_STRIP - warp : -1;
-        lanes_before = low_side_x ? lane : -1;
-        lanes_behind = high_side_x ? LAST_LANE - lane : -1;
-        side_x = low_side_x || high_side_x;
+        auto near = [](Side at, bool is_there, int apart) { return is_there && apart >= 0 && apart < AT_SIDE ? 1u << (at + apart) : 0u; };
+        side = near(X_LOW, low_side_x, lane) | near(X_HIGH, high_side_x, LAST_LANE - lane) |
+               near(Y_LOW, low_side_y, warp) | near(Y_HIGH, high_side_y, LAST_STRIP - warp);
+        if (low_side_x || high_side_x) side |= 1u << AT_SIDE;
         // Where held cells are not where they are expected, windows next to the outermost may have some.
-        bound_across = (!WRAPS_Y && (low_side_y || high_side_y) && FIX_Y > 0) || (!WRAPS_X && side_x) ||
+        bound_across = (!WRAPS_Y && (low_side_y || high_side_y) && FIX_Y > 0) || (!WRAPS_X && (low_side_x || high_side_x)) ||
                        (!SNUG && (y0 < FIX_Y || y0 + TILE_Y > EXTENT_Y - FIX_Y || x0 < FIX_X || x0 + TILE_X > EXTENT_X - FIX_X));
         const Offset line = first_line();
         bool in_line = line >= 0 && line + OWN_Y <= EXTENT_Y;
@@ -203,6 +182,31 @@ struct Window {
         });
     }
 
+    // Returns whether `apart` lanes or strips lie between the own one and a side's outermost.
+    __device__ __forceinline__ bool beside(Side at, int apart) const { return side & 1u << (at + apart); }
+    __device__ __forceinline__ bool beside_x() const { return side & 1u << AT_SIDE; }
+
+    // Calls show(ghost, cell) for the ghost cells beyond the low side that are at most `REACH` cells away from one
+    // of a thread's `OWN` cells along an axis. Places count from the thread's first cell.
+    template <Side AT, int KIND, int OWN, int REACH, class Show>
+    __device__ __forceinline__ void beyond_low(const Show& show) const
+    {
+        each<(REACH + OWN - 1) / OWN>([&](auto n) {
+            constexpr int SIDE = -n.value * OWN;
+            if (beside(AT, n.value)) each<REACH + SIDE>([&](auto g) { show(Index<SIDE - 1 - g.value>{}, Index<SIDE + int(below(KIND, -1 - g.value, 0))>{}); });
+        });
+    }
+
+    // The same beyond the high side, of which the last thread has `LAST` cells.
+    template <Side AT, int KIND, int OWN, int REACH, int LAST, class Show>
+    __device__ __forceinline__ void beyond_high(const Show& show) const
+    {
+        each<REACH == 0 ? 0 : 1 + (REACH > LAST ? (REACH - LAST + OWN - 1) / OWN : 0)>([&](auto n) {
+            constexpr int SIDE = LAST + n.value * OWN, MOST = OWN + REACH - SIDE;
+            if (beside(AT, n.value)) each<MOST < REACH ? MOST : REACH>([&](auto g) { show(Index<SIDE + g.value>{}, Index<SIDE + int(above(KIND, g.value, 0))>{}); });
+        });
+    }
+
     // Returns the row from which the first own row is copied: any, if all are beyond the domain.
     __device__ __forceinline__ Offset first_line() const
     {
@@ -227,10 +231,9 @@ struct Window {
     }
 
     // Starts the copy of plane `p`, or of the plane that it shows, into a slot of the ring.
-    template <bool ALONG>
     __device__ __forceinline__ void fetch(Offset p, int slot) const
     {
-        const Offset plane = ALONG ? source_s(p).index : p;
+        const Offset plane = source_s(p).index;
         each<FIELDS>([&](auto f) {
             const real* const field = buffers.current[f.value] + plane * STRIDE_S;
             real* const to = ring + (slot * FIELDS + f.value) * PLANE;
@@ -266,21 +269,20 @@ struct Window {
     template <int F, bool ALONG>
     __device__ __forceinline__ void hold(Cells& cells, Offset q, int slot) const
     {
-        const real* const first = ring + (slot * FIELDS + F) * PLANE + lane * OWN_X;
-        // `place` by numbers that do not change, because every level needs it and registers are short.
-        const int turned = PAIRED ? lane / 4 % 2 * LANES : 0;
-        auto keep = [&](int r, int c) { cells[r][c] = first[r * TILE_X + (PAIRED ? c ^ turned : c)]; };
+        const real* const plane = ring + (slot * FIELDS + F) * PLANE;
+        const real* const first = PAIRED ? plane : plane + lane * OWN_X;
+        auto keep = [&](int r, int c) { cells[r][c] = first[r * TILE_X + (PAIRED ? place(lane * OWN_X + c) : c)]; };
         if (ALONG && held_s(q)) {
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { keep(r.value, c.value); }); });
         } else if constexpr (SNUG) {
-            if (side_x) {
+            if (beside_x()) {
                 // `k` cells lie between a held cell and the side.
                 each<FIX_X>([&](auto k) {
                     constexpr int LANES_LOW = k.value / OWN_X, LANES_HIGH = (k.value + OWN_X - LAST_COLUMNS) / OWN_X;
                     constexpr int LOW = k.value - LANES_LOW * OWN_X, HIGH = LAST_COLUMNS - 1 - k.value + LANES_HIGH * OWN_X;
                     each<OWN_Y>([&](auto r) {
-                        if (LOW_X == FIXED && lanes_before == LANES_LOW) keep(r.value, LOW);
-                        if (HIGH_X == FIXED && lanes_behind == LANES_HIGH) keep(r.value, HIGH);
+                        if (LOW_X == FIXED && beside(X_LOW, LANES_LOW)) keep(r.value, LOW);
+                        if (HIGH_X == FIXED && beside(X_HIGH, LANES_HIGH)) keep(r.value, HIGH);
                     });
                 });
             }
@@ -288,8 +290,8 @@ struct Window {
                 constexpr int STRIPS_LOW = k.value / OWN_Y, STRIPS_HIGH = (k.value + OWN_Y - LAST_ROWS) / OWN_Y;
                 constexpr int LOW = k.value - STRIPS_LOW * OWN_Y, HIGH = LAST_ROWS - 1 - k.value + STRIPS_HIGH * OWN_Y;
                 each<OWN_X>([&](auto c) {
-                    if (LOW_Y == FIXED && strips_before == STRIPS_LOW) keep(LOW, c.value);
-                    if (HIGH_Y == FIXED && strips_behind == STRIPS_HIGH) keep(HIGH, c.value);
+                    if (LOW_Y == FIXED && beside(Y_LOW, STRIPS_LOW)) keep(LOW, c.value);
+                    if (HIGH_Y == FIXED && beside(Y_HIGH, STRIPS_HIGH)) keep(HIGH, c.value);
                 });
             });
         } else if (__any_sync(~0u, held != 0u)) {

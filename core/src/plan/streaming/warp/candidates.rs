@@ -9,8 +9,11 @@ use crate::plan::Depth;
 use crate::plan::streaming::windows;
 
 /// The cost of a plane in windows that meet no boundary across, and in windows that do: for planes of one
-/// row, and of several. By the instructions of both; measured on an H200.
-const PLANE_COSTS: [[usize; 2]; 2] = [[2, 5], [4, 5]];
+/// row, and of several. By the instructions of both.
+const PLANE_COSTS: [[usize; 2]; 2] = [[1, 2], [8, 9]];
+
+/// The lanes on which taps beyond a thread's own cells reach at most: the kernel has so many bits for each side.
+const MOST_LANES: usize = 6;
 
 /// Shares per window from which each window is cut by itself.
 const SHARES_OF_A_WINDOW: usize = 8;
@@ -67,6 +70,7 @@ pub(super) fn streaming(
         || demand.mirrored_late().is_some()
         || own[0] * own[1] > 32
         || own[0] < demand.radius[1]
+        || demand.radius[2] > MOST_LANES * own[1]
         || (own[1] > 1 && own[1] % lanes != 0)
         || (demand.extents[1] == 1 && window[0] > 1)
     {
