@@ -489,8 +489,8 @@ mod tests {
     }
 
     /// All but streaming kernels run every case. Streaming kernels, if they need not be deep, run all cases
-    /// without these three: ghost cells that show cells of their side in front of a radius above 1; planes of
-    /// a single row; a periodic axis shorter than the margin of a window, which is a multiple of 16 bytes.
+    /// without these two: planes of a single row; a periodic axis shorter than the margin of a window, which is
+    /// a multiple of 16 bytes.
     #[test]
     fn every_variant_has_a_plan_for_every_case() {
         for preset in crate::device::PRESETS {

@@ -336,9 +336,26 @@ fn defects_are_found() {
         // ... or publish by turns in two halves, where stages lag.
         ("cube-lag", "turn ^= 1;", ""),
         // Held cells lie in two lanes, each of which has its own.
-        ("cube-held", "side & LANE_HIGH << BEHIND / OWN_X", "side & LANE_HIGH"),
+        ("cube-held", "HIGH_X == FIXED && beside(X_HIGH, LANES_HIGH)", "HIGH_X == FIXED && beside(X_HIGH, 0)"),
         // Windows next to the last may reach held cells where stages differ in radius.
-        ("unequal", "SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y))", "SNUG_Y && SNUG_X"),
+        ("unequal", "STAGES == 1 || (CLEAR_X && CLEAR_Y)", "true"),
+        // Ghost cells show others, or hold a value: columns on either side, in more lanes than one, ...
+        ("mirror-lag", "LOW_X == CONSTANT ? given(LOW_VALUE_X) : row[RX + cell.value]", "row[RX + ghost.value]"),
+        ("constant-box", "HIGH_X == CONSTANT ? given(HIGH_VALUE_X) : row[RX + cell.value]", "row[RX + ghost.value]"),
+        ("mirror-far", "each<(REACH + OWN - 1) / OWN>", "each<1>"),
+        ("mirror-far", "(REACH > LAST ? (REACH - LAST + OWN - 1) / OWN : 0)", "0"),
+        // ... rows, ...
+        ("cube-mirror", "if constexpr (LOW_Y != CONSTANT) show(ghost, row);", ""),
+        ("cube-constant", "fill(ghost, given(HIGH_VALUE_Y));", ""),
+        // ... and planes, before a value across: the first once all that they show are there, the last kept.
+        ("cube-constant", "if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { side = value; });", ""),
+        ("cube-mirror", "plane < 0 ? below(LOW_S, plane, 0) : plane", "0"),
+        ("clamp-far", "p == SHOWN - 1 ? -S::BACK : SHOWN - 1", "SHOWN - 1"),
+        ("cube-mirror-lag", "made[f][r][c] = kept.high[LEVEL][k][f][r][c];", ""),
+        // Stages that tap to one side read rows that they only show.
+        ("cube-within", "EDGE == NONE || TILES_Y > 1 || LAST_ROWS == OWN_Y", "true"),
+        // Words from the other side lie within a row.
+        ("cube-seam", "column + WORD <= (WRAPS_X ? EXTENT_X : END_X)", "true"),
         // A block's flag stands for all its warps; blocks read their halo from others.
         ("persistent-star", "__syncthreads();\n    if constexpr (BLOCKS == 1)", "if constexpr (BLOCKS == 1)"),
         ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),
