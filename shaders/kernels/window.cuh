@@ -184,7 +184,6 @@ struct Window {
 
     // Returns whether `apart` lanes or strips lie between the own one and a side's outermost.
     __device__ __forceinline__ bool beside(Side at, int apart) const { return side & 1u << (at + apart); }
-    __device__ __forceinline__ bool beside_x() const { return side & 1u << AT_SIDE; }
 
     // Calls show(ghost, cell) for the ghost cells beyond the low side that are at most `REACH` cells away from one
     // of a thread's `OWN` cells along an axis. Places count from the thread's first cell.
@@ -275,7 +274,7 @@ struct Window {
         if (ALONG && held_s(q)) {
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { keep(r.value, c.value); }); });
         } else if constexpr (SNUG) {
-            if (beside_x()) {
+            if (side & 1u << AT_SIDE) {
                 // `k` cells lie between a held cell and the side.
                 each<FIX_X>([&](auto k) {
                     constexpr int LANES_LOW = k.value / OWN_X, LANES_HIGH = (k.value + OWN_X - LAST_COLUMNS) / OWN_X;
