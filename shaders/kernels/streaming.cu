@@ -412,14 +412,15 @@ struct Stream : Window {
 };
 
 // The planes of all windows are cut into shares that take equally long, one share per block, so that all
-// blocks end together. Windows that meet a boundary across cost more. Where there are far more shares than
+// blocks end together. Windows that meet a boundary across cost more, as do those that copy cells one by one
+// from the other side. Where there are far more shares than
 // windows, each window is cut by itself, so that windows side by side go through the same rows at the same
 // time. Else windows are laid end to end (as Stream-K does with the tiles of matrix products: Osama et al.,
 // PPoPP'23), and beginning with a window costs as much as FILL planes.
 typedef long long Cost;  // windows overlap, so their planes may be more than a cell's index can hold
 constexpr Cost SPAN = EXTENT_S + FILL;
 __device__ constexpr bool side_y(int tile) { return EXTENT_Y > 1 && !WRAPS_Y && (tile == 0 || tile == TILES_Y - 1); }
-__device__ constexpr bool side_x(int tile) { return !WRAPS_X && (tile == 0 || tile == TILES_X - 1); }
+__device__ constexpr bool side_x(int tile) { return (!WRAPS_X || EXTENT_X % LANES != 0) && (tile == 0 || tile == TILES_X - 1); }
 // Returns the cost of all windows before a window, row by row; behind the last window, the cost of them all.
 __device__ constexpr Cost cost_before(int window)
 {

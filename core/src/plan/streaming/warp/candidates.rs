@@ -120,9 +120,12 @@ pub(super) fn streaming(
     (streaming.shared_bytes <= device.shared_bytes_for(blocks_per_multiprocessor)).then_some(streaming)
 }
 
-/// Returns the number of windows that meet no boundary across, and of those that do.
+/// Returns the number of windows that meet no boundary across, and of those that do or, on a periodic axis of no
+/// whole number of words, copy cells one by one from the other side.
 fn windows_across(demand: &Demand<'_>, tiles: [usize; 2]) -> [usize; 2] {
-    let ends = |axis: usize| !demand.is_periodic(axis) && demand.extents[axis] > 1;
+    let whole = |axis: usize| axis < 2 || demand.extents[axis] % (16 / demand.bytes) == 0;
+    let ends =
+        |axis: usize| !(demand.is_periodic(axis) && whole(axis)) && (axis == 2 || demand.extents[axis] > 1);
     windows::count(tiles, windows::at_sides(tiles, ends))
 }
 
