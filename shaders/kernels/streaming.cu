@@ -186,8 +186,8 @@ struct Stream : Window {
             if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { side = value; });
             return side;
         };
-        // All lanes ask the first, so that the compiler sees a branch that they take together.
-        if (!WRAPS_X && uniform(side) & 1u << AT_SIDE) {
+        constexpr bool GIVEN = !WRAPS_X && (LOW_X != FIXED || HIGH_X != FIXED);
+        if (GIVEN && (FLAT || uniform(side) & 1u << AT_SIDE)) {
             each<OWN_Y + 2 * RY>([&](auto r) {
                 auto& row = wide[r.value];
                 constexpr int LEFT = reach_x<S, F>(r.value - RY, true), RIGHT = reach_x<S, F>(r.value - RY, false);

@@ -274,7 +274,8 @@ struct Window {
         if (ALONG && held_s(q)) {
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { keep(r.value, c.value); }); });
         } else if constexpr (SNUG) {
-            if (side & 1u << AT_SIDE) {
+            // All lanes ask the first, so that the compiler sees a branch that they take together.
+            if (uniform(side) & 1u << AT_SIDE) {
                 // `k` cells lie between a held cell and the side.
                 each<FIX_X>([&](auto k) {
                     constexpr int LANES_LOW = k.value / OWN_X, LANES_HIGH = (k.value + OWN_X - LAST_COLUMNS) / OWN_X;
