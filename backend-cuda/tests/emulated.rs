@@ -74,6 +74,29 @@ impl Stencil for Star {
     }
 }
 
+/// Taps along two axes that reach to one side alone.
+struct Lean;
+
+impl Stencil for Lean {
+    fn name(&self) -> &str {
+        "lean"
+    }
+
+    fn dimensions(&self) -> usize {
+        3
+    }
+
+    fn define(&self, scope: &Scope<'_>) {
+        let u = scope.field("u");
+        let taps = [(0, -1), (0, 1), (1, 1), (1, 2), (2, 1), (2, 2)];
+        let weighted = taps
+            .into_iter()
+            .zip(1..)
+            .map(|((axis, by), number)| u.along(axis, by) * (0.01 * f64::from(number)));
+        scope.set("u", weighted.fold(u.here() * 0.5, |sum, tap| sum + tap));
+    }
+}
+
 /// A launch that is emulated.
 struct Case {
     name: &'static str,
@@ -142,7 +165,7 @@ const fn resident(
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 31] = [
+const CASES: [Case; 48] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -175,6 +198,45 @@ const CASES: [Case; 31] = [
     // Stages of the radii 0 and 2: the first of two windows ends among the cells that the far side holds.
     Case { name: "unequal", program: "unequal", extents: &[20, 129], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
+    // Ghost cells along each axis: of radius 2 and more, which show cells of several lanes, ...
+    Case { name: "mirror-far", program: "2ds25pt", extents: &[29, 201], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
+    Case { name: "mirror-lag", program: "2d13pt", extents: &[23, 263], dtype: DType::F32, boundaries: "mirror",
+        architecture: 900, plan: streaming(3, 1, [1, 4], true, 3, 0, 4) },
+    Case { name: "clamp-far", program: "2d17pt", extents: &[23, 131], dtype: DType::F64, boundaries: "clamp",
+        architecture: 800, plan: streaming(2, 1, [1, 2], false, 3, 0, 4) },
+    Case { name: "constant-box", program: "2d25pt", extents: &[19, 270], dtype: DType::F32, boundaries: "constant=0.5",
+        architecture: 900, plan: streaming(2, 1, [1, 8], false, 3, 0, 4) },
+    Case { name: "mixed-box", program: "2d25pt", extents: &[19, 139], dtype: DType::F64, boundaries: "y-=mirror,y+=clamp,x-=fixed,x+=mirror",
+        architecture: 800, plan: streaming(2, 1, [1, 4], true, 3, 0, 4) },
+    // ... in windows that are wider than the domain, ...
+    Case { name: "mirror-within", program: "2d21pt", extents: &[31, 75], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(1, 1, [1, 4], false, 3, 0, 4) },
+    Case { name: "cube-within", program: "3d27pt", extents: &[13, 11, 37], dtype: DType::F32, boundaries: "z=clamp,y=mirror,x=constant=0.25",
+        architecture: 900, plan: streaming(2, 4, [3, 4], false, 2, 0, 1) },
+    Case { name: "lean", program: "lean", extents: &[9, 10, 37], dtype: DType::F32, boundaries: "mirror",
+        architecture: 800, plan: streaming(2, 4, [3, 4], true, 2, 0, 1) },
+    // ... and across rows and planes, of strips in step and a plane apart.
+    Case { name: "cube-mirror", program: "3d13pt", extents: &[11, 29, 75], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(2, 4, [4, 2], false, 2, 0, 1) },
+    Case { name: "cube-mirror-lag", program: "3d13pt", extents: &[12, 27, 133], dtype: DType::F32, boundaries: "mirror",
+        architecture: 900, plan: streaming(2, 4, [4, 4], true, 2, 2, 1) },
+    Case { name: "cube-clamp", program: "3d17pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "clamp",
+        architecture: 800, plan: streaming(2, 4, [3, 2], false, 2, 0, 1) },
+    Case { name: "cube-constant", program: "poisson", extents: &[9, 21, 131], dtype: DType::F32, boundaries: "z=constant=0.1,y=constant=0.2,x=constant=0.3",
+        architecture: 900, plan: streaming(2, 4, [3, 4], true, 3, 0, 1) },
+    // Words from the other side, and cells where words lie across the seam.
+    Case { name: "cube-round", program: "3d7pt", extents: &[9, 21, 132], dtype: DType::F32, boundaries: "periodic",
+        architecture: 900, plan: streaming(2, 4, [4, 4], false, 3, 0, 1) },
+    Case { name: "cube-seam", program: "3d13pt", extents: &[9, 23, 131], dtype: DType::F64, boundaries: "periodic",
+        architecture: 800, plan: streaming(1, 4, [4, 4], true, 2, 0, 1) },
+    // Several stages that tap to one side each, and several fields.
+    Case { name: "maxwell-mirror", program: "fdtd-tm", extents: &[19, 141], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: streaming(2, 1, [1, 4], true, 3, 0, 4) },
+    Case { name: "maxwell-constant", program: "fdtd-tm", extents: &[19, 270], dtype: DType::F32, boundaries: "y=clamp,x=constant=0.5",
+        architecture: 900, plan: streaming(2, 1, [1, 8], false, 3, 0, 4) },
+    Case { name: "reaction-mirror", program: "gray-scott", extents: &[19, 141], dtype: DType::F32, boundaries: "mirror",
+        architecture: 800, plan: streaming(3, 1, [1, 4], false, 2, 0, 4) },
     // Without asynchronous copies.
     Case { name: "reaction", program: "gray-scott", extents: &[19, 140], dtype: DType::F32, boundaries: "periodic",
         architecture: 700, plan: streaming(3, 1, [1, 4], false, 2, 0, 4) },
@@ -230,6 +292,7 @@ const CASES: [Case; 31] = [
 impl Case {
     fn problem(&self) -> Result<Problem> {
         let program = match self.program {
+            "lean" => Program::new(&Lean)?,
             "unequal" => Program::sequence("unequal", &[&Grow, &Star])?,
             name => catalogue::find(name)?.program(self.extents.len())?,
         };
@@ -366,9 +429,41 @@ fn defects_are_found() {
         // ... or publish by turns in two halves, where stages lag.
         ("cube-lag", "turn ^= 1;", ""),
         // Held cells lie in two lanes, each of which has its own.
-        ("cube-held", "side & LANE_HIGH << BEHIND / OWN_X", "side & LANE_HIGH"),
+        (
+            "cube-held",
+            "HIGH_X == FIXED && beside(X_HIGH, LANES_HIGH)",
+            "HIGH_X == FIXED && beside(X_HIGH, 0)",
+        ),
         // Windows next to the last may reach held cells where stages differ in radius.
-        ("unequal", "SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y))", "SNUG_Y && SNUG_X"),
+        ("unequal", "STAGES == 1 || (CLEAR_X && CLEAR_Y)", "true"),
+        // Ghost cells show others, or hold a value: columns on either side, in more lanes than one, ...
+        (
+            "mirror-lag",
+            "LOW_X == CONSTANT ? given(LOW_VALUE_X) : row[RX + cell.value]",
+            "row[RX + ghost.value]",
+        ),
+        (
+            "constant-box",
+            "HIGH_X == CONSTANT ? given(HIGH_VALUE_X) : row[RX + cell.value]",
+            "row[RX + ghost.value]",
+        ),
+        ("mirror-far", "each<(REACH + OWN - 1) / OWN>", "each<1>"),
+        ("mirror-far", "(REACH > LAST ? (REACH - LAST + OWN - 1) / OWN : 0)", "0"),
+        // ... rows, ...
+        ("cube-mirror", "if constexpr (LOW_Y != CONSTANT) show(ghost, row);", ""),
+        ("cube-constant", "fill(ghost, given(HIGH_VALUE_Y));", ";"),
+        // ... and planes, before a value across: the first once all that they show are there, the last kept.
+        ("cube-constant", "if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { side = value; });", ""),
+        ("cube-mirror", "plane < 0 ? below(LOW_S, plane, 0) : plane", "0"),
+        ("clamp-far", "p == SHOWN - 1 ? -S::BACK : SHOWN - 1", "SHOWN - 1"),
+        ("cube-mirror-lag", "made[f][r][c] = kept.high[LEVEL][k][f][r][c];", ""),
+        // Where stages tap to one side, ghost cells show rows and columns that no tap reaches.
+        ("lean", "shown(HIGH_Y, S::high_y(F)) - LAST_ROWS", "0"),
+        ("lean", "!EDGE ? 0 :", "true ? 0 :"),
+        // Ghost rows among a strip's own have columns only once they show something.
+        ("cube-within", "EDGE == NONE || TILES_Y > 1 || LAST_ROWS == OWN_Y", "true"),
+        // Words from the other side lie within a row.
+        ("cube-seam", "column + WORD <= (WRAPS_X ? EXTENT_X : END_X)", "true"),
         // A block's flag stands for all its warps; blocks read their halo from others.
         ("persistent-star", "__syncthreads();\n    if constexpr (BLOCKS == 1)", "if constexpr (BLOCKS == 1)"),
         ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),

@@ -3,10 +3,10 @@
 
 constexpr int THREADS = 32 * WARPS;
 constexpr int TILE_Y = WARPS * OWN_Y, TILE_X = 32 * OWN_X;
-// The first window starts where nothing outside is needed, else so far outside that nothing wrong reaches the
-// domain.
-constexpr int SHIFT_Y = LOW_Y == FIXED ? 0 : MARGIN_Y;
-constexpr int SHIFT_X = LOW_X == FIXED ? 0 : MARGIN_X;
+constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
+// Windows begin and end where the domain does; where it goes on at its other side, the first window starts so
+// far outside that nothing wrong reaches the domain.
+constexpr int SHIFT_Y = WRAPS_Y ? MARGIN_Y : 0, SHIFT_X = WRAPS_X ? MARGIN_X : 0;
 constexpr int USE_Y = TILE_Y - 2 * MARGIN_Y, USE_X = TILE_X - 2 * MARGIN_X;
 constexpr int LANES = 16 / sizeof(real);                 // cells of a 16-byte access
 constexpr bool VECTORS = OWN_X % LANES == 0;
@@ -14,21 +14,26 @@ constexpr bool ALIGNED = VECTORS && PITCH % LANES == 0;
 // Cells of a row's last word that are none of the domain's.
 constexpr int BEHIND_ROW = ALIGNED ? int((LANES - EXTENT_X % LANES) % LANES) : 0;
 constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
-constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
-constexpr bool SHOWS_Y = shows_this_side(LOW_Y) || shows_this_side(HIGH_Y), SHOWS_X = shows_this_side(LOW_X) || shows_this_side(HIGH_X);
 constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
-// Whether windows begin and end where the domain does, so that at a side held cells lie in the outermost
-// warp, and in the outermost lane; in the two outermost lanes for several warps, whose lanes have few
-// columns.
-constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
-constexpr int HELD_LANES = WARPS == 1 || FIX_X + BEHIND_ROW <= OWN_X ? 1 : 2;
-constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X + BEHIND_ROW <= HELD_LANES * OWN_X;
-// With stages of unequal radius, windows other than the outermost must not reach held cells at all.
+// Whether windows meet a boundary along S, and across.
+constexpr bool MEETS_S = FIX_S > 0 && LOW_S != PERIODIC;
+constexpr bool MEETS_ACROSS = (FIX_Y > 0 && !WRAPS_Y) || (FIX_X > 0 && !WRAPS_X);
+// The first cell of the last window, the last of its strips and lanes that have cells of the domain, and how
+// many rows and columns of the domain those have.
+constexpr Offset LAST_Y0 = WRAPS_Y || TILES_Y == 1 ? Offset(TILES_Y - 1) * USE_Y - SHIFT_Y : EXTENT_Y - TILE_Y;
+constexpr Offset LAST_X0 = WRAPS_X || TILES_X == 1 ? Offset(TILES_X - 1) * USE_X - SHIFT_X : END_X - TILE_X;
+constexpr int LAST_STRIP = int(EXTENT_Y - LAST_Y0 - 1) / OWN_Y, LAST_ROWS = int(EXTENT_Y - LAST_Y0) - LAST_STRIP * OWN_Y;
+constexpr int LAST_LANE = int(EXTENT_X - LAST_X0 - 1) / OWN_X, LAST_COLUMNS = int(EXTENT_X - LAST_X0) - LAST_LANE * OWN_X;
+// Planes of one row, whose kernels are the shortest of registers: they have one body for windows and for planes
+// that meet a boundary, and a way of copying beside the straight one, without which the compiler keeps addresses.
+constexpr bool FLAT = EXTENT_Y == 1;
+// Whether all words that are copied are whole words of one row, and a strip's rows follow each other in memory.
+constexpr bool STRAIGHT = !FLAT && ALIGNED && !WRAPS_X && !WRAPS_Y && (TILES_Y > 1 || LAST_ROWS == OWN_Y);
+// Held cells lie at places of the outermost windows that are known here. With stages of unequal radius, other
+// windows must not reach them at all.
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
 constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
-constexpr bool SNUG = SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y));
-// A lane's, and behind it its neighbour's.
-enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 8, WARP_LOW = 32, WARP_HIGH = 64 };
+constexpr bool SNUG = STAGES == 1 || (CLEAR_X && CLEAR_Y);
 // Of the ring: rows beyond the window's sides are there, but never filled.
 constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;
 // Cells of an access by one thread: to shared memory, and to device memory.
@@ -48,9 +53,17 @@ __device__ __forceinline__ void barrier()
     else __syncwarp();
 }
 
+// Returns how many cells at a side the `reach` ghost cells beyond it show.
+__device__ constexpr int shown(int kind, int reach) { return shows_this_side(kind) && reach > 0 ? int(below(kind, -reach, 0)) + 1 : 0; }
+
 // Returns the place of a row's cell in shared memory. Copies call it only where places differ from cells:
 // even a call that returns its argument costs registers.
 __device__ __forceinline__ int place(int cell) { return PAIRED ? cell ^ (cell / (8 * LANES) & 1) * LANES : cell; }
+
+// The sides of the domain across: where the bits begin that tell how many lanes or strips lie between a
+// thread's and the outermost that has cells of the domain. Bit AT_SIDE: the window is at a side along X.
+enum Side { X_LOW = 0, X_HIGH = 8, Y_LOW = 16, Y_HIGH = 24 };
+constexpr int AT_SIDE = 7;
 
 struct Window {
     const Buffers& buffers;
@@ -60,14 +73,12 @@ struct Window {
     int tid, lane, warp;
     Offset y0, x0;                       // the window's first cell
     unsigned stored;                     // words of own rows that this block stores, a bit each
-    // Own cells across that lie in the domain, and those that keep their value: a bit each.
-    unsigned inside, held;
-    // Within a plane, the first word that this lane copies, and the first that it stores.
-    Offset corner, leaving;
-    // Whether the window lies in the domain, so that no cell of it needs the boundary.
-    bool whole;
+    unsigned held;                       // own cells that keep their value, a bit each; unless SNUG
+    // Where this lane's words of the first own row are in a plane, and the first word that it stores.
+    Offset corner[OWN_X / WORD], leaving;
+    bool straight;                       // whether the warp's words and rows are STRAIGHT in this window
     bool bound_across;                   // whether the boundary gives values to cells of the window
-    unsigned side;                       // where the window is SNUG: the sides (Side) at which it lies
+    unsigned side;                       // where the window is at a side: the bits of all `Side`s (`beside`)
 
     __device__ __forceinline__ Offset y(int own) const { return y0 + warp * OWN_Y + own; }
     __device__ __forceinline__ Offset x(int own) const { return x0 + lane * OWN_X + own; }
@@ -79,24 +90,32 @@ struct Window {
 
     __device__ __forceinline__ void enter(int tile_y, int tile_x)
     {
+        const bool low_side_y = tile_y == 0, high_side_y = tile_y == TILES_Y - 1;
+        const bool low_side_x = tile_x == 0, high_side_x = tile_x == TILES_X - 1;
         y0 = Offset(tile_y) * USE_Y - SHIFT_Y;
         x0 = Offset(tile_x) * USE_X - SHIFT_X;
         // The cells that this block stores.
-        const Offset low_y = tile_y == 0 ? 0 : y0 + MARGIN_Y, high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : y0 + TILE_Y - MARGIN_Y;
-        const Offset low_x = tile_x == 0 ? 0 : x0 + MARGIN_X, high_x = tile_x == TILES_X - 1 ? EXTENT_X : x0 + TILE_X - MARGIN_X;
-        const bool low_side = tile_x == 0, high_side = tile_x == TILES_X - 1;
-        if (SNUG && high_side) x0 = END_X - TILE_X;
-        if (SNUG && TILES_Y > 1 && tile_y == TILES_Y - 1) y0 = EXTENT_Y - TILE_Y;
-        side = (low_side || high_side ? SIDE_X : 0) | (low_side && lane == 0 ? LANE_LOW : 0) | (high_side && lane == 31 ? LANE_HIGH : 0) |
-               (TILES_Y > 1 && tile_y == 0 && warp == 0 ? WARP_LOW : 0) | (TILES_Y > 1 && tile_y == TILES_Y - 1 && warp == WARPS - 1 ? WARP_HIGH : 0);
-        if (HELD_LANES > 1) side |= (low_side && lane == 1 ? LANE_LOW << 1 : 0) | (high_side && lane == 30 ? LANE_HIGH << 1 : 0);
-        const Offset y1 = y0 + TILE_Y, x1 = x0 + TILE_X;
-        corner = y(0) * STRIDE_Y + x0 + lane * WORD;
+        const Offset low_y = low_side_y ? 0 : y0 + MARGIN_Y, high_y = high_side_y ? EXTENT_Y : y0 + TILE_Y - MARGIN_Y;
+        const Offset low_x = low_side_x ? 0 : x0 + MARGIN_X, high_x = high_side_x ? EXTENT_X : x0 + TILE_X - MARGIN_X;
+        if (high_side_y) y0 = LAST_Y0;
+        if (high_side_x) x0 = LAST_X0;
+        auto near = [](Side at, bool is_there, int apart) { return is_there && apart >= 0 && apart < AT_SIDE ? 1u << (at + apart) : 0u; };
+        side = near(X_LOW, low_side_x, lane) | near(X_HIGH, high_side_x, LAST_LANE - lane) |
+               near(Y_LOW, low_side_y, warp) | near(Y_HIGH, high_side_y, LAST_STRIP - warp);
+        if (low_side_x || high_side_x) side |= 1u << AT_SIDE;
+        // Where held cells are not where they are expected, windows next to the outermost may have some.
+        bound_across = (!WRAPS_Y && (low_side_y || high_side_y) && FIX_Y > 0) || (!WRAPS_X && (low_side_x || high_side_x)) ||
+                       (!SNUG && (y0 < FIX_Y || y0 + TILE_Y > EXTENT_Y - FIX_Y || x0 < FIX_X || x0 + TILE_X > EXTENT_X - FIX_X));
+        const Offset line = first_line();
+        bool in_line = line >= 0 && line + OWN_Y <= EXTENT_Y;
+        each<OWN_X / WORD>([&](auto q) {
+            const Offset at = column(q.value);
+            in_line = in_line && is_word(at);
+            corner[q.value] = line * STRIDE_Y + at;
+        });
+        straight = STRAIGHT || (ALIGNED && __all_sync(~0u, in_line));
         leaving = y(0) * STRIDE_Y + x0 + leaving_x();
-        whole = x0 >= 0 && x1 <= (HIGH_X == FIXED ? END_X : EXTENT_X) && (EXTENT_Y == 1 || (y0 >= 0 && y1 <= EXTENT_Y));
-        bound_across = (LOW_Y != PERIODIC && y0 < FIX_Y) || (HIGH_Y != PERIODIC && y1 > EXTENT_Y - FIX_Y) ||
-                       (LOW_X != PERIODIC && x0 < FIX_X) || (HIGH_X != PERIODIC && x1 > EXTENT_X - FIX_X);
-        stored = inside = held = 0;
+        stored = held = 0;
         each<OWN_Y>([&](auto r) {
             each<OWN_X / WORD>([&](auto v) {
                 const Offset at_y = y(r.value), at_x = x0 + leaving_x() + v.value * LEAVING_STEP;
@@ -106,10 +125,7 @@ struct Window {
         });
         each<OWN_Y>([&](auto r) {
             each<OWN_X>([&](auto c) {
-                const Offset at_y = y(r.value), at_x = x(c.value);
-                const bool in = (WRAPS_Y || (at_y >= 0 && at_y < EXTENT_Y)) && (WRAPS_X || (at_x >= 0 && at_x < EXTENT_X));
-                inside |= unsigned(in) << (r.value * OWN_X + c.value);
-                held |= unsigned(in && (held_y(at_y) || held_x(at_x))) << (r.value * OWN_X + c.value);
+                held |= unsigned(held_y(y(r.value)) || held_x(x(c.value))) << (r.value * OWN_X + c.value);
             });
         });
     }
@@ -131,88 +147,125 @@ struct Window {
         });
     }
 
-    // Starts the copy of plane `p` into a slot of the ring.
+    // Returns whether `apart` lanes or strips lie between the own one and a side's outermost.
+    __device__ __forceinline__ bool beside(Side at, int apart) const { return side & 1u << (at + apart); }
+
+    // Calls show(ghost, cell) for the ghost cells beyond the low side that are at most `REACH` cells away from one
+    // of a thread's `OWN` cells along an axis. Places count from the thread's first cell.
+    template <Side AT, int KIND, int OWN, int REACH, class Show>
+    __device__ __forceinline__ void beyond_low(const Show& show) const
+    {
+        each<(REACH + OWN - 1) / OWN>([&](auto n) {
+            constexpr int SIDE = -n.value * OWN;
+            if (beside(AT, n.value)) each<REACH + SIDE>([&](auto g) { show(Index<SIDE - 1 - g.value>{}, Index<SIDE + int(below(KIND, -1 - g.value, 0))>{}); });
+        });
+    }
+
+    // The same beyond the high side, of which the last thread has `LAST` cells.
+    template <Side AT, int KIND, int OWN, int REACH, int LAST, class Show>
+    __device__ __forceinline__ void beyond_high(const Show& show) const
+    {
+        each<REACH == 0 ? 0 : 1 + (REACH > LAST ? (REACH - LAST + OWN - 1) / OWN : 0)>([&](auto n) {
+            constexpr int SIDE = LAST + n.value * OWN, MOST = OWN + REACH - SIDE;
+            if (beside(AT, n.value)) each<MOST < REACH ? MOST : REACH>([&](auto g) { show(Index<SIDE + g.value>{}, Index<SIDE + int(above(KIND, g.value, 0))>{}); });
+        });
+    }
+
+    // Returns the row from which the first own row is copied: any, if all are beyond the domain.
+    __device__ __forceinline__ Offset first_line() const
+    {
+        const Offset first = y(0);
+        if (WRAPS_Y) return first < 0 ? first + EXTENT_Y : first >= EXTENT_Y ? first - EXTENT_Y : first;
+        return TILES_Y == 1 && first >= EXTENT_Y ? 0 : first;
+    }
+
+    // Returns the column of a row in memory at which word `q` of those that the lane copies begins: any, if the
+    // word is beyond the domain.
+    __device__ __forceinline__ Offset column(int q) const
+    {
+        const Offset first = x0 + (lane + q * 32) * WORD;
+        if (WRAPS_X) return first < 0 ? first + EXTENT_X : first >= EXTENT_X ? first - EXTENT_X : first;
+        return TILES_X == 1 && first >= EXTENT_X ? 0 : first;
+    }
+
+    // Returns whether a word begins at a column that holds cells of the domain in one row alone.
+    __device__ __forceinline__ static bool is_word(Offset column)
+    {
+        return column >= 0 && column % WORD == 0 && column + WORD <= (WRAPS_X ? EXTENT_X : END_X);
+    }
+
+    // Starts the copy of plane `p`, or of the plane that it shows, into a slot of the ring.
     __device__ __forceinline__ void fetch(Offset p, int slot) const
     {
-        const Source plane = source_s(p);
+        const Offset plane = source_s(p).index;
         each<FIELDS>([&](auto f) {
-            const real* const field = buffers.current[f.value] + plane.index * STRIDE_S;
+            const real* const field = buffers.current[f.value] + plane * STRIDE_S;
             real* const to = ring + (slot * FIELDS + f.value) * PLANE;
-            if (whole && !plane.constant) {
-                const real* const from = field + corner;
+            if (STRAIGHT || straight) {
                 each<OWN_Y>([&](auto r) {
                     each<OWN_X / WORD>([&](auto q) {
+                        // Words of a row follow each other but for the domain's ends.
+                        constexpr bool BESIDE = !WRAPS_X && TILES_X > 1;
                         constexpr int ACROSS = q.value * 32 * WORD;
-                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + (PAIRED ? place(lane * WORD + ACROSS) : lane * WORD + ACROSS), from + r.value * STRIDE_Y + ACROSS);
+                        const Offset from = BESIDE ? corner[0] + ACROSS : corner[q.value];
+                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + (PAIRED ? place(lane * WORD + ACROSS) : lane * WORD + ACROSS), field + from + r.value * STRIDE_Y);
                     });
                 });
             } else {
                 // A rolled loop, because its body must not be mixed with the one above.
                 #pragma unroll 1
-                for (int cell = lane; cell < OWN_Y * TILE_X; cell += 32) {
-                    const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
-                    if (plane.constant || line.constant || column.constant)
-                        to[PAIRED ? place(cell) : cell] = plane.constant ? plane.value : line.constant ? line.value : column.value;
-                    else copy_async<sizeof(real)>(to + (PAIRED ? place(cell) : cell), field + line.index * STRIDE_Y + column.index);
+                for (int r = 0; r < OWN_Y; ++r) {
+                    const real* const line = field + source_y(y(r)).index * STRIDE_Y;
+                    each<OWN_X / WORD>([&](auto q) {
+                        const int first = (lane + q.value * 32) * WORD;
+                        real* const word = to + r * TILE_X + (PAIRED ? place(first) : first);
+                        const Offset at = column(q.value);
+                        if (is_word(at)) copy_async<WORD * sizeof(real)>(word, line + at);
+                        else each<WORD>([&](auto c) { copy_async<sizeof(real)>(word + c.value, line + source_x(x0 + first + c.value).index); });
+                    });
                 }
             }
         });
     }
 
-    // Puts the values that the boundary gives into own cells of plane `q` of field F, which a slot of the
-    // ring has as the plane was in the beginning.
-    template <int F>
-    __device__ __forceinline__ void bound(Cells& cells, Offset q, int slot) const
+    // Lets held own cells of plane `q` of field F keep the values that they had in the beginning, which a slot
+    // of the ring has.
+    template <int F, bool ALONG>
+    __device__ __forceinline__ void hold(Cells& cells, Offset q, int slot) const
     {
-        const Source a = source_s(q);
-        if constexpr (HAS_CONSTANT) {
-            each<OWN_Y>([&](auto r) {
-                const Source b = source_y(y(r.value));
+        const real* const plane = ring + (slot * FIELDS + F) * PLANE;
+        const real* const first = PAIRED ? plane : plane + lane * OWN_X;
+        auto keep = [&](int r, int c) { cells[r][c] = first[r * TILE_X + (PAIRED ? place(lane * OWN_X + c) : c)]; };
+        if (ALONG && held_s(q)) {
+            each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { keep(r.value, c.value); }); });
+        } else if constexpr (SNUG) {
+            // All lanes ask the first, so that the compiler sees a branch that they take together.
+            if (uniform(side) & 1u << AT_SIDE) {
+                // `k` cells lie between a held cell and the side.
+                each<FIX_X>([&](auto k) {
+                    constexpr int LANES_LOW = k.value / OWN_X, LANES_HIGH = (k.value + OWN_X - LAST_COLUMNS) / OWN_X;
+                    constexpr int LOW = k.value - LANES_LOW * OWN_X, HIGH = LAST_COLUMNS - 1 - k.value + LANES_HIGH * OWN_X;
+                    each<OWN_Y>([&](auto r) {
+                        if (LOW_X == FIXED && beside(X_LOW, LANES_LOW)) keep(r.value, LOW);
+                        if (HIGH_X == FIXED && beside(X_HIGH, LANES_HIGH)) keep(r.value, HIGH);
+                    });
+                });
+            }
+            each<FIX_Y>([&](auto k) {
+                constexpr int STRIPS_LOW = k.value / OWN_Y, STRIPS_HIGH = (k.value + OWN_Y - LAST_ROWS) / OWN_Y;
+                constexpr int LOW = k.value - STRIPS_LOW * OWN_Y, HIGH = LAST_ROWS - 1 - k.value + STRIPS_HIGH * OWN_Y;
                 each<OWN_X>([&](auto c) {
-                    const Source d = source_x(x(c.value));
-                    const real given = a.constant ? a.value : b.constant ? b.value : d.value;
-                    cells[r.value][c.value] = a.constant || b.constant || d.constant ? given : cells[r.value][c.value];
+                    if (LOW_Y == FIXED && beside(Y_LOW, STRIPS_LOW)) keep(LOW, c.value);
+                    if (HIGH_Y == FIXED && beside(Y_HIGH, STRIPS_HIGH)) keep(HIGH, c.value);
                 });
             });
-        }
-        if constexpr (HAS_FIXED) {
-            // A held cell has the value that it had in the beginning. Few warps have such cells.
-            const bool plane_there = LOW_S == PERIODIC || (q >= 0 && q < EXTENT_S), plane_held = held_s(q);
-            const real* const first = ring + (slot * FIELDS + F) * PLANE + lane * OWN_X;
-            // `place` by numbers that do not change, because every level needs it and registers are short.
-            const int turned = PAIRED ? lane / 4 % 2 * LANES : 0;
-            auto own = [&](int r, int c) { return first[r * TILE_X + (PAIRED ? c ^ turned : c)]; };
-            if (SNUG && !plane_held) {
-                if (side & SIDE_X && plane_there) {
-                    each<OWN_Y>([&](auto r) {
-                        each<FIX_X>([&](auto k) {
-                            // Cells between it and the side.
-                            constexpr int BEFORE = k.value, BEHIND = BEHIND_ROW + k.value;
-                            constexpr int LOW = BEFORE % OWN_X, HIGH = OWN_X - 1 - BEHIND % OWN_X;
-                            if (side & LANE_LOW << BEFORE / OWN_X) cells[r.value][LOW] = own(r.value, LOW);
-                            if (side & LANE_HIGH << BEHIND / OWN_X) cells[r.value][HIGH] = own(r.value, HIGH);
-                        });
-                    });
-                }
-                if (side & (WARP_LOW | WARP_HIGH) && plane_there) {
-                    each<FIX_Y>([&](auto k) {
-                        constexpr int LOW = k.value, HIGH = OWN_Y - 1 - k.value;
-                        each<OWN_X>([&](auto c) {
-                            if (side & WARP_LOW) cells[LOW][c.value] = own(LOW, c.value);
-                            if (side & WARP_HIGH) cells[HIGH][c.value] = own(HIGH, c.value);
-                        });
-                    });
-                }
-            } else {
-                const unsigned hold = plane_there ? plane_held ? inside : held : 0u;
-                if (__any_sync(~0u, hold != 0u)) {
-                    each<OWN_Y>([&](auto r) {
-                        each<OWN_X>([&](auto c) {
-                            if (hold & 1u << (r.value * OWN_X + c.value)) cells[r.value][c.value] = own(r.value, c.value);
-                        });
-                    });
-                }
-            }
+        } else if (__any_sync(~0u, held != 0u)) {
+            // Few warps have such cells.
+            each<OWN_Y>([&](auto r) {
+                each<OWN_X>([&](auto c) {
+                    if (held & 1u << (r.value * OWN_X + c.value)) keep(r.value, c.value);
+                });
+            });
         }
     }
 

@@ -65,6 +65,8 @@ inline bool __any_sync(unsigned, bool vote)
     return any;
 }
 
+inline bool __all_sync(unsigned mask, bool vote) { return !__any_sync(mask, !vote); }
+
 template <class T> T __ldcg(const T* from) { return *from; }
 template <class T> void __stcg(T* to, T value) { *to = value; }
 

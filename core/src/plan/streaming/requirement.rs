@@ -12,8 +12,8 @@ pub(super) struct Limits {
     pub form: &'static str,
     /// Whether a line streams, which is a single plane.
     pub lines: bool,
-    /// The largest radius along an axis whose ghost cells show cells of this side.
-    pub shown_radius: usize,
+    /// Whether taps may reach ghost cells that show cells of this side.
+    pub shows: bool,
     /// What a user can do beyond these limits.
     pub change: &'static str,
 }
@@ -26,10 +26,10 @@ impl Limits {
             let what = "axes of a domain whose planes stream";
             return Err(Error::limit(what, dimensions, "2 or 3", self.change));
         }
-        let shown = problem.boundaries.first_that_shows(|axis| radius[axis] > self.shown_radius);
+        let shown = problem.boundaries.first_that_shows(|axis| !self.shows && radius[axis] > 0);
         let Some((axis, side)) = shown else { return Ok(()) };
         let what = format!("radius along an axis with a {side} boundary in {}", self.form);
-        Err(Error::limit(what, radius[axis], self.shown_radius, self.change))
+        Err(Error::limit(what, radius[axis], 0, self.change))
     }
 }
 
@@ -85,6 +85,15 @@ impl Demand<'_> {
     pub fn first_radius(&self) -> [usize; 3] {
         let first = self.pass.problem.program.stages().first();
         first.map_or([0; 3], |stage| self.axes.order(stage.footprint.radius))
+    }
+
+    /// Returns the planes before its own that a stage must have, if a mirror before the first plane shows some
+    /// of them only after the stage's result for the first is due.
+    pub fn mirrored_late(&self) -> Option<usize> {
+        let mirrors = self.sides[0][0].shows_this_side() && self.sides[0][0] != Boundary::Clamp;
+        let planes = self.carries.iter().map(|carry| carry.planes);
+        let mut late = planes.filter(|[before, behind]| mirrors && -before > behind + 1);
+        late.next().map(|[before, _]| before.unsigned_abs() as usize)
     }
 
     pub fn is_periodic(&self, axis: usize) -> bool {

@@ -40,7 +40,7 @@ const MOST_WORDS: usize = 216;
 const LIMITS: Limits = Limits {
     form: "a portable streaming kernel",
     lines: false,
-    shown_radius: 0,
+    shows: false,
     change: "leave --execution at auto, or use --execution overlapped",
 };
 

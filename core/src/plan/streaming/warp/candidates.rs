@@ -9,8 +9,11 @@ use crate::plan::Depth;
 use crate::plan::streaming::windows;
 
 /// The cost of a plane in windows that meet no boundary across, and in windows that do: for planes of one
-/// row, and of several. By the instructions of both; measured on an H200.
-const PLANE_COSTS: [[usize; 2]; 2] = [[2, 5], [4, 5]];
+/// row, and of several. By the instructions of both.
+const PLANE_COSTS: [[usize; 2]; 2] = [[1, 2], [8, 9]];
+
+/// The lanes on which taps beyond a thread's own cells reach at most: the kernel has so many bits for each side.
+const MOST_LANES: usize = 6;
 
 /// Shares per window from which each window is cut by itself.
 const SHARES_OF_A_WINDOW: usize = 8;
@@ -59,15 +62,15 @@ pub(super) fn streaming(
     // Windows start at a multiple of 16 bytes.
     margin[2] = margin[2].next_multiple_of(lanes);
     let carried = demand.most_carried();
-    let shows_planes = demand.pass.problem.boundaries.shows_a_side(demand.axes.0[0]).is_some();
     let window = [warps * own[0], 32 * own[1]];
     if threads > device.threads_per_block
         || resident_threads > device.threads
         || ahead < 2
         || carried_shared > carried
-        || (shows_planes && !lag)
+        || demand.mirrored_late().is_some()
         || own[0] * own[1] > 32
         || own[0] < demand.radius[1]
+        || demand.radius[2] > MOST_LANES * own[1]
         || (own[1] > 1 && own[1] % lanes != 0)
         || (demand.extents[1] == 1 && window[0] > 1)
     {
@@ -82,7 +85,7 @@ pub(super) fn streaming(
     }
     let mut tiles = [1; 2];
     for axis in [1, 2] {
-        let lead = demand.sides[axis].map(|side| if side == Boundary::Fixed { 0 } else { margin[axis] });
+        let lead = demand.sides[axis].map(|side| if side == Boundary::Periodic { margin[axis] } else { 0 });
         tiles[axis - 1] = windows::tiles(demand.extents[axis], window[axis - 1], [margin[axis]; 2], lead)?;
     }
     let slots = device.multiprocessors * blocks_per_multiprocessor;
@@ -117,9 +120,12 @@ pub(super) fn streaming(
     (streaming.shared_bytes <= device.shared_bytes_for(blocks_per_multiprocessor)).then_some(streaming)
 }
 
-/// Returns the number of windows that meet no boundary across, and of those that do.
+/// Returns the number of windows that meet no boundary across, and of those that do or, on a periodic axis of no
+/// whole number of words, copy cells one by one from the other side.
 fn windows_across(demand: &Demand<'_>, tiles: [usize; 2]) -> [usize; 2] {
-    let ends = |axis: usize| !demand.is_periodic(axis) && demand.extents[axis] > 1;
+    let whole = |axis: usize| axis < 2 || demand.extents[axis] % (16 / demand.bytes) == 0;
+    let ends =
+        |axis: usize| !(demand.is_periodic(axis) && whole(axis)) && (axis == 2 || demand.extents[axis] > 1);
     windows::count(tiles, windows::at_sides(tiles, ends))
 }
 

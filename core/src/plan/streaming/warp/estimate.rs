@@ -18,10 +18,8 @@ const COUNTED: [f64; 2] = [1.05, 0.85];
 const FOUND_ROOM: f64 = 0.9875;
 const SPILLING: f64 = 1.7;
 
-/// Factors on the time of a plane in blocks of several warps: where a window has both sides of the domain,
-/// because it asks of every cell whether the cell is held; and where lanes have more than four columns.
-/// Fitted to five kernels, and to three.
-const BOTH_SIDES: f64 = 1.6;
+/// The factor on the time of a plane in blocks of several warps whose lanes have more than four columns. Fitted
+/// to three kernels.
 const WIDE_LANES: f64 = 1.2;
 
 /// Clocks from a barrier of the block until work is at full rate again.
@@ -92,14 +90,12 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: 
         .max(1.3 * shared * warps)
         + barriers * BARRIER_CLOCKS;
     let wanted = working_registers(demand, streaming) as f64 / streaming.registers as f64;
-    let open = |axis: usize| demand.radius[axis] == 0 || demand.is_periodic(axis);
-    let both_sides = (1..3).any(|axis| streaming.tiles[axis - 1] == 1 && !open(axis));
     let many = usize::from(streaming.warps > 1);
     let plane = match many {
         0 => plane,
         _ => {
             let plane = plane * (1.0 + SPILLING * (wanted - FOUND_ROOM).max(0.0));
-            plane * if both_sides { BOTH_SIDES } else { 1.0 } * if columns > 4.0 { WIDE_LANES } else { 1.0 }
+            plane * if columns > 4.0 { WIDE_LANES } else { 1.0 }
         }
     };
     let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, streaming) * plane / clock;

@@ -101,11 +101,11 @@ impl WarpStreaming {
     }
 }
 
-/// The limits of kernels. A single ghost cell shows the cell beside it.
+/// The limits of kernels.
 const LIMITS: Limits = Limits {
     form: "a streaming kernel",
     lines: true,
-    shown_radius: 1,
+    shows: true,
     change: "use --execution persistent or stepwise",
 };
 
@@ -137,6 +137,10 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
     }
     LIMITS.check(problem)?;
     let demand = Demand::of(problem);
+    if let Some(planes) = demand.mirrored_late() {
+        let what = "planes before its own that a mirrored stage taps more than behind it";
+        return Err(Error::limit(what, planes, 1, LIMITS.change));
+    }
     let depth_asked = options.depth != Depth::Auto;
     let mut found: Vec<(f64, WarpStreaming)> = candidates(&demand, device, options.depth)
         .into_iter()

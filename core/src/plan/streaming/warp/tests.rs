@@ -8,7 +8,7 @@ use crate::device::DeviceSpec;
 use crate::domain::{Boundaries, Boundary, Shape};
 use crate::error::Error;
 use crate::plan::{CachePolicy, Depth, Execution, Options, plan};
-use crate::program::Problem;
+use crate::program::{LinearStencil, Problem, Program};
 use crate::real::DType;
 
 fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
@@ -37,7 +37,7 @@ fn configuration(depth: usize, warps: usize, cells_per_thread: [usize; 2]) -> Co
 #[test]
 fn windows_cover_the_domain_once() {
     for extents in [[512, 512, 512], [509, 521, 503], [127, 193, 251], [7, 300, 65], [64, 48, 64]] {
-        for boundary in [Boundary::Fixed, Boundary::Constant(0.5)] {
+        for boundary in [Boundary::Fixed, Boundary::Constant(0.5), Boundary::Mirror, Boundary::Periodic] {
             let mut problem = problem("3d7pt", &extents, DType::F64);
             problem.boundaries = Boundaries::all(boundary);
             let Some(plan) = plan_configuration(&problem, &h200(), &configuration(3, 12, [4, 2])) else {
@@ -47,8 +47,8 @@ fn windows_cover_the_domain_once() {
             for axis in [1, 2] {
                 let window = streaming.window()[axis - 1];
                 let used = window - 2 * streaming.margin[axis];
-                // At a fixed side a window is right up to its end.
-                let sides = if boundary == Boundary::Fixed { 2 * streaming.margin[axis] } else { 0 };
+                // At a side a window is right up to its end, unless the domain goes on at its other side.
+                let sides = if boundary == Boundary::Periodic { 0 } else { 2 * streaming.margin[axis] };
                 let tiles = streaming.tiles[axis - 1];
                 let most = tiles * used + sides;
                 assert!(most >= extents[axis], "{extents:?} axis {axis}: {most}");
@@ -95,11 +95,15 @@ fn the_planner_chooses_between_streaming_and_persisting() {
 fn what_cannot_stream_is_refused_by_name() {
     let device = h200();
     let options = Options { execution: Execution::Streaming, ..Options::default() };
-    let mut mirrored = problem("2d13pt", &[512, 512], DType::F32);
+    let behind = LinearStencil::new("behind", &[([-2, 0], 0.5), ([0, 0], 0.5)]).unwrap();
+    let program = Program::new(&behind).unwrap();
+    let mut mirrored = Problem::new(Arc::new(program), Shape::new(&[512, 512]).unwrap(), DType::F32).unwrap();
     mirrored.boundaries = Boundaries::all(Boundary::Mirror);
     let error = plan_streaming(&mirrored, &device, &options).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }), "{error}");
     assert!(error.to_string().contains("mirror"), "{error}");
+    mirrored.boundaries = Boundaries::all(Boundary::Clamp);
+    assert!(plan_streaming(&mirrored, &device, &options).is_ok());
     let cached = Options { cache: CachePolicy::Shared, ..options };
     assert!(plan_streaming(&problem("2d5pt", &[512, 512], DType::F32), &device, &cached).is_err());
     let mut periodic = problem("2d5pt", &[5, 5], DType::F32);
@@ -107,6 +111,23 @@ fn what_cannot_stream_is_refused_by_name() {
     // No pass wraps round the domain more than once.
     for plan in streaming_plans(&periodic, &device, &options).unwrap() {
         assert!(plan.depth <= 5);
+    }
+}
+
+/// Every plain entry of the catalogue streams under every boundary.
+#[test]
+fn every_entry_streams_under_every_boundary() {
+    let options = Options { execution: Execution::Streaming, depth: Depth::Steps(1), ..Options::default() };
+    for entry in catalogue::plain() {
+        for dimensions in entry.dimensions.clone() {
+            let extents = [&[4001][..], &[401, 509], &[41, 149, 251]][dimensions - 1];
+            for boundary in Boundary::each(0.5).into_iter().filter(|boundary| boundary.is_plain()) {
+                let mut problem = problem(entry.name, extents, DType::F32);
+                problem.boundaries = Boundaries::all(boundary);
+                let plan = plan_streaming(&problem, &h200(), &options);
+                assert!(plan.is_ok(), "{} {boundary}: {:?}", entry.name, plan.err());
+            }
+        }
     }
 }
 
