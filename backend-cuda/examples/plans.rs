@@ -60,12 +60,22 @@ fn words(plan: &Plan) -> (String, usize) {
         Schedule::WarpStreaming(s) => {
             let [rows, columns] = s.cells_per_thread;
             let (lag, blocks) = (usize::from(s.lag), s.blocks_per_multiprocessor);
-            (vec![s.depth, s.warps, rows, columns, lag, s.ahead, s.carried_shared, blocks, s.waves], s.shared_bytes)
+            (
+                vec![s.depth, s.warps, rows, columns, lag, s.ahead, s.carried_shared, blocks, s.waves],
+                s.shared_bytes,
+            )
         }
         Schedule::Resident(r) => {
             let [rows, columns] = r.cells_per_thread;
-            let numbers =
-                vec![r.depth, r.warps, r.planes, r.planes_registers, rows, columns, r.blocks_per_multiprocessor];
+            let numbers = vec![
+                r.depth,
+                r.warps,
+                r.planes,
+                r.planes_registers,
+                rows,
+                columns,
+                r.blocks_per_multiprocessor,
+            ];
             (numbers, r.shared_bytes)
         }
         _ => (Vec::new(), 0),
@@ -127,7 +137,8 @@ fn main() -> Result<()> {
         plans = best(&problem, &device)?;
     }
     if let (Some(file), Some(plan)) = (std::env::var_os("TEXT"), plans.first()) {
-        std::fs::write(&file, abide_shaders::cuda::kernel(&problem, plan)?).map_err(|e| Error::invalid("TEXT", e.to_string(), "name a file"))?;
+        std::fs::write(&file, abide_shaders::cuda::kernel(&problem, plan)?)
+            .map_err(|e| Error::invalid("TEXT", e.to_string(), "name a file"))?;
     }
     let next = AtomicUsize::new(0);
     let spilled = Mutex::new(vec![0; plans.len()]);

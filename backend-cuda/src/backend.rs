@@ -118,7 +118,7 @@ impl Tuner for CudaBackend {
 }
 
 /// Returns options for every execution, cache policy and several depths that this backend runs, for tests
-/// that try them all: as the planner plans them, whatever tuning found. A streaming kernel may refuse a
+/// that try them all: as the planner plans them, whatever tuning found. Kernels of several steps may refuse a
 /// problem, with [`abide_core::Error::Limit`].
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
@@ -126,6 +126,8 @@ pub fn variants() -> Vec<Options> {
     let policies = CachePolicy::ALL.iter().filter(|policy| **policy != CachePolicy::Auto);
     let persistent = policies.map(|&cache| Options { execution: Execution::Persistent, cache, ..own });
     let depths = [Depth::Auto].into_iter().chain([1, 2, 3, 5].map(Depth::Steps));
-    let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
-    std::iter::once(stepwise).chain(persistent).chain(streaming).collect()
+    let streaming = depths.clone().map(|depth| Options { execution: Execution::Streaming, depth, ..own });
+    // Of these, those fit that hold the whole domain.
+    let resident = depths.map(|depth| Options { execution: Execution::Persistent, depth, ..own });
+    std::iter::once(stepwise).chain(persistent).chain(streaming).chain(resident).collect()
 }

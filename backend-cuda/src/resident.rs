@@ -41,7 +41,13 @@ impl Resident {
             .map_err(during("allocating counters"))?;
         let turns = Turns::new(fields)?;
         let most_steps = u64::from(u32::MAX / 2) / resident.warps as u64 * resident.depth as u64;
-        Ok(Resident { function, plan: resident, counters, turns, most_steps: most_steps.min(u32::MAX.into()) })
+        Ok(Resident {
+            function,
+            plan: resident,
+            counters,
+            turns,
+            most_steps: most_steps.min(u32::MAX.into()),
+        })
     }
 }
 

@@ -120,7 +120,11 @@ enum How {
         synchronisation: Synchronisation,
     },
     /// A kernel that keeps the whole domain on `multiprocessors`, for `steps` steps.
-    Resident { configuration: resident::Configuration, multiprocessors: usize, steps: u64 },
+    Resident {
+        configuration: resident::Configuration,
+        multiprocessors: usize,
+        steps: u64,
+    },
 }
 
 const fn streaming(
@@ -409,7 +413,9 @@ fn kernels_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let only = std::env::var("ABIDE_ONLY").unwrap_or_default();
     all(&CASES, |case| {
-        if !case.name.contains(&only) { return Ok(()); }
+        if !case.name.contains(&only) {
+            return Ok(());
+        }
         let begun = Instant::now();
         let outcome = case.run(&compiler, &[]);
         println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());

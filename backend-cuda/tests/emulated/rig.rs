@@ -52,7 +52,8 @@ const OPAQUE: (&str, &str) = (r#"asm volatile("" : "+r"(number));"#, "");
 /// Returns the words that only the device understands in the kernel of a plan.
 pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     let (copies, flags) = (plan.persistent().is_none(), plan.warp_streaming().is_none());
-    let some = |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
+    let some =
+        |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
     let resident = plan.resident().is_some();
     [vec![SHARED], some(&COPIES, copies), some(&FLAGS, flags), some(&[OPAQUE], resident)].concat()
 }

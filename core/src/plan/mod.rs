@@ -213,7 +213,7 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     }
     match options.execution {
         Execution::Stepwise => plan_stepwise(problem, device, options),
-        Execution::Persistent => plan_persistent(problem, device, options),
+        Execution::Persistent => plan_on_chip(problem, device, options),
         Execution::Streaming => plan_streaming(problem, device, options),
         Execution::Overlapped => Err(Error::unsupported(
             device.name.clone(),
@@ -224,13 +224,48 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     }
 }
 
-/// Returns the plan with the least estimate of those that the options leave open. A cache policy asks for a
-/// persistent kernel, a depth for a streaming one.
-fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
-        return plan_streaming(problem, device, options);
+/// Returns the persistent plans that the options leave open, the least estimate first: of a cache policy that is
+/// asked for, or else also those that hold the whole domain, which are the only ones with a depth.
+///
+/// # Errors
+///
+/// Those of [`persistent_plans`] or, where a depth is asked for, of [`plan_resident`].
+pub fn on_chip_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    if options.cache != CachePolicy::Auto {
+        return persistent_plans(problem, device, options);
     }
-    let mut best = plan_stepwise(problem, device, options);
+    if let Depth::Steps(2..) = options.depth {
+        // The error says what does not fit.
+        plan_resident(problem, device, options)?;
+        return resident_plans(problem, device, options);
+    }
+    // Some stencils are for one of the two forms alone.
+    let resident = resident_plans(problem, device, options).unwrap_or_default();
+    let mut plans = match persistent_plans(problem, device, options) {
+        Err(_) if !resident.is_empty() => Vec::new(),
+        plans => plans?,
+    };
+    plans.extend(resident);
+    plans.sort_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds));
+    Ok(plans)
+}
+
+/// Plans a persistent kernel: the first of [`on_chip_plans`].
+pub fn plan_on_chip(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    match on_chip_plans(problem, device, options)?.into_iter().next() {
+        Some(plan) => Ok(plan),
+        None => plan_persistent(problem, device, options),
+    }
+}
+
+/// Returns the plan with the least estimate of those that the options leave open. A cache policy asks for a
+/// persistent kernel, a depth for one of several steps per launch or exchange.
+fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let mut best = if matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
+        plan_stepwise(problem, device, options)
+    } else {
+        plan_streaming(problem, device, options)
+    };
     let mut notes = Vec::new();
     let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
         (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => {
@@ -244,7 +279,7 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
     if !wants_cache {
         consider("streaming", plan_streaming(problem, device, options), false);
     }
-    consider("persistent", plan_persistent(problem, device, options), wants_cache);
+    consider("persistent", plan_on_chip(problem, device, options), wants_cache);
     let mut plan = best?;
     plan.notes.extend(notes);
     Ok(plan)

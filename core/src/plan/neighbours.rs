@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::{
-    CachePolicy, Execution, Options, Plan, Recipe, Schedule, Tune, persistent_plans, plan, plan_stepwise,
+    CachePolicy, Execution, Options, Plan, Recipe, Schedule, Tune, on_chip_plans, plan, plan_stepwise,
     streaming_plans,
 };
 use crate::device::DeviceSpec;
@@ -48,7 +48,7 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     if is_asked(options, Execution::Stepwise) && options.cache == CachePolicy::Auto {
         plans.extend(plan_stepwise(problem, device, options));
     }
-    let persistent = family(problem, device, options, Execution::Persistent, persistent_plans);
+    let persistent = family(problem, device, options, Execution::Persistent, on_chip_plans);
     let streaming = family(problem, device, options, Execution::Streaming, streaming_plans);
     // The planner's own choice comes up again among these plans and is dropped then, so there is one place
     // more.
@@ -204,7 +204,7 @@ mod tests {
                 let firsts = [
                     (
                         Execution::Persistent,
-                        persistent_plans(&problem, &device, &options).unwrap()[0].estimated_seconds,
+                        on_chip_plans(&problem, &device, &options).unwrap()[0].estimated_seconds,
                     ),
                     (
                         Execution::Streaming,
@@ -245,7 +245,7 @@ mod tests {
         let options = Options { tune: Tune::Quick, ..Options::default() };
         let plans = list(&problem, &options);
         let firsts = [
-            persistent_plans(&problem, &device, &options).unwrap().swap_remove(0),
+            on_chip_plans(&problem, &device, &options).unwrap().swap_remove(0),
             streaming_plans(&problem, &device, &options).unwrap().swap_remove(0),
         ];
         for first in firsts {

@@ -64,7 +64,14 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
 
 /// Writes the struct of a stage, without its end: how far the stage taps, what it carries, and what it does when a plane
 /// arrives.
-pub(super) fn arriving(text: &mut Text, problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) {
+pub(super) fn arriving(
+    text: &mut Text,
+    problem: &Problem,
+    stage: &Stage,
+    carry: &Carry,
+    number: usize,
+    axes: Axes,
+) {
     let [_, ry, rx] = axes.order(stage.footprint.radius);
     text.blank();
     text.push(format!("// {}", stage.name));

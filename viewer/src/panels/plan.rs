@@ -60,6 +60,10 @@ pub fn picture(ui: &mut Ui, plan: &Plan) {
             let planes = persistent.planes[1];
             sheet.sweep(rect, persistent.planes_registers.min(planes), persistent.planes_shared, planes)
         }
+        Schedule::Resident(resident) => {
+            let registers = resident.planes_registers;
+            sheet.sweep(rect, registers, resident.planes - registers, resident.planes)
+        }
         Schedule::WarpStreaming(stream) => {
             let margin = stream.margin[2] as f32 / stream.window()[1].max(1) as f32;
             sheet.stages(rect, stream.depth, margin, "planes stream through")

@@ -125,7 +125,7 @@ fn giving_up_registers_moves_planes_to_shared_memory() {
 fn far_taps_are_refused_in_words() {
     let far = crate::program::LinearStencil::new("far", &[([-40], 0.5), ([40], 0.5)]).unwrap();
     let program = crate::program::Program::new(&far).unwrap();
-    let problem = Problem::new(Arc::new(program), Shape::new(&[1000]).unwrap(), DType::F32).unwrap();
+    let problem = Problem::new(Arc::new(program), Shape::new(&[100_000_000]).unwrap(), DType::F32).unwrap();
     let device = DeviceSpec::preset("a100").unwrap();
     let error = plan_persistent(&problem, &device, &Options::default()).unwrap_err().to_string();
     assert!(error.contains("40 asked, the limit is 12"), "{error}");

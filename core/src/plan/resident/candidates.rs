@@ -116,7 +116,8 @@ pub(super) fn resident(
         return None;
     }
     // A side shows cells of the first lane, which holds them all.
-    let sided = demand.sides[2].iter().any(|side| side.shows_this_side() || matches!(side, Boundary::Constant(_)));
+    let sided =
+        demand.sides[2].iter().any(|side| side.shows_this_side() || matches!(side, Boundary::Constant(_)));
     if (sided && radius[2] > own[1]) || radius[2] > 16 * own[1] {
         return None;
     }

@@ -36,7 +36,8 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
     // Each quarter of a multiprocessor issues for the warps that it has.
     let busiest = (warps / 4.0).ceil();
     // Clocks of an operation of a warp on a quarter.
-    let rate = (128.0 * 2.0 * multiprocessors * clocks / device.flops(demand.pass.problem.dtype).max(1.0)).max(1.0);
+    let rate =
+        (128.0 * 2.0 * multiprocessors * clocks / device.flops(demand.pass.problem.dtype).max(1.0)).max(1.0);
     let arithmetic = demand.pass.operations as f64 * rate * columns * lines;
     // Values that come from shared memory and go there, beside those that arithmetic pays for: planes that stay
     // there, and of a cube the rows of other warps.
@@ -50,11 +51,14 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
     };
     let moved = words * columns * (2.0 * rest + across);
     let step = busiest * (SLOTS * arithmetic + moved)
-        + stages * (LINE_CLOCKS * lines + WARP_CLOCKS * warps + if resident.halves == 1 { 40.0 } else { 0.0 });
+        + stages
+            * (LINE_CLOCKS * lines + WARP_CLOCKS * warps + if resident.halves == 1 { 40.0 } else { 0.0 });
     let exchange = if resident.blocks() > 1 || resident.margin != [0; 3] {
         let written = (demand.pass.written * demand.bytes) as f64;
         let of_block = (resident.tile[0] * resident.tile[1]) as f64 * 2.0 * resident.margin[2] as f64;
-        let halo = |axis: usize| if resident.tiles[axis] > 1 { (resident.margin[axis] + resident.ring[axis]) as f64 } else { 0.0 };
+        let halo = |axis: usize| {
+            if resident.tiles[axis] > 1 { (resident.margin[axis] + resident.ring[axis]) as f64 } else { 0.0 }
+        };
         let whole = 2.0 * (halo(0) * resident.tile[1] as f64 + halo(1) * resident.tile[0] as f64);
         EXCHANGE_SECONDS
             + written * (COLUMN_SECONDS * of_block + LINE_SECONDS * whole * 32.0 * columns / warps)
