@@ -70,7 +70,14 @@ impl Backend for CudaBackend {
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         if problem.is_batch() {
-            return plan_batch(problem, &self.device, options, |member| self.plan(member, options));
+            let mut plan = plan_batch(problem, &self.device, options, |member| self.plan(member, options))?;
+            if plan.is_at_once() && options.tune.measures() {
+                plan.notes.push(format!(
+                    "tuning {} was asked for: plans of members that run side by side are chosen by the model alone",
+                    options.tune
+                ));
+            }
+            return Ok(plan);
         }
         tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc)
     }

@@ -89,14 +89,16 @@ impl Case {
             Array::join(problem.dtype, MEMBERS * cells, (0..MEMBERS).map(|member| start(field, member)))
         };
         let all: Vec<Array> = (0..fields).map(joined).collect::<Result<_>>().map_err(said)?;
-        let parameters: Vec<f64> = problem.batch.iter().flat_map(|member| member.parameters.clone()).collect();
+        let parameters: Vec<f64> =
+            problem.batch.iter().flat_map(|member| member.parameters.clone()).collect();
         let launch = Launch::compile(compiler, &problem, &plan, 900, self.steps, &text)?;
         let results = SEEDS.map(|seed| launch.run(&all, &parameters, seed));
         let results = results.collect::<std::result::Result<Vec<_>, _>>()?;
         for member in 0..MEMBERS {
             let own = (0..fields).map(|field| start(field, member)).collect::<Result<_>>();
             let mut expected: Vec<Array> = own.map_err(said)?;
-            abide_cpu::reference::advance(&problem.member(member), &mut expected, self.steps).map_err(said)?;
+            abide_cpu::reference::advance(&problem.member(member), &mut expected, self.steps)
+                .map_err(said)?;
             for (seed, result) in results.iter().enumerate() {
                 for (field, expected) in expected.iter().enumerate() {
                     let bytes = expected.as_bytes();
@@ -122,9 +124,7 @@ fn all_are_right<'a, T: 'a>(
 #[test]
 fn members_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
-    all_are_right(&CASES, |case| {
-        case.run(&compiler, &[]).map_err(|why| format!("{}: {why}", case.name))
-    });
+    all_are_right(&CASES, |case| case.run(&compiler, &[]).map_err(|why| format!("{}: {why}", case.name)));
 }
 
 #[test]

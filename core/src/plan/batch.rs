@@ -83,13 +83,9 @@ pub fn plan_batch(
 }
 
 /// Returns the plan of all members side by side; where they are to run in turn, the error is the reason.
-fn at_once(
-    problem: &Problem,
-    device: &DeviceSpec,
-    options: &Options,
-) -> std::result::Result<Plan, String> {
+fn at_once(problem: &Problem, device: &DeviceSpec, options: &Options) -> std::result::Result<Plan, String> {
     let cannot = |why: Error| format!("that cannot be: {why}");
-    let mut plan = resident::plan_batch(problem, device, options).map_err(cannot)?;
+    let plan = resident::plan_batch(problem, device, options).map_err(cannot)?;
     if let Ok(alone) = plan_alone(&problem.member(0), device, options)
         && alone.estimated_seconds < plan.estimated_seconds
     {
@@ -98,12 +94,6 @@ fn at_once(
             "that is estimated at {:.2} µs a step of all members, and one after another at {:.2} µs",
             micros(&plan),
             micros(&alone)
-        ));
-    }
-    if options.tune.measures() {
-        plan.notes.push(format!(
-            "tuning {} was asked for: the members run side by side, and that plan is chosen by the model alone",
-            options.tune
         ));
     }
     Ok(plan)

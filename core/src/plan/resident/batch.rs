@@ -76,7 +76,9 @@ fn refuse_options(device: &DeviceSpec, options: &Options) -> Result<()> {
     };
     Err(Error::unsupported(
         device.name.clone(),
-        format!("{asked} was asked for, and a block that holds a member's domain is persistent, mixed and of depth 1"),
+        format!(
+            "{asked} was asked for, and a block that holds a member's domain is persistent, mixed and of depth 1"
+        ),
         "leave it out",
     ))
 }
@@ -223,8 +225,16 @@ mod tests {
             (batch("2d5pt", &[512, 512], DType::F64, Boundary::Fixed, 8), own, "shared memory of one block"),
             (batch("2d5pt", &[64, 65], DType::F64, Boundary::Periodic, 8), own, "or 256 cells"),
             (batch("cloverleaf", &[16, 16], DType::F64, Boundary::Fixed, 8), own, "a launch per stage"),
-            (small(Boundary::Fixed), with(Execution::Stepwise, CachePolicy::Auto, Depth::Auto), "execution stepwise"),
-            (small(Boundary::Fixed), with(auto, CachePolicy::Registers, Depth::Auto), "cache policy registers"),
+            (
+                small(Boundary::Fixed),
+                with(Execution::Stepwise, CachePolicy::Auto, Depth::Auto),
+                "execution stepwise",
+            ),
+            (
+                small(Boundary::Fixed),
+                with(auto, CachePolicy::Registers, Depth::Auto),
+                "cache policy registers",
+            ),
             (small(Boundary::Fixed), with(auto, CachePolicy::Auto, Depth::Steps(4)), "depth 4"),
             (batch("2d5pt", &[150, 150], DType::F32, Boundary::Fixed, 1), own, "estimated"),
         ];
@@ -234,9 +244,17 @@ mod tests {
                 assert!(refused.unwrap_err().to_string().contains(why), "{why}");
             }
             let plan = plan(&problem, &device, &options).unwrap();
-            let in_turn = plan_members(&problem, Order::InTurn, |one| crate::plan::plan(one, &device, &options));
-            assert_eq!((plan.batch, &plan.schedule), (in_turn.as_ref().unwrap().batch, &in_turn.as_ref().unwrap().schedule));
-            assert!(problem.members() == 1 || plan.notes.iter().any(|note| note.contains(why)), "{:?}", plan.notes);
+            let in_turn =
+                plan_members(&problem, Order::InTurn, |one| crate::plan::plan(one, &device, &options));
+            assert_eq!(
+                (plan.batch, &plan.schedule),
+                (in_turn.as_ref().unwrap().batch, &in_turn.as_ref().unwrap().schedule)
+            );
+            assert!(
+                problem.members() == 1 || plan.notes.iter().any(|note| note.contains(why)),
+                "{:?}",
+                plan.notes
+            );
         }
         assert!(plan_batch(&small(Boundary::Fixed).member(0), &device, &own).is_err());
     }

@@ -168,7 +168,12 @@ fn shared_bytes(demand: &Demand<'_>, resident: &Resident) -> usize {
 }
 
 /// Returns the planes of a warp that registers hold beside all else.
-pub(super) fn planes_in_registers(demand: &Demand<'_>, registers: usize, planes: usize, own: [usize; 2]) -> usize {
+pub(super) fn planes_in_registers(
+    demand: &Demand<'_>,
+    registers: usize,
+    planes: usize,
+    own: [usize; 2],
+) -> usize {
     let words = demand.bytes / 4;
     let [_, ry, rx] = demand.radius;
     let wide = (own[0] + 2 * ry) * (own[1] + 2 * rx);
