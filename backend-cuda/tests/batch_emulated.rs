@@ -34,11 +34,13 @@ struct Case {
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 6] = [
+const CASES: [Case; 7] = [
     Case { name: "reaction", program: "gray-scott", extents: &[21, 32], dtype: DType::F64, boundaries: "periodic", tile: (3, 7, 5, [1, 1]), steps: 7 },
+    // Rows with space behind them, and warps that overlap.
     Case { name: "reaction-mirror", program: "gray-scott", extents: &[19, 45], dtype: DType::F32, boundaries: "mirror", tile: (4, 5, 5, [1, 2]), steps: 6 },
-    // Lines that are no power of two, and rows with space behind them.
+    // Lines whose cells are no power of two.
     Case { name: "box", program: "2d9pt", extents: &[24, 96], dtype: DType::F32, boundaries: "periodic", tile: (4, 6, 4, [1, 3]), steps: 5 },
+    Case { name: "star", program: "2d5pt", extents: &[10, 160], dtype: DType::F64, boundaries: "y=fixed,x=periodic", tile: (2, 4, 3, [1, 5]), steps: 5 },
     Case { name: "maxwell", program: "fdtd-tm", extents: &[17, 31], dtype: DType::F64, boundaries: "fixed", tile: (5, 3, 3, [1, 1]), steps: 5 },
     Case { name: "cube", program: "wave", extents: &[5, 11, 31], dtype: DType::F64, boundaries: "z=periodic,y=clamp,x=constant=0.5", tile: (4, 5, 3, [3, 1]), steps: 4 },
     Case { name: "line", program: "1d3pt", extents: &[101], dtype: DType::F64, boundaries: "mirror", tile: (1, 1, 1, [1, 4]), steps: 9 },

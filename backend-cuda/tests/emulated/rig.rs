@@ -16,6 +16,10 @@ const FILES: [(&str, &str); 3] = [
     ("main.cc", include_str!("main.cc")),
 ];
 
+/// Words that only the device understands, and their replacements.
+#[allow(dead_code)] // Not every test that has this module replaces words of its own.
+pub type Words = [(&'static str, &'static str)];
+
 const SHARED: (&str, &str) = (
     "extern __shared__ __align__(16) unsigned char shared[];",
     "unsigned char* const shared = emulated::shared_memory();",

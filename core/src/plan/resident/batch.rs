@@ -55,7 +55,7 @@ pub fn plan_batch(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
                 problem.shape
             ),
             format!(
-                "{} KiB; where the fastest axis is periodic, it has 32, 64, 96, 128, 192 or 256 cells",
+                "{} KiB; a fastest axis that is periodic has a multiple of 32 cells, up to 256",
                 (4 * device.registers.unwrap_or(0) + device.shared_bytes_per_block) / 1024
             ),
             "choose a smaller domain or f32, or let the members run one after another",
@@ -115,7 +115,7 @@ fn all_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &Resident, me
 fn configurations(demand: &Demand<'_>, device: &DeviceSpec) -> Vec<Configuration> {
     let dimensions = demand.dimensions();
     let warps: &[usize] = if dimensions == 1 { &[1] } else { &WARPS };
-    let columns: &[usize] = if dimensions == 1 { &[1, 2, 4, 8, 16, 32] } else { &[1, 2, 3, 4, 6, 8] };
+    let columns: &[usize] = if dimensions == 1 { &[1, 2, 4, 8, 16, 32] } else { &[1, 2, 3, 4, 5, 6, 7, 8] };
     let rows: &[usize] = if dimensions == 3 { &[1, 2, 3, 4] } else { &[1] };
     let most_planes = if dimensions == 1 { 1 } else { MOST_LINES };
     // Each thread keeps its member's parameters.
@@ -223,7 +223,7 @@ mod tests {
         let (auto, own) = (Execution::Auto, Options::default());
         let cases = [
             (batch("2d5pt", &[512, 512], DType::F64, Boundary::Fixed, 8), own, "shared memory of one block"),
-            (batch("2d5pt", &[64, 65], DType::F64, Boundary::Periodic, 8), own, "or 256 cells"),
+            (batch("2d5pt", &[64, 65], DType::F64, Boundary::Periodic, 8), own, "multiple of 32"),
             (batch("cloverleaf", &[16, 16], DType::F64, Boundary::Fixed, 8), own, "a launch per stage"),
             (
                 small(Boundary::Fixed),
