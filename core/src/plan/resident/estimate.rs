@@ -14,14 +14,15 @@ const LINE_CLOCKS: f64 = 14.4;
 /// Clocks of a stage for each warp of a block: the barrier, and the lines that go to other warps.
 const WARP_CLOCKS: f64 = 8.2;
 
-/// Seconds of an exchange through the second-level cache, beside its bytes: stores, a counter, loads.
-const EXCHANGE_SECONDS: f64 = 1.8e-6;
+/// Seconds of an exchange through the second-level cache, beside its bytes: stores that must have arrived before the
+/// counter, the counter, loads.
+const EXCHANGE_SECONDS: f64 = 2.4e-6;
+
+/// The share of those seconds that every other field takes again, because its cells follow the first's.
+const FIELD_SHARE: f64 = 0.4;
 
 /// Seconds of an exchange per byte of columns that a block sends and takes.
-const COLUMN_SECONDS: f64 = 40e-12;
-
-/// Seconds of an exchange per byte of the lines that a warp sends and takes one after another.
-const LINE_SECONDS: f64 = 60e-12;
+const COLUMN_SECONDS: f64 = 20e-12;
 
 /// Returns the estimated seconds of a step.
 pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &Resident) -> f64 {
@@ -54,14 +55,19 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
         + stages
             * (LINE_CLOCKS * lines + WARP_CLOCKS * warps + if resident.halves == 1 { 40.0 } else { 0.0 });
     let exchange = if resident.blocks() > 1 || resident.margin != [0; 3] {
-        let written = (demand.pass.written * demand.bytes) as f64;
-        let of_block = (resident.tile[0] * resident.tile[1]) as f64 * 2.0 * resident.margin[2] as f64;
+        let written = demand.pass.written as f64;
+        let bytes = written * demand.bytes as f64;
+        let columns_of_block = (resident.tile[0] * resident.tile[1]) as f64 * 2.0 * resident.margin[2] as f64;
         let halo = |axis: usize| {
-            if resident.tiles[axis] > 1 { (resident.margin[axis] + resident.ring[axis]) as f64 } else { 0.0 }
+            let depth = resident.margin[axis] + resident.ring[axis];
+            if resident.tiles[axis] > 1 { 2.0 * depth as f64 } else { 0.0 }
         };
-        let whole = 2.0 * (halo(0) * resident.tile[1] as f64 + halo(1) * resident.tile[0] as f64);
-        EXCHANGE_SECONDS
-            + written * (COLUMN_SECONDS * of_block + LINE_SECONDS * whole * 32.0 * columns / warps)
+        let lines_of_block = halo(0) * resident.tile[1] as f64 + halo(1) * resident.tile[0] as f64;
+        // All blocks send at the same time, and then all load.
+        let cells = lines_of_block * resident.tile[2] as f64 + columns_of_block;
+        EXCHANGE_SECONDS * (1.0 + FIELD_SHARE * (written - 1.0).max(0.0))
+            + COLUMN_SECONDS * bytes * columns_of_block
+            + 2.0 * bytes * cells * resident.blocks() as f64 / device.l2_bandwidth
     } else {
         0.0
     };
