@@ -263,7 +263,7 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
         return Err(Error::unsupported(
             format!("a batch of {} members", problem.members()),
             "plans are timed for a single domain",
-            "leave --batch out: without a kernel for all members, each runs by the plan of one",
+            "leave --batch out: where members do not share a launch, each runs by the plan of one",
         ));
     }
     check_memory(opened, problem, None, Host { output: 0, ..Host::of(problem) }, 0)?;

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use abide_core::backend::{Cut, Members, Tuner, check_fields};
-use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Order, Tune, plan_members};
+use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune, plan_batch};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::winners::Winners;
 use cudarc::driver::CudaContext;
 
+use crate::batch::Batch;
 use crate::count::Counter;
 use crate::kernels::{Kernels, fit, target};
 use crate::memory::Fields;
@@ -69,7 +70,14 @@ impl Backend for CudaBackend {
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         if problem.is_batch() {
-            return plan_members(problem, Order::InTurn, |member| self.plan(member, options));
+            let mut plan = plan_batch(problem, &self.device, options, |member| self.plan(member, options))?;
+            if plan.is_at_once() && options.tune.measures() {
+                plan.notes.push(format!(
+                    "tuning {} was asked for: plans of members that run side by side are chosen by the model alone",
+                    options.tune
+                ));
+            }
+            return Ok(plan);
         }
         tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc)
     }
@@ -83,7 +91,7 @@ impl Backend for CudaBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
-        if problem.is_batch() {
+        if problem.is_batch() && !plan.is_at_once() {
             let open = |problem: &Problem, plan: &Plan, fields| self.open(problem, plan, fields);
             return Ok(Box::new(Members::open(problem, plan, fields, open)?));
         }
@@ -92,6 +100,10 @@ impl Backend for CudaBackend {
         let (plan, cubin) = fit(&self.nvrtc, problem, plan, &target(&self.device))?;
         self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
         let kernels = Kernels::load(&self.context, cubin)?;
+        if problem.is_batch() {
+            let counter = self.counter.clone();
+            return Ok(Box::new(Batch::new(problem, plan, &self.context, &kernels, &fields, counter)?));
+        }
         if !problem.is_plain() {
             let counter = self.counter.clone();
             let session = ProgramSession::new(problem, plan, &self.context, &kernels, &fields, counter)?;

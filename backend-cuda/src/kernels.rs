@@ -70,6 +70,9 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
     Ok(noted(best, planned - fits.unwrap_or(0)))
 }
 
+/// Compiles a plan: its report in it, the code, and the bytes that it spills.
+type Compile<'a> = dyn Fn(&Plan) -> Result<(Plan, Cubin, usize)> + 'a;
+
 /// Moves planes of a resident plan from registers to shared memory, one of eight at a time, while the report shows spills
 /// and there is room. `first` is the plan as it was compiled.
 fn fit_resident(
@@ -77,7 +80,7 @@ fn fit_resident(
     plan: &Plan,
     planned: usize,
     first: (Plan, Cubin, usize),
-    compile: &dyn Fn(&Plan) -> Result<(Plan, Cubin, usize)>,
+    compile: &Compile<'_>,
 ) -> Result<(Plan, Cubin)> {
     let mut best = first;
     let (mut planes, mut given_up) = (planned, 0);

@@ -55,7 +55,7 @@ impl CudaSession {
         counter: Arc<Counter>,
     ) -> Result<Self> {
         let timer = Timer::new(&fields.stream)?;
-        let parameters = parameter_bytes(&fields.problem);
+        let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
         Ok(CudaSession { plan, fields, parameters, timer, launcher, counter })
     }
 }
@@ -114,8 +114,9 @@ impl Session for CudaSession {
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        set_parameter(&mut self.fields.problem, parameter, value)?;
-        self.parameters = parameter_bytes(&self.fields.problem);
+        let problem = &mut self.fields.problem;
+        set_parameter(&mut problem.parameters, parameter, value)?;
+        self.parameters = parameter_bytes(problem.dtype, &problem.parameters);
         Ok(())
     }
 }

@@ -133,7 +133,8 @@ impl<'a> Launches<'a> {
         context.bind_to_thread().map_err(during("binding the context"))?;
         let start = tuning.start()?;
         let fields = Fields::new(tuning.problem, context, &start)?;
-        let (parameters, timer) = (parameter_bytes(tuning.problem), Timer::new(&fields.stream)?);
+        let (parameters, timer) =
+            (parameter_bytes(tuning.problem.dtype, &tuning.problem.parameters), Timer::new(&fields.stream)?);
         Ok(Launches { context, nvrtc, fields, parameters, start, timer })
     }
 }

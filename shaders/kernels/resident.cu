@@ -194,8 +194,8 @@ struct Resident : Exchange {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
-resident(const __grid_constant__ Buffers buffers, const __grid_constant__ Buffers turns, const __grid_constant__ Parameters parameters, unsigned* counters, unsigned steps)
+// Runs the block's tile for so many steps.
+__device__ __forceinline__ void run_tile(const Buffers& buffers, const Buffers& turns, const Parameters& parameters, unsigned* counters, unsigned steps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     Resident tile = {{{buffers, turns, parameters, counters}}};

@@ -190,7 +190,7 @@ struct Tile {
     // Works out the tile's place, once per launch.
     __device__ __forceinline__ void settle() const
     {
-        const int block = blockIdx.x;
+        const int block = BATCHED ? 0 : blockIdx.x;
         Place at;
         at.tile[0] = block / (TILES_Y * TILES_X);
         at.tile[1] = block / TILES_X % TILES_Y;

@@ -125,7 +125,7 @@ pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     let program = problem.program.simplified(problem.dtype);
     match &plan.schedule {
         Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),
-        Schedule::Resident(tiles) => Ok(resident::resident(problem, &program, tiles)),
+        Schedule::Resident(tiles) => Ok(resident::resident(problem, &program, tiles, plan.is_at_once())),
         Schedule::Stepwise(tiles) => Ok(stepwise(problem, &program, tiles)),
         Schedule::WarpStreaming(streaming) => Ok(streaming::streaming(problem, &program, streaming)),
         Schedule::Cpu(_) | Schedule::Overlapped(_) | Schedule::PortableStreaming(_) => {

@@ -109,7 +109,10 @@ fn reports_and_plans_count_all_members() {
     assert!(single["plan"]["batch"].is_null());
     assert_eq!(json(&place.works(&format!("plan {line}")))["batch"]["members"], 7);
     let plan = place.works("plan heat --size 64x64 --batch 4096 --device h200");
-    assert!(plan.contains("batch         4096 members, one after another"), "{plan}");
+    assert!(plan.contains("batch         4096 members, side by side"), "{plan}");
+    let plan = place.works("plan heat --size 640x640 --batch 16 --device h200");
+    assert!(plan.contains("batch         16 members, one after another"), "{plan}");
+    assert!(plan.contains("not side by side because"), "{plan}");
     // A model file says a batch like any other option.
     place.works("run heat --size 9x9 --batch 3 --param kappa=0.1:0.2 --steps 4 --backend cpu --write-config m.toml --output a.npy");
     place.works("run m.toml --output b.npy");

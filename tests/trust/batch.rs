@@ -17,6 +17,10 @@ const CASES: &[Case] = &[
     ("2d9pt", &[19, 23], Boundary::Clamp, None),
     ("heat", &[33, 47], Boundary::Mirror, Some(("kappa", 0.05, 0.24))),
     ("gray-scott", &[31, 29], Boundary::Periodic, Some(("feed", 0.02, 0.06))),
+    // Periodic sides that lie in one tile, of rows with space behind them and without.
+    ("gray-scott", &[31, 32], Boundary::Periodic, Some(("feed", 0.02, 0.06))),
+    ("2d9pt", &[12, 96], Boundary::Periodic, None),
+    ("2d13pt", &[40, 61], Boundary::Mirror, None),
     ("wave", &[7, 9, 11], Boundary::Constant(0.25), None),
     ("fdtd-tm", &[17, 13], Boundary::Fixed, None),
 ];
@@ -57,6 +61,9 @@ pub fn members_have_the_bits_of_single_runs(subject: &Subject) -> Result<()> {
                     plan => plan?,
                 };
                 assert_eq!(plan.members(), MEMBERS);
+                // All of these fit a block, but for the periodic sides that no tile holds.
+                let fits = execution == Execution::Auto && extents[extents.len() - 1] != 29;
+                assert!(!fits || backend.name() != "cuda" || plan.is_at_once(), "{:?}", plan.notes);
                 let given = all.iter().map(Array::try_clone).collect::<Result<_>>()?;
                 let mut batch = backend.open(&problem, &plan, given)?;
                 for steps in [1, 13] {
@@ -80,9 +87,9 @@ pub fn members_have_the_bits_of_single_runs(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-fn gray_scott(subject: &Subject, dtype: DType) -> Builder {
+fn gray_scott(subject: &Subject, dtype: DType, width: usize) -> Builder {
     let start = Start::Random { seed: 7, low: 0.0, high: 0.5 };
-    let builder = Simulation::builder("gray-scott").size(&[21, 34]).dtype(dtype).on(&subject.opened);
+    let builder = Simulation::builder("gray-scott").size(&[21, width]).dtype(dtype).on(&subject.opened);
     builder.start("u", Start::Constant(1.0)).start("v", start)
 }
 
@@ -95,12 +102,17 @@ fn spread(builder: Builder) -> Builder {
 
 /// What happens to a batch between its steps happens to each member, and a checkpoint keeps all of it.
 pub fn a_batch_is_changed_and_kept(subject: &Subject) -> Result<()> {
+    // Of the second width a block may hold a member.
+    [34, 32].into_iter().try_for_each(|width| is_changed_and_kept(subject, width))
+}
+
+fn is_changed_and_kept(subject: &Subject, width: usize) -> Result<()> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("batch.npz");
     let dtype = *subject.dtypes().last().expect("a type");
-    let mut batch = spread(gray_scott(subject, dtype)).build()?;
+    let mut batch = spread(gray_scott(subject, dtype, width)).build()?;
     let report = batch.run(9)?;
-    assert_eq!(report.cells, (MEMBERS * 21 * 34) as u64);
+    assert_eq!(report.cells, (MEMBERS * 21 * width) as u64);
     let cells: Vec<f64> = (0..MEMBERS * 6).map(|i| 0.01 * i as f64).collect();
     let window = Array::from_fn(dtype, cells.len(), |i| cells[i]);
     let (low, high) = ([0, 3, 5], [1, 5, 8]);
@@ -117,7 +129,7 @@ pub fn a_batch_is_changed_and_kept(subject: &Subject) -> Result<()> {
     resumed.run(6)?;
     for at in 0..MEMBERS {
         let start = Start::Random { seed: 7 + at as u64, low: 0.0, high: 0.5 };
-        let own = gray_scott(subject, dtype).start("v", start);
+        let own = gray_scott(subject, dtype, width).start("v", start);
         let feed = 0.02 + (0.06 - 0.02) * at as f64 / 4.0;
         let mut single =
             own.param("feed", feed).param("kill", [0.06, 0.061, 0.062, 0.063, 0.064][at]).build()?;
@@ -133,7 +145,7 @@ pub fn a_batch_is_changed_and_kept(subject: &Subject) -> Result<()> {
     }
     // One value of one member is not finite.
     let mut poisoned = batch.field("u")?.to_f64();
-    poisoned[2 * 21 * 34 + 5] = f64::NAN;
+    poisoned[2 * 21 * width + 5] = f64::NAN;
     batch.write("u", &Array::from_fn(dtype, poisoned.len(), |i| poisoned[i]))?;
     assert_eq!(batch.non_finite()?, 1);
     Ok(())
@@ -173,7 +185,7 @@ pub fn bad_batches_are_refused(subject: &Subject) -> Result<()> {
         let error = builder.build().err().expect("an error").to_string();
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
     };
-    let builder = || gray_scott(subject, DType::F32);
+    let builder = || gray_scott(subject, DType::F32, 34);
     refused(builder().batch(0), &["members of a batch", "at least 1"]);
     refused(builder().batch(usize::MAX), &["memory for the parameters of a batch"]);
     refused(builder().batch(4).record(2), &["a batch of 4 members", "a record", "leave it out"]);

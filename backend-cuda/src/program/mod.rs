@@ -367,7 +367,7 @@ impl Session for ProgramSession {
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        set_parameter(&mut self.problem, parameter, value)?;
+        set_parameter(&mut self.problem.parameters, parameter, value)?;
         self.memory.set_scalar(parameter, value)?;
         self.go_on()
     }

@@ -3,7 +3,8 @@
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
 // type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
 // BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE and, for a
-// persistent kernel, STEPS, and RESIDENT where it holds the whole domain.
+// persistent kernel, STEPS, and RESIDENT where it holds the whole domain; MEMBERS_LAUNCHED of a batch, whose members
+// lie one after another in fields and parameters.
 
 #include "lanes.h"
 
@@ -13,7 +14,12 @@
 
 namespace {
 
-constexpr size_t ROWS = size_t(EXTENT_S) * EXTENT_Y, CELLS = ROWS * EXTENT_X;   // of the domain
+#ifdef MEMBERS_LAUNCHED
+constexpr size_t MEMBERS = MEMBERS_LAUNCHED;
+#else
+constexpr size_t MEMBERS = 1;
+#endif
+constexpr size_t ROWS = MEMBERS * EXTENT_S * EXTENT_Y, CELLS = ROWS * EXTENT_X; // of the domain, or of all members'
 constexpr size_t HELD = ROWS * PITCH;                                        // of a field in device memory
 constexpr size_t GUARD = 4096;           // cells before and after a field that nobody may use
 
@@ -32,17 +38,19 @@ struct Field {
 };
 
 Buffers buffers, turns;                  // `turns`: what tiles of a resident kernel exchange
-Parameters parameters;
+Parameters parameters[MEMBERS];
 std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
 
 void body()
 {
-#if defined RESIDENT
-    resident(buffers, turns, parameters, flags.data(), STEPS);
+#if defined MEMBERS_LAUNCHED
+    resident(buffers, parameters, STEPS);
+#elif defined RESIDENT
+    resident(buffers, turns, *parameters, flags.data(), STEPS);
 #elif defined STEPS
-    persistent(buffers, parameters, flags.data(), STEPS);
+    persistent(buffers, *parameters, flags.data(), STEPS);
 #else
-    stream(buffers, parameters);
+    stream(buffers, *parameters);
 #endif
 }
 
@@ -65,7 +73,7 @@ int main(int, char** arguments)
 
     std::vector<real> start(FIELDS * CELLS);
     read(folder + "/fields", start.data(), start.size() * sizeof(real));
-    if (PARAMETERS > 0) read(folder + "/parameters", &parameters, PARAMETERS * sizeof(real));
+    if (PARAMETERS > 0) read(folder + "/parameters", parameters, MEMBERS * PARAMETERS * sizeof(real));
     static Field fields[FIELDS][3];
     bool changes[FIELDS];
     each<FIELDS>([&](auto f) { changes[f.value] = written<f.value>(); });

@@ -16,6 +16,10 @@ const FILES: [(&str, &str); 3] = [
     ("main.cc", include_str!("main.cc")),
 ];
 
+/// Words that only the device understands, and their replacements.
+#[allow(dead_code)] // Not every test that has this module replaces words of its own.
+pub type Words = [(&'static str, &'static str)];
+
 const SHARED: (&str, &str) = (
     "extern __shared__ __align__(16) unsigned char shared[];",
     "unsigned char* const shared = emulated::shared_memory();",
@@ -150,7 +154,8 @@ impl Launch {
         let (blocks, threads, shared) = match &plan.schedule {
             Schedule::WarpStreaming(s) => (s.shares, s.threads_per_block(), s.shared_bytes),
             Schedule::Persistent(p) => (p.blocks, p.threads_per_block(), p.shared_bytes),
-            Schedule::Resident(r) => (r.blocks(), r.threads_per_block(), r.shared_bytes),
+            // Of a batch a block for each member.
+            Schedule::Resident(r) => (r.blocks() * plan.members(), r.threads_per_block(), r.shared_bytes),
             _ => return Err("the plan neither streams nor stays on the chip".to_owned()),
         };
         // Each stage that writes a field of a persistent kernel swaps the field's buffers; each pass of a
@@ -179,12 +184,15 @@ impl Launch {
         if plan.resident().is_some() {
             command.arg("-DRESIDENT");
         }
+        if plan.is_at_once() {
+            command.arg(format!("-DMEMBERS_LAUNCHED={}", plan.members()));
+        }
         succeeds(&mut command)?;
-        Ok(Launch { folder, dtype: problem.dtype, cells: problem.shape.cells() })
+        Ok(Launch { folder, dtype: problem.dtype, cells: plan.cells() })
     }
 
     /// Returns the bytes of each field after a launch whose lanes take turns in the order that the seed
-    /// gives.
+    /// gives. Of a batch, fields and parameters have those of all members, one after another.
     pub fn run(
         &self,
         start: &[Array],

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::description::count;
-use super::{Plan, papers::perks::Projection};
+use super::{Options, Plan, papers::perks::Projection, plan as plan_alone, resident};
+use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::Problem;
 
@@ -61,7 +62,49 @@ pub fn plan_members(
     Ok(plan)
 }
 
+/// Plans a batch for a device of blocks: its members side by side, a block for each, where they fit and that is
+/// estimated to be faster. Otherwise they run in turn, each by the plan of a member alone, which `alone` makes, and
+/// a note says why.
+pub fn plan_batch(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    alone: impl FnOnce(&Problem) -> Result<Plan>,
+) -> Result<Plan> {
+    let why = match at_once(problem, device, options) {
+        Ok(plan) => return Ok(plan),
+        Err(why) => why,
+    };
+    let mut plan = plan_members(problem, Order::InTurn, alone)?;
+    if problem.members() > 1 {
+        plan.notes.push(format!("not side by side because {why}"));
+    }
+    Ok(plan)
+}
+
+/// Returns the plan of all members side by side; where they are to run in turn, the error is the reason.
+fn at_once(problem: &Problem, device: &DeviceSpec, options: &Options) -> std::result::Result<Plan, String> {
+    let cannot = |why: Error| format!("that cannot be: {why}");
+    let plan = resident::plan_batch(problem, device, options).map_err(cannot)?;
+    if let Ok(alone) = plan_alone(&problem.member(0), device, options)
+        && alone.estimated_seconds < plan.estimated_seconds
+    {
+        let micros = |plan: &Plan| 1e6 * plan.estimated_seconds * problem.members() as f64;
+        return Err(format!(
+            "that is estimated at {:.2} µs a step of all members, and one after another at {:.2} µs",
+            micros(&plan),
+            micros(&alone)
+        ));
+    }
+    Ok(plan)
+}
+
 impl Plan {
+    /// Returns whether the members of a batch run side by side.
+    pub fn is_at_once(&self) -> bool {
+        self.batch.is_some_and(|batch| batch.order == Order::AtOnce)
+    }
+
     /// Returns the number of domains: the members of a batch, or 1.
     pub fn members(&self) -> usize {
         self.batch.map_or(1, |batch| batch.members)

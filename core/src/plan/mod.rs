@@ -33,7 +33,7 @@ use crate::program::Problem;
 use crate::real::DType;
 use papers::perks;
 
-pub use batch::{Batched, Order, plan_members};
+pub use batch::{Batched, Order, plan_batch, plan_members};
 pub use cpu::{
     Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
 };
@@ -206,7 +206,7 @@ impl Plan {
 /// stage.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     if problem.is_batch() {
-        return plan_members(problem, Order::InTurn, |member| plan(member, device, options));
+        return plan_batch(problem, device, options, |member| plan(member, device, options));
     }
     if !problem.is_plain() {
         return plan_stepwise(problem, device, options);

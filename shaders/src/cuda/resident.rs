@@ -14,9 +14,12 @@ use crate::text::Text;
 const TILE: &str = include_str!("../../kernels/tile.cuh");
 const EXCHANGE: &str = include_str!("../../kernels/exchange.cuh");
 const RESIDENT: &str = include_str!("../../kernels/resident.cu");
+const ALONE: &str = include_str!("../../kernels/resident_alone.cu");
+const BATCH: &str = include_str!("../../kernels/resident_batch.cu");
 
-/// Returns the text of the kernel of a resident plan; `program` is simplified already.
-pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident) -> String {
+/// Returns the text of the kernel of a resident plan, of one domain or `batched`, a member of a batch in each block;
+/// `program` is simplified already. The number of members is not in it.
+pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident, batched: bool) -> String {
     let axes = Axes::of(problem.shape.dimensions());
     let mut text = constants(problem, program);
     for (name, value) in [
@@ -41,7 +44,7 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
     ] {
         constant(&mut text, name, value);
     }
-    text.push(format!("constexpr bool STACKED = {};", resident.stacked));
+    text.push(format!("constexpr bool STACKED = {}, BATCHED = {batched};", resident.stacked));
     text.file(COMMON);
     let fields = program.fields().len();
     for (number, stage) in program.stages().iter().enumerate() {
@@ -56,6 +59,7 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
     text.file(EXCHANGE);
     let step = (0..program.stages().len()).map(|number| format!("stage<Stage{number}, SIDE>(kept);"));
     text.filled(RESIDENT, &[("step", step.collect())]);
+    text.file(if batched { BATCH } else { ALONE });
     text.into()
 }
 

@@ -32,7 +32,7 @@ const DEPTHS: [usize; 9] = [1, 2, 3, 4, 6, 8, 10, 12, 16];
 const PLACE_BYTES: usize = 64;
 
 /// The most lines of a warp: its sweep is unrolled.
-const MOST_LINES: usize = 40;
+pub(super) const MOST_LINES: usize = 40;
 
 /// Tiles along an axis.
 struct Division {
@@ -168,7 +168,12 @@ fn shared_bytes(demand: &Demand<'_>, resident: &Resident) -> usize {
 }
 
 /// Returns the planes of a warp that registers hold beside all else.
-fn planes_in_registers(demand: &Demand<'_>, registers: usize, planes: usize, own: [usize; 2]) -> usize {
+pub(super) fn planes_in_registers(
+    demand: &Demand<'_>,
+    registers: usize,
+    planes: usize,
+    own: [usize; 2],
+) -> usize {
     let words = demand.bytes / 4;
     let [_, ry, rx] = demand.radius;
     let wide = (own[0] + 2 * ry) * (own[1] + 2 * rx);

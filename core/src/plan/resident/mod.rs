@@ -7,6 +7,7 @@
 //! once a stage, with partial sums between planes ([`carry`](super::streaming::carry)). Tiles overlap, because
 //! near their sides cells go wrong by a radius a stage until the next exchange.
 
+mod batch;
 mod candidates;
 mod description;
 mod estimate;
@@ -24,6 +25,7 @@ use crate::plan::streaming::requirement::Demand;
 use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
 use crate::program::Problem;
 
+pub use self::batch::{batch_plans, plan_batch};
 pub use self::candidates::Configuration;
 use self::candidates::{candidates, resident};
 use self::estimate::step_seconds;
@@ -123,7 +125,7 @@ pub fn plan_resident(problem: &Problem, device: &DeviceSpec, options: &Options) 
     })
 }
 
-/// Returns the plan of a configuration; `None` if it does not fit.
+/// Returns the plan of a configuration, of a batch with a block for each member; `None` if it does not fit.
 pub fn plan_configuration(
     problem: &Problem,
     device: &DeviceSpec,
@@ -131,6 +133,9 @@ pub fn plan_configuration(
 ) -> Option<Plan> {
     let demand = Demand::of(problem);
     let resident = resident(&demand, device, configuration)?;
+    if problem.is_batch() {
+        return batch::of(&demand, device, resident);
+    }
     let estimate = step_seconds(&demand, device, &resident);
     Some(plan_of(problem, device, resident, estimate))
 }

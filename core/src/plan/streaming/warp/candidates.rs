@@ -123,7 +123,7 @@ pub(super) fn streaming(
 /// Returns the number of windows that meet no boundary across, and of those that do or, on a periodic axis of no
 /// whole number of words, copy cells one by one from the other side.
 fn windows_across(demand: &Demand<'_>, tiles: [usize; 2]) -> [usize; 2] {
-    let whole = |axis: usize| axis < 2 || demand.extents[axis] % (16 / demand.bytes) == 0;
+    let whole = |axis: usize| axis < 2 || demand.extents[axis].is_multiple_of(16 / demand.bytes);
     let ends =
         |axis: usize| !(demand.is_periodic(axis) && whole(axis)) && (axis == 2 || demand.extents[axis] > 1);
     windows::count(tiles, windows::at_sides(tiles, ends))
