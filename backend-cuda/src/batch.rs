@@ -6,6 +6,7 @@ use std::sync::Arc;
 use abide_core::backend::{check_field, check_values, check_window};
 use abide_core::{Array, Error, Plan, Problem, Result, Session, plan};
 use abide_shaders::cuda::{self, pitched_cells, row_pitch};
+use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result};
 
 use crate::count::Counter;
@@ -37,7 +38,7 @@ impl Batch {
     /// Allocates all members' fields and loads the initial values, which have been checked.
     pub fn new(
         problem: &Problem,
-        plan: Plan,
+        mut plan: Plan,
         context: &Arc<CudaContext>,
         kernels: &Kernels,
         values: &[Array],
@@ -52,6 +53,7 @@ impl Batch {
             return Err(Error::limit("members of a launch", problem.members(), MOST_BLOCKS, change));
         }
         let function = kernels.function(cuda::RESIDENT_ENTRY, tiles.shared_bytes)?;
+        share_multiprocessors(&function, &tiles, &mut plan)?;
         let stream = context.new_stream().map_err(during("making a stream"))?;
         let bytes = bytes_of_field(problem)?;
         let parameters = all_parameters(problem);
@@ -123,6 +125,24 @@ impl Batch {
         }
         .map_err(during("launching a kernel of all members"))
     }
+}
+
+/// Sees to it that as many blocks as planned share a multiprocessor; where they are fewer, a note says so.
+fn share_multiprocessors(function: &CudaFunction, tiles: &plan::Resident, plan: &mut Plan) -> Result<()> {
+    // What is not shared memory would be a cache, which the kernel has no use for.
+    let carveout = FunctionAttribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    function.set_attribute(carveout, 100).map_err(during("asking for shared memory"))?;
+    let threads = tiles.threads_per_block() as u32;
+    let blocks = function
+        .occupancy_max_active_blocks_per_multiprocessor(threads, tiles.shared_bytes, None)
+        .map_err(during("asking for the occupancy"))?;
+    if (blocks as usize) < tiles.blocks_per_multiprocessor {
+        plan.notes.push(format!(
+            "{blocks} blocks share a multiprocessor, and {} were planned",
+            tiles.blocks_per_multiprocessor
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the bytes of a field of all members together.
