@@ -56,8 +56,12 @@ fn divide(demand: &Demand<'_>, axis: usize, most: usize, margin: usize, ring: us
     }
     let use_of = most.checked_sub(2 * margin).filter(|&n| n > 0)?;
     if axis == 2 && periodic && extent + 2 * margin <= most {
-        // A tile that reads its own far end.
-        return (extent >= margin).then_some(Division { tiles: 1, tile: most, margin });
+        // A tile that reads its own far end; an index wraps once.
+        return (extent >= margin && most - margin <= 2 * extent).then_some(Division {
+            tiles: 1,
+            tile: most,
+            margin,
+        });
     }
     let tiles = if periodic { extent.div_ceil(use_of) } else { (computed - 2 * margin).div_ceil(use_of) };
     if tiles < 2 {
@@ -191,7 +195,12 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
         1 => &[1],
         _ => &[1, 2, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 24, 32],
     };
-    let columns: &[usize] = if dimensions == 1 { &[1, 2, 4, 8, 16, 32] } else { &[1, 2, 4, 8] };
+    // Lanes of one column shuffle more than they compute.
+    let columns: &[usize] = match dimensions {
+        1 => &[1, 2, 4, 8, 16, 32],
+        _ if demand.extents[2] <= 32 => &[1],
+        _ => &[2, 4, 8],
+    };
     let rows: &[usize] = if dimensions == 3 { &[1, 2, 3, 4] } else { &[1] };
     let blocks: &[usize] = if dimensions == 1 { &[1, 4, 16] } else { &[1] };
     let most_planes = if dimensions == 1 { 1 } else { MOST_LINES };

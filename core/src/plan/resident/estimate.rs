@@ -5,14 +5,17 @@ use super::Resident;
 use crate::device::DeviceSpec;
 use crate::plan::streaming::requirement::Demand;
 
-/// Issue slots that pass for one that the arithmetic takes: shuffles, copies, moves, and what latency leaves empty.
-const SLOTS: f64 = 1.29;
+/// Issue slots that pass for one that the arithmetic takes: copies, moves, and what latency leaves empty.
+const SLOTS: f64 = 1.2;
 
 /// Clocks of a line of a warp, however many warps there are: a shuffle, and the chain of a cell.
 const LINE_CLOCKS: f64 = 14.4;
 
 /// Clocks of a stage for each warp of a block: the barrier, and the lines that go to other warps.
 const WARP_CLOCKS: f64 = 8.2;
+
+/// Clocks of a pass beside its steps.
+const PASS_CLOCKS: f64 = 56.0;
 
 /// Seconds of an exchange through the second-level cache, beside its bytes: stores that must have arrived before the
 /// counter, the counter, loads.
@@ -50,8 +53,10 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
     } else {
         0.0
     };
-    let moved = words * columns * (2.0 * rest + across);
-    let step = busiest * (SLOTS * arithmetic + moved)
+    // The pipe of shared memory serves all quarters.
+    let moved = 2.0 * words * columns * (2.0 * rest + across);
+    let shuffles = 2.0 * words * demand.radius[2] as f64 * lines * fields;
+    let step = busiest * (SLOTS * arithmetic + shuffles + moved)
         + stages
             * (LINE_CLOCKS * lines + WARP_CLOCKS * warps + if resident.halves == 1 { 40.0 } else { 0.0 });
     let exchange = if resident.blocks() > 1 || resident.margin != [0; 3] {
@@ -71,5 +76,6 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
     } else {
         0.0
     };
-    step / clocks + exchange / resident.depth as f64
+    let depth = resident.depth as f64;
+    (step + PASS_CLOCKS / depth) / clocks + exchange / depth
 }
