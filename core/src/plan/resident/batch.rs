@@ -10,9 +10,11 @@ use crate::plan::streaming::requirement::Demand;
 use crate::plan::{Batched, CachePolicy, Depth, Execution, Options, Order, Plan};
 use crate::program::Problem;
 
-/// Warps of a block, and blocks of a multiprocessor, that are tried.
+/// Warps of a block that are tried.
 const WARPS: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32];
-const BLOCKS: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32];
+
+/// Blocks of a multiprocessor that are tried; every device holds 16.
+const BLOCKS: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
 
 /// Threads of a multiprocessor at most: with more, each has too few registers to work in.
 const MOST_THREADS: usize = 1024;
