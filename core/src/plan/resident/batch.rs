@@ -195,6 +195,8 @@ mod tests {
         for (name, extents, boundary) in [
             ("1d3pt", &[100][..], Boundary::Fixed),
             ("2d9pt", &[48, 96], Boundary::Periodic),
+            ("2d13pt", &[40, 61], Boundary::Mirror),
+            ("heat", &[33, 47], Boundary::Mirror),
             ("gray-scott", &[33, 64], Boundary::Clamp),
             ("wave", &[7, 9, 11], Boundary::Constant(0.25)),
             ("fdtd-tm", &[17, 13], Boundary::Fixed),
@@ -202,6 +204,9 @@ mod tests {
             let problem = batch(name, extents, DType::F64, boundary, 300);
             let plans = batch_plans(&problem, &h200(), &Options::default()).unwrap();
             assert!(!plans.is_empty(), "{name}");
+            // A block each is also what a few members are given.
+            let few = batch(name, extents, DType::F64, boundary, 5);
+            assert!(plan(&few, &h200(), &Options::default()).unwrap().is_at_once(), "{name}");
             assert!(plans.is_sorted_by(|a, b| a.estimated_seconds <= b.estimated_seconds), "{name}");
         }
     }
