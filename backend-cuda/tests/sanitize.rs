@@ -93,6 +93,13 @@ fn persistent() -> Result<()> {
 
 #[test]
 #[ignore = "for compute-sanitizer: gpu/run.sh --sanitize"]
+fn whole_domains_on_the_chip() -> Result<()> {
+    let depths = [Depth::Steps(2), Depth::Steps(3), Depth::Steps(5)];
+    watch(&depths.map(|depth| Options { execution: Execution::Persistent, depth, ..OWN }), 2 * PROBLEMS.len())
+}
+
+#[test]
+#[ignore = "for compute-sanitizer: gpu/run.sh --sanitize"]
 fn streaming() -> Result<()> {
     let depths = [Depth::Auto, Depth::Steps(1), Depth::Steps(3)];
     watch(&depths.map(|depth| Options { execution: Execution::Streaming, depth, ..OWN }), 2 * PROBLEMS.len())

@@ -6,7 +6,7 @@ mod parallel;
 
 use std::sync::{Arc, Mutex};
 
-use abide_core::plan::{Depth, Execution, Options, plan};
+use abide_core::plan::{CachePolicy, Depth, Execution, Options, plan, plan_resident};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
 
@@ -61,15 +61,18 @@ fn every_entry_compiles_for_every_architecture() {
                 let extents = [&[1021][..], &[37, 211], &[13, 17, 67]][dimensions - 1];
                 let boundary = boundaries[turn % boundaries.len()];
                 let streaming = (Execution::Streaming, depths(dimensions)[(turn + turn / 3) % 3]);
+                // Tiles that may hold a part of the domain, or, of every second entry, tiles that hold all of it.
+                let cache = [CachePolicy::Mixed, CachePolicy::Auto][turn / 2 % 2];
                 for (number, (execution, depth)) in
                     [(Execution::Stepwise, Depth::Auto), (Execution::Persistent, Depth::Auto), streaming]
                         .into_iter()
                         .enumerate()
                 {
+                    let cache = if execution == Execution::Persistent { cache } else { CachePolicy::Auto };
                     let dtype =
                         if (turn + number / 2 + dimensions) % 2 == 0 { DType::F32 } else { DType::F64 };
                     let problem = problem(entry.name, extents, dtype, boundary);
-                    let options = Options { execution, depth, ..Options::default() };
+                    let options = Options { execution, depth, cache, ..Options::default() };
                     if let Some(plan) = planned(&problem, &device, &options) {
                         runs.push((problem, plan));
                     }
@@ -105,7 +108,8 @@ fn planes_in_registers_do_not_spill() {
     for (number, (name, extents, dtype)) in domains.into_iter().enumerate() {
         let device = &devices[devices.len() - 1 - number % devices.len()];
         let problem = problem(name, extents, dtype, Boundary::Fixed);
-        let options = Options { execution: Execution::Persistent, ..Options::default() };
+        let cache = CachePolicy::Mixed;
+        let options = Options { execution: Execution::Persistent, cache, ..Options::default() };
         let asked = plan(&problem, device, &options).unwrap();
         let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, &problem, &asked, &target(device)).unwrap();
         let worst = cubin.report.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
@@ -115,6 +119,37 @@ fn planes_in_registers_do_not_spill() {
         assert!(cubin.report[0].registers <= kept.persistent().unwrap().registers);
         assert!(worst == 0 || kept.notes.iter().any(|note| note.contains("spills")));
         assert_eq!(kept.compiled, cubin.report);
+    }
+}
+
+/// Tiles that hold a whole domain have room for it, on every architecture and in both types.
+#[test]
+fn tiles_of_whole_domains_do_not_spill() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let domains: [(&str, &[usize], DType); 5] = [
+        ("2d5pt", &[1024, 1024], DType::F64),
+        ("2d5pt", &[2304, 2304], DType::F32),
+        ("3d7pt", &[96, 96, 96], DType::F64),
+        ("wave", &[512, 512], DType::F64),
+        ("2d9pt", &[256, 256], DType::F32),
+    ];
+    let devices = devices(&nvrtc);
+    for (number, (name, extents, dtype)) in domains.into_iter().enumerate() {
+        let device = &devices[devices.len() - 1 - number / 2 % devices.len()];
+        let boundary = [Boundary::Fixed, Boundary::Mirror][number % 2];
+        let problem = problem(name, extents, dtype, boundary);
+        let Ok(asked) = plan_resident(&problem, device, &Options::default()) else {
+            println!("{name} {} {dtype} does not fit {}", problem.shape, device.name);
+            continue;
+        };
+        let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, &problem, &asked, &target(device)).unwrap();
+        println!("{name} {dtype} {}: {} {:?}", device.name, kept.summary(), cubin.report);
+        assert_eq!(
+            cubin.report.iter().map(|c| c.spill_bytes).max(),
+            Some(0),
+            "{name} {dtype} {}",
+            device.name
+        );
     }
 }
 

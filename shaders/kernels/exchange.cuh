@@ -261,7 +261,7 @@ struct Exchange : Tile {
                 if (right >= 0 && right < MARGIN_X) memcpy(line + MARGIN_X + right, &cells[v.value * WORD], WORD * sizeof(real));
             });
         });
-        __syncwarp();
+        __syncwarp();                    // all lanes have written their columns
         each<(COLUMNS / WORD + 31) / 32>([&](auto i) {
             const int word = i.value * 32 + lane, line = word / (2 * BESIDE), column = word % (2 * BESIDE);
             const bool behind = column >= BESIDE;
@@ -278,7 +278,7 @@ struct Exchange : Tile {
     // The columns that come from tiles beside: the first and last MARGIN_X of all own lines.
     __device__ __forceinline__ void fetch_columns(real* staged, const real* from) const
     {
-        __syncwarp();
+        __syncwarp();                    // all lanes have taken theirs of the field before
         each<(COLUMNS / WORD + 31) / 32>([&](auto i) {
             const int word = i.value * 32 + lane, line = word / (2 * BESIDE), column = word % (2 * BESIDE);
             const bool behind = column >= BESIDE;
@@ -293,7 +293,7 @@ struct Exchange : Tile {
     template <int F>
     __device__ __forceinline__ void take_columns(Planes& kept, const real* staged) const
     {
-        __syncwarp();
+        __syncwarp();                    // all lanes' columns have arrived
         each_own([&](auto s, auto y) {
             Line cells;
             load_own<F, s.value, y.value>(kept, cells);

@@ -21,7 +21,7 @@ use abide_shaders::state::State;
 use super::rig;
 
 /// Words that only the device understands, and their replacements here; solvers have each exactly once.
-const WORDS: &rig::Words = &[
+const WORDS: &[(&str, &str)] = &[
     (
         "extern __shared__ __align__(16) unsigned char shared[];",
         "unsigned char* const shared = emulated::shared_memory();",
