@@ -23,7 +23,7 @@ fn batch(name: &str, extents: &[usize], dtype: DType, boundary: Boundary, member
 #[test]
 fn blocks_of_members_fit_as_planned() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
-    let device = DeviceSpec::preset("h200").unwrap();
+    let devices = ["a100", "h200"].map(|name| DeviceSpec::preset(name).unwrap());
     for (name, extents, boundary) in [
         ("2d5pt", &[64, 64][..], Boundary::Fixed),
         ("2d9pt", &[64, 64], Boundary::Periodic),
@@ -33,16 +33,18 @@ fn blocks_of_members_fit_as_planned() {
         ("1d3pt", &[200], Boundary::Clamp),
         ("3d7pt", &[16, 16, 32], Boundary::Fixed),
     ] {
-        for dtype in [DType::F32, DType::F64] {
+        let each = devices.iter().flat_map(|device| [(device, DType::F32), (device, DType::F64)]);
+        for (device, dtype) in each {
             let problem = batch(name, extents, dtype, boundary, 4096);
-            let planned = plan(&problem, &device, &Options::default()).unwrap();
+            let planned = plan(&problem, device, &Options::default()).unwrap();
             assert!(planned.is_at_once(), "{name} {extents:?} {dtype}: {:?}", planned.notes);
-            let (plan, _) = fit(&nvrtc, &problem, &planned, &target(&device)).unwrap();
+            let (plan, _) = fit(&nvrtc, &problem, &planned, &target(device)).unwrap();
             assert_eq!(plan.batch, planned.batch);
             let (tiles, report) = (plan.resident().unwrap(), &plan.compiled[0]);
             let words = format!(
-                "{name} {extents:?} {dtype}: {} blocks of {} warps, {}x{:?} cells, {} of {} planes in registers, {} B, \
+                "{name} {extents:?} {dtype} on {}: {} blocks of {} warps, {}x{:?} cells, {} of {} planes in registers, {} B, \
                  {} registers, {} spilled, {:.3} ns per member and step; {:?}",
+                device.name,
                 tiles.blocks_per_multiprocessor,
                 tiles.warps,
                 tiles.planes,

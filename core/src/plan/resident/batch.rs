@@ -10,9 +10,11 @@ use crate::plan::streaming::requirement::Demand;
 use crate::plan::{Batched, CachePolicy, Depth, Execution, Options, Order, Plan};
 use crate::program::Problem;
 
-/// Warps of a block, and blocks of a multiprocessor, that are tried.
+/// Warps of a block that are tried.
 const WARPS: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32];
-const BLOCKS: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32];
+
+/// Blocks of a multiprocessor that are tried; every device holds 16.
+const BLOCKS: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
 
 /// Threads of a multiprocessor at most: with more, each has too few registers to work in.
 const MOST_THREADS: usize = 1024;
@@ -193,6 +195,8 @@ mod tests {
         for (name, extents, boundary) in [
             ("1d3pt", &[100][..], Boundary::Fixed),
             ("2d9pt", &[48, 96], Boundary::Periodic),
+            ("2d13pt", &[40, 61], Boundary::Mirror),
+            ("heat", &[33, 47], Boundary::Mirror),
             ("gray-scott", &[33, 64], Boundary::Clamp),
             ("wave", &[7, 9, 11], Boundary::Constant(0.25)),
             ("fdtd-tm", &[17, 13], Boundary::Fixed),
@@ -200,6 +204,9 @@ mod tests {
             let problem = batch(name, extents, DType::F64, boundary, 300);
             let plans = batch_plans(&problem, &h200(), &Options::default()).unwrap();
             assert!(!plans.is_empty(), "{name}");
+            // A block each is also what a few members are given.
+            let few = batch(name, extents, DType::F64, boundary, 5);
+            assert!(plan(&few, &h200(), &Options::default()).unwrap().is_at_once(), "{name}");
             assert!(plans.is_sorted_by(|a, b| a.estimated_seconds <= b.estimated_seconds), "{name}");
         }
     }
