@@ -1,5 +1,5 @@
-//! The planner's estimate of a step, fitted to 350 kernels of `2d5pt` on an H200, 64² to 1536², f32 and f64: the root
-//! mean square of the relative error is 8 %.
+//! The planner's estimate of a step, fitted to 350 kernels of `2d5pt` on an H200, 64² to 1536², f32 and f64, where the
+//! root mean square of the relative error is 8 %, and coarsely to 50 of `3d7pt` and of models.
 
 use super::Resident;
 use crate::device::DeviceSpec;
@@ -8,8 +8,13 @@ use crate::plan::streaming::requirement::Demand;
 /// Issue slots that pass for one that the arithmetic takes: copies, moves, and what latency leaves empty.
 const SLOTS: f64 = 1.2;
 
-/// Clocks of a line of a warp, however many warps there are: a shuffle, and the chain of a cell.
-const LINE_CLOCKS: f64 = 14.4;
+/// Clocks of a line of a warp, however many warps there are: a shuffle and the chain of a cell; of a cube, lines of
+/// other warps before them.
+const LINE_CLOCKS: [f64; 2] = [14.4, 150.0];
+
+/// Instructions of a sweep that the cache of instructions holds, and the additional time per share of them beyond.
+const CODE: f64 = 1100.0;
+const BEYOND_CODE: f64 = 0.9;
 
 /// Clocks of a stage for each warp of a block: the barrier, and the lines that go to other warps.
 const WARP_CLOCKS: f64 = 8.2;
@@ -54,11 +59,14 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
         0.0
     };
     // The pipe of shared memory serves all quarters.
-    let moved = 2.0 * words * columns * (2.0 * rest + across);
+    let moved = warps * words * columns * (2.0 * rest + 0.5 * across);
     let shuffles = 2.0 * words * demand.radius[2] as f64 * lines * fields;
-    let step = busiest * (SLOTS * arithmetic + shuffles + moved)
+    let step = busiest * (SLOTS * arithmetic + shuffles)
+        + moved
         + stages
-            * (LINE_CLOCKS * lines + WARP_CLOCKS * warps + if resident.halves == 1 { 40.0 } else { 0.0 });
+            * (LINE_CLOCKS[usize::from(!resident.stacked)] * lines
+                + WARP_CLOCKS * warps
+                + if resident.halves == 1 { 40.0 } else { 0.0 });
     let exchange = if resident.blocks() > 1 || resident.margin != [0; 3] {
         let written = demand.pass.written as f64;
         let bytes = written * demand.bytes as f64;
@@ -76,6 +84,9 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
     } else {
         0.0
     };
+    // A sweep is unrolled, and instructions beyond the cache's come again with each step.
+    let code = lines * (demand.pass.operations as f64 * columns + 20.0) / CODE;
+    let step = step * (1.0 + BEYOND_CODE * (code - 1.0).max(0.0));
     let depth = resident.depth as f64;
     (step + PASS_CLOCKS / depth) / clocks + exchange / depth
 }
