@@ -198,7 +198,7 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
     // Lanes of one column shuffle more than they compute.
     let columns: &[usize] = match dimensions {
         1 => &[1, 2, 4, 8, 16, 32],
-        _ if demand.extents[2] <= 32 => &[1],
+        _ if demand.extents[2] <= 32 => &[1, 2, 4],
         _ => &[2, 4, 8],
     };
     let rows: &[usize] = if dimensions == 3 { &[1, 2, 3, 4] } else { &[1] };
