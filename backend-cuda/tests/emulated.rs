@@ -171,7 +171,7 @@ const fn resident(
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 50] = [
+const CASES: [Case; 51] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -268,6 +268,9 @@ const CASES: [Case; 50] = [
         architecture: 900, plan: resident(2, 4, 6, 6, [1, 2], 16, 7) },
     Case { name: "tiles-odd-periodic", program: "2ds9pt", extents: &[57, 133], dtype: DType::F32, boundaries: "y=clamp,x=periodic",
         architecture: 800, plan: resident(2, 4, 9, 9, [1, 4], 16, 5) },
+    // Tiles wider than the periodic axis that they divide.
+    Case { name: "tiles-wide", program: "2ds9pt", extents: &[67, 61], dtype: DType::F32, boundaries: "periodic",
+        architecture: 900, plan: resident(2, 4, 7, 7, [1, 2], 10, 7) },
     // One tile: warps that overlap, an axis that a tile holds from side to side, and one that reads its own far end.
     Case { name: "tile-overlaps", program: "2d5pt", extents: &[29, 60], dtype: DType::F64, boundaries: "y=constant=0.5,x=constant=0.25",
         architecture: 900, plan: resident(4, 4, 8, 8, [1, 2], 1, 9) },

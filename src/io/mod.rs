@@ -180,7 +180,7 @@ pub fn write(
     write_as(path, None, shape, fields, step, range)
 }
 
-/// Writes fields as [`write`] does, of a batch where there are `members`, one after another, each of this shape:
+/// Writes fields as [`write()`] does, of a batch where there are `members`, one after another, each of this shape:
 /// the file's first axis is theirs. Formats that have no room for another axis are refused.
 pub fn write_as(
     path: &Path,

@@ -68,12 +68,14 @@ fn divide(demand: &Demand<'_>, axis: usize, most: usize, margin: usize, ring: us
         // A periodic axis that is no tile's exact extent.
         return None;
     }
-    // A tile's halo must lie in the tile beside it. Words of 16 bytes may move a beginning back.
+    // A tile's halo must lie in the tile beside it, and an index wraps once. Words of 16 bytes may move a beginning back.
     let slack = if axis == 2 { 16 / demand.bytes } else { 0 };
     let whole = if periodic { extent } else { computed - most };
     let gaps = if periodic { tiles } else { tiles - 1 };
     let (least, farthest) = (whole / gaps, whole.div_ceil(gaps) + slack);
-    (least >= margin + ring + slack && farthest + 2 * margin <= most && (!periodic || extent >= most))
+    (least >= margin + ring + slack
+        && farthest + 2 * margin <= most
+        && (!periodic || extent + margin >= most + ring))
         .then_some(Division { tiles, tile: most, margin })
 }
 
