@@ -160,21 +160,9 @@ struct Exchange : Tile {
     // Waits until all warps of all neighbours have sent pass number `pass`; 0 is the load.
     __device__ __forceinline__ void await(unsigned pass) const
     {
-        const int side = lane;
-        if (side < 27) {
-            int at[3] = {tile_s + side / 9 - 1, tile_y + side / 3 % 3 - 1, tile_x + side % 3 - 1};
-            const int tiles[3] = {TILES_S, TILES_Y, TILES_X};
-            const bool wraps[3] = {WRAPS_S, WRAPS_Y, WRAPS_X};
-            bool there = true;
-            #pragma unroll
-            for (int axis = 0; axis < 3; ++axis) {
-                if (wraps[axis]) at[axis] = (at[axis] + tiles[axis]) % tiles[axis];
-                there = there && at[axis] >= 0 && at[axis] < tiles[axis];
-            }
-            const int other = (at[0] * TILES_Y + at[1]) * TILES_X + at[2];
-            if (there)
-                while (load_acquire(counters + other * 32) < (pass + 1) * WARPS) {}
-        }
+        const int other = tile_beside(tile_s, tile_y, tile_x, lane);
+        if (other >= 0)
+            while (load_acquire(counters + other * 32) < (pass + 1) * WARPS) {}
         __syncwarp();
     }
 
@@ -182,7 +170,6 @@ struct Exchange : Tile {
     {
         look_up();
         const bool odd = pass & 1;
-        real* const staged = columns;
         // Whether none of this warp's lines is read whole, or comes whole, from elsewhere.
         const bool inner = all_lines([&](int s, int y) { return !whole_read(s, y) && along_s.keeps(s) && along_y.keeps(y); });
         each<FIELDS>([&](auto f) {
@@ -197,7 +184,7 @@ struct Exchange : Tile {
                         store_cells(to, line_s, line_y, cells);
                     }
                 });
-                if constexpr (BESIDE_X) send_columns<F>(kept, staged, to);
+                if constexpr (BESIDE_X) send_columns<F>(kept, to);
             }
         });
         sent();
@@ -206,7 +193,7 @@ struct Exchange : Tile {
             constexpr int F = f.value;
             if constexpr (written<F>()) {
                 const real* const from = odd ? turns.next[F] : turns.current[F];
-                if constexpr (BESIDE_X) fetch_columns(staged, from);
+                if constexpr (BESIDE_X) fetch_columns(from);
                 fetch_beyond<F, false>(from);
                 copies_end();
                 if (!inner) each_own([&](auto s, auto y) {
@@ -218,7 +205,7 @@ struct Exchange : Tile {
                     }
                 });
                 copies_wait<0>();
-                if constexpr (BESIDE_X) take_columns<F>(kept, staged);
+                if constexpr (BESIDE_X) take_columns<F>(kept);
             }
         });
         publish_all(kept, [](int f) { return changes(f); });
@@ -248,13 +235,13 @@ struct Exchange : Tile {
 
     // Of all own lines, the columns that tiles beside read go to their places.
     template <int F>
-    __device__ __forceinline__ void send_columns(const Planes& kept, real* staged, real* to) const
+    __device__ __forceinline__ void send_columns(const Planes& kept, real* to) const
     {
         __syncwarp();                    // all lanes are done with the columns before
         each_own([&](auto s, auto y) {
             Line cells;
             load_own<F, s.value, y.value>(kept, cells);
-            real* const line = staged + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
+            real* const line = columns + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
             each<WORDS>([&](auto v) {
                 const int x = lane * OWN_X + v.value * WORD, left = x - along_x.before, right = x - along_x.behind;
                 if (left >= 0 && left < MARGIN_X) memcpy(line + left, &cells[v.value * WORD], WORD * sizeof(real));
@@ -269,14 +256,14 @@ struct Exchange : Tile {
             if (word < COLUMNS / WORD && (behind ? along_x.has_behind : along_x.has_before) && along_s.keeps(s) && along_y.keeps(y)) {
                 const int x = behind ? along_x.behind + (column - BESIDE) * WORD : along_x.before + column * WORD;
                 real cells[WORD];
-                memcpy(cells, staged + word * WORD, sizeof cells);
+                memcpy(cells, columns + word * WORD, sizeof cells);
                 store_word(to + line_at(s, y) + column_at(x), cells);
             }
         });
     }
 
     // The columns that come from tiles beside: the first and last MARGIN_X of all own lines.
-    __device__ __forceinline__ void fetch_columns(real* staged, const real* from) const
+    __device__ __forceinline__ void fetch_columns(const real* from) const
     {
         __syncwarp();                    // all lanes have taken theirs of the field before
         each<(COLUMNS / WORD + 31) / 32>([&](auto i) {
@@ -285,19 +272,19 @@ struct Exchange : Tile {
             const int s = first_s + line / OWN_Y, y = first_y + line % OWN_Y;
             if (word < COLUMNS / WORD && (behind ? along_x.has_behind : along_x.has_before)) {
                 const int x = behind ? TILE_X - MARGIN_X + (column - BESIDE) * WORD : column * WORD;
-                copy_word(staged + word * WORD, from + line_at(s, y) + column_at(x));
+                copy_word(columns + word * WORD, from + line_at(s, y) + column_at(x));
             }
         });
     }
 
     template <int F>
-    __device__ __forceinline__ void take_columns(Planes& kept, const real* staged) const
+    __device__ __forceinline__ void take_columns(Planes& kept) const
     {
         __syncwarp();                    // all lanes' columns have arrived
         each_own([&](auto s, auto y) {
             Line cells;
             load_own<F, s.value, y.value>(kept, cells);
-            const real* const line = staged + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
+            const real* const line = columns + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
             each<WORDS>([&](auto v) {
                 const int x = lane * OWN_X + v.value * WORD, right = x - (TILE_X - MARGIN_X);
                 if (along_x.has_before && x < MARGIN_X) memcpy(&cells[v.value * WORD], line + x, WORD * sizeof(real));

@@ -31,18 +31,6 @@ __device__ __forceinline__ T* shared_at(unsigned bytes)
     return reinterpret_cast<T*>(shared + bytes);
 }
 
-__device__ __forceinline__ unsigned load_acquire(const unsigned* p)
-{
-    unsigned v;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void add_release(unsigned* p, unsigned v)
-{
-    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
 // Waits for all threads of the cluster. All of them then see what each wrote before, in distributed shared
 // memory too.
 __device__ __forceinline__ void cluster_barrier()

@@ -15,23 +15,9 @@ __device__ __forceinline__ void wait(unsigned* flags, unsigned done)
     if constexpr (BLOCKS == 1) return;
     if constexpr (NEIGHBOURS) {
         if (threadIdx.x == 0) store_release(flags + blockIdx.x * 32, done);
-        const int side = threadIdx.x;
-        if (side < 27 && side != 13) {
-            int at[3] = {int(blockIdx.x) / (TILES_Y * TILES_X) + side / 9 - 1,
-                         int(blockIdx.x) / TILES_X % TILES_Y + side / 3 % 3 - 1,
-                         int(blockIdx.x) % TILES_X + side % 3 - 1};
-            const int tiles[3] = {TILES_S, TILES_Y, TILES_X};
-            const bool wraps[3] = {LOW_S == PERIODIC, LOW_Y == PERIODIC, LOW_X == PERIODIC};
-            bool there = true;
-            #pragma unroll
-            for (int axis = 0; axis < 3; ++axis) {
-                if (wraps[axis]) at[axis] = (at[axis] + tiles[axis]) % tiles[axis];
-                there = there && at[axis] >= 0 && at[axis] < tiles[axis];
-            }
-            const int other = (at[0] * TILES_Y + at[1]) * TILES_X + at[2];
-            if (there && other != int(blockIdx.x))
-                while (load_acquire(flags + other * 32) < done) {}
-        }
+        const int block = blockIdx.x, other = tile_beside(block / (TILES_Y * TILES_X), block / TILES_X % TILES_Y, block % TILES_X, threadIdx.x);
+        if (other >= 0 && other != block)
+            while (load_acquire(flags + other * 32) < done) {}
     } else if (threadIdx.x == 0) {
         __threadfence();
         atomicAdd(flags, 1u);

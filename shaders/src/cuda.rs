@@ -26,6 +26,7 @@ pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{KernelLaunch, ProgramKernels, StageKernels, StepEnd, program_kernels};
 
 const COPIES: &str = include_str!("../kernels/copies.cuh");
+const BESIDE: &str = include_str!("../kernels/beside.cuh");
 const FLAGS: &str = include_str!("../kernels/flags.cuh");
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const TREE: &str = include_str!("../kernels/tree.cuh");
@@ -156,6 +157,7 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     let stages = 0..program.stages().len();
     stages.clone().for_each(|number| stage(&mut text, problem, program, number, true));
     text.file(FLAGS);
+    text.file(BESIDE);
     text.file(BLOCK);
     text.file(SWEEP);
     let step = stages.map(|number| format!("stage<Stage{number}>(block, kept, flags, done);"));

@@ -41,7 +41,7 @@ const COPIES: [(&str, &str); 5] = [
 ];
 
 /// The words of flags and counters, each exactly once in a kernel whose blocks wait for each other.
-const FLAGS: [(&str, &str); 3] = [
+pub const FLAGS: [(&str, &str); 3] = [
     (
         r#"asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
         "emulated::pause(); v = *p;",

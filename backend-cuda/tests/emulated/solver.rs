@@ -20,17 +20,12 @@ use abide_shaders::state::State;
 
 use super::rig;
 
-/// Words that only the device understands, and their replacements here; solvers have each exactly once.
+/// Words that only the device understands beside those of flags, and their replacements here; solvers have each exactly once.
 const WORDS: &[(&str, &str)] = &[
     (
         "extern __shared__ __align__(16) unsigned char shared[];",
         "unsigned char* const shared = emulated::shared_memory();",
     ),
-    (
-        r#"asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
-        "emulated::pause(); v = *p;",
-    ),
-    (r#"asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p += v;"),
     (r#"asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");"#, "emulated::meet_cluster();"),
     (r#"asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");"#, ""),
     ("const unsigned address = unsigned(__cvta_generic_to_shared(at));", ""),
@@ -337,7 +332,7 @@ impl Program {
     ) -> Result<Program, String> {
         let text =
             cuda::krylov(matrix, options, &layout, systems.is_some()).map_err(|error| error.to_string())?;
-        let text = rig::replaced(&rig::rewritten(&text, WORDS)?, changes)?;
+        let text = rig::replaced(&rig::rewritten(&text, &[&rig::FLAGS[..], WORDS].concat())?, changes)?;
         let names: String =
             KrylovArrays::<()>::default().all().iter().map(|(name, _)| format!("ARRAY({name})\n")).collect();
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -235,9 +235,8 @@ pub fn on_chip_plans(problem: &Problem, device: &DeviceSpec, options: &Options) 
         return persistent_plans(problem, device, options);
     }
     if let Depth::Steps(2..) = options.depth {
-        // The error says what does not fit.
-        plan_resident(problem, device, options)?;
-        return resident_plans(problem, device, options);
+        let plans = resident_plans(problem, device, options)?;
+        return if plans.is_empty() { Err(resident::too_large(problem, device, options)) } else { Ok(plans) };
     }
     // Some stencils are for one of the two forms alone.
     let resident = resident_plans(problem, device, options).unwrap_or_default();

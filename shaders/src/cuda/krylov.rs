@@ -4,7 +4,7 @@ use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, UNDER_WAY,
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{COMMON, TREE, arguments, constant, literal};
+use super::{COMMON, FLAGS, TREE, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
@@ -169,6 +169,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         stencil.file(STENCIL);
     }
     text.file(TREE);
+    text.file(FLAGS);
     text.file(TEAM);
     text.file(COURSE);
     text.file(SPREAD);

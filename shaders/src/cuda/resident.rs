@@ -8,7 +8,7 @@ use abide_core::plan::streaming::carry::Carry;
 use abide_core::{Problem, Program};
 
 use super::streaming::arriving;
-use super::{COMMON, COPIES, FLAGS, constant, constants};
+use super::{BESIDE, COMMON, COPIES, FLAGS, constant, constants};
 use crate::text::Text;
 
 const TILE: &str = include_str!("../../kernels/tile.cuh");
@@ -55,6 +55,7 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
     }
     text.file(COPIES);
     text.file(FLAGS);
+    text.file(BESIDE);
     text.file(TILE);
     text.file(EXCHANGE);
     let step = (0..program.stages().len()).map(|number| format!("stage<Stage{number}, SIDE>(kept);"));

@@ -111,18 +111,21 @@ pub fn resident_plans(problem: &Problem, device: &DeviceSpec, options: &Options)
 /// Plans tiles that keep the whole domain on the chip: the first of [`resident_plans`].
 pub fn plan_resident(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = resident_plans(problem, device, options)?;
-    plans.into_iter().next().ok_or_else(|| {
-        let depth = match options.depth {
-            Depth::Auto => "at any depth".to_owned(),
-            Depth::Steps(steps) => format!("with {steps} steps between exchanges"),
-        };
-        Error::limit(
-            format!("registers and shared memory of all blocks on {}", device.name),
-            format!("{} {} of {}, {depth}", problem.program.fields().len(), problem.dtype, problem.shape),
-            format!("{:.1} MB", device.on_chip_bytes() as f64 / 1e6),
-            "use --execution streaming",
-        )
-    })
+    plans.into_iter().next().ok_or_else(|| too_large(problem, device, options))
+}
+
+/// Makes the error for a domain that the chip does not hold as a whole.
+pub(super) fn too_large(problem: &Problem, device: &DeviceSpec, options: &Options) -> Error {
+    let depth = match options.depth {
+        Depth::Auto => "at any depth".to_owned(),
+        Depth::Steps(steps) => format!("with {steps} steps between exchanges"),
+    };
+    Error::limit(
+        format!("registers and shared memory of all blocks on {}", device.name),
+        format!("{} {} of {}, {depth}", problem.program.fields().len(), problem.dtype, problem.shape),
+        format!("{:.1} MB", device.on_chip_bytes() as f64 / 1e6),
+        "use --execution streaming",
+    )
 }
 
 /// Returns the plan of a configuration, of a batch with a block for each member; `None` if it does not fit.

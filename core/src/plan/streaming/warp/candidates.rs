@@ -9,8 +9,7 @@ use crate::plan::Depth;
 use crate::plan::streaming::windows;
 
 /// The cost of a plane in windows that meet no boundary across, and in windows that do: for planes of one
-/// row, and of several. As measured with 2d5pt on an
-/// H200, and by the instructions of both.
+/// row, as measured with 2d5pt on an H200, and of several, by the instructions of both.
 const PLANE_COSTS: [[usize; 2]; 2] = [[2, 5], [8, 9]];
 
 /// The lanes on which taps beyond a thread's own cells reach at most: the kernel has so many bits for each side.
