@@ -135,7 +135,7 @@ impl<'a> Finder<'a> {
             let mut members: Vec<Member> = Vec::new();
             let mut group = None;
             for launch in &launches[start..] {
-                let Some(member) = self.member(&stages[launch.stage], launch, &members) else { break };
+                let Some(member) = self.member(&stages[launch.stage()], launch, &members) else { break };
                 members.push(member);
                 let Some(larger) = self.group(start, &members) else { break };
                 group = Some(larger);
@@ -157,9 +157,9 @@ impl<'a> Finder<'a> {
 
     /// Returns a launch as a member of a group, after others; `None` if it goes over its values by itself.
     fn member(&self, stage: &abide_core::Stage, launch: &Launch, others: &[Member]) -> Option<Member> {
-        let reaches = self.reaches[launch.stage].as_ref()?;
+        let reaches = self.reaches[launch.stage()].as_ref()?;
         let outputs = || stage.writes.iter().zip(&launch.writes);
-        for ((&name, &write), own) in outputs().zip(&self.boxes.stages[launch.stage]) {
+        for ((&name, &write), own) in outputs().zip(&self.boxes.stages[launch.stage()]) {
             let is_new = write.is_some() && !launch.reads.contains(&write);
             // What the stage does not compute is copied before it.
             if is_new && launch.reads[name].is_some() && !covers(self.ground, name, own) {
@@ -167,7 +167,7 @@ impl<'a> Finder<'a> {
             }
         }
         let read = |reach: &Reach| Some((launch.reads[reach.name]?, [-reach.low.min(0), reach.high.max(0)]));
-        let all = self.all(launch.stage)?;
+        let all = self.all(launch.stage())?;
         let mut member = Member {
             rows: all[self.axis].clone(),
             row: all[self.axis + 1..].iter().map(Range::len).product(),

@@ -135,9 +135,9 @@ impl<T: Real> Launched<T> {
                     reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
                 };
                 let task = |launch: &Launch| {
-                    let Stage::Update(tape) = &self.stages[launch.stage] else { return None };
-                    let stage = &self.ground.problem.program.stages()[launch.stage];
-                    sweep(tape, launch).task(stage, &self.boxes.stages[launch.stage], launch, &buffers)
+                    let Stage::Update(tape) = &self.stages[launch.stage()] else { return None };
+                    let stage = &self.ground.problem.program.stages()[launch.stage()];
+                    sweep(tape, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
                 };
                 if group.launches.len() > 1 {
                     let tasks: Vec<_> = launches[group.launches.clone()].iter().filter_map(task).collect();
@@ -145,18 +145,18 @@ impl<T: Real> Launched<T> {
                     continue;
                 }
                 let launch = &launches[group.launches.start];
-                let (scalar, value) = match &self.stages[launch.stage] {
+                let (scalar, value) = match &self.stages[launch.stage()] {
                     Stage::Update(_) => {
                         task(launch).iter().for_each(|task| task.run(&mut self.works));
                         continue;
                     }
                     Stage::Points(dag) => {
-                        let stage = &self.ground.problem.program.stages()[launch.stage];
+                        let stage = &self.ground.problem.program.stages()[launch.stage()];
                         points::update(&self.ground, stage, dag, &self.scalars, launch, &buffers);
                         continue;
                     }
                     Stage::Reduce(tape, reduction, scalar) => {
-                        let own = &self.boxes.stages[launch.stage][0];
+                        let own = &self.boxes.stages[launch.stage()][0];
                         (*scalar, sweep(tape, launch).reduce(*reduction, own, &mut self.works))
                     }
                     Stage::Scalar(dag, scalar) => {

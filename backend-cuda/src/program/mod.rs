@@ -152,12 +152,12 @@ impl ProgramSession {
     /// Launches a step, counted from the storage's first, on the stream or into the graph that it records.
     fn launch(&self, step: u64) -> Result<()> {
         for launch in &self.storage.launches(step).launches {
-            let stage = &self.kernels.stages[launch.stage];
+            let stage = &self.kernels.stages[launch.stage()];
             let arguments = self.memory.arguments(&stage.buffers(launch), self.kernels.slots);
-            let writes = &self.problem.program.stages()[launch.stage].writes;
+            let writes = &self.problem.program.stages()[launch.stage()].writes;
             let moves =
                 writes.iter().zip(&launch.writes).any(|(&name, target)| launch.reads[name] != *target);
-            for (kernel, function) in stage.launches.iter().zip(&self.functions[launch.stage]) {
+            for (kernel, function) in stage.launches.iter().zip(&self.functions[launch.stage()]) {
                 if kernel.carries && !moves {
                     continue;
                 }

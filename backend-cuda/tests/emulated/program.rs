@@ -136,7 +136,7 @@ impl<'a> Program<'a> {
             };
         for step in 0..steps + beyond {
             for own in &storage.launches(step).launches {
-                let stage = &self.kernels.stages[own.stage];
+                let stage = &self.kernels.stages[own.stage()];
                 stage.launches.iter().try_for_each(|kernel| launch(kernel, &stage.buffers(own)))?;
             }
             if let Some(end) = &self.kernels.end {

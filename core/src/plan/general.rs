@@ -76,7 +76,7 @@ fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Stor
     let bytes = |buffer: &Buffer| (buffer.len() * problem.dtype.bytes()) as f64;
     let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0);
     for launch in repeated.iter().flat_map(|step| &step.launches) {
-        let stage = &problem.program.stages()[launch.stage];
+        let stage = &problem.program.stages()[launch.stage()];
         launches += 1;
         if !stage.points.is_empty() {
             continue;

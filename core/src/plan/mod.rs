@@ -10,6 +10,7 @@
 mod batch;
 mod cpu;
 mod description;
+pub mod fused;
 mod general;
 mod measured;
 mod neighbours;

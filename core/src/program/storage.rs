@@ -7,7 +7,7 @@
 //! names change from step to step. The changes repeat after some steps, which a recording of launches needs.
 
 use super::boxes::{Boxes, Buffer, Indices, is_empty};
-use super::{Does, Problem, Stage};
+use super::{Does, Groups, Problem, Stage};
 use crate::error::{Error, Result};
 use crate::expr::Node;
 
@@ -36,17 +36,30 @@ pub struct Launches {
     pub fields: Vec<usize>,
 }
 
-/// One stage, carried out over all its values.
+/// One stage, or a group of them, carried out over all values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Launch {
-    /// The number of the stage.
-    pub stage: usize,
-    /// The buffer of each field and temporary before the stage; `None` for a temporary that has none.
+    /// The numbers of the stages, ascending.
+    pub stages: Vec<usize>,
+    /// The buffer of each field and temporary before the launch; `None` for a temporary that has none.
     pub reads: Vec<Option<usize>>,
-    /// The buffers that the outputs go to, in the order of [`Stage::writes`]; `None` for a temporary that
-    /// nothing reads. Values of a field that the stage does not compute are copied there from the field's old
-    /// buffer, if that is another one.
+    /// The fields and temporaries that are made: those of [`Stage::writes`], or those of any stage of a group.
+    pub made: Vec<usize>,
+    /// The buffers that these go to; `None` for a temporary that nothing reads later. Values of a field that no
+    /// stage computes are copied there from the field's old buffer, if that is another one.
     pub writes: Vec<Option<usize>>,
+}
+
+impl Launch {
+    /// Returns the number of the first stage, which is the only one unless stages are grouped.
+    pub fn stage(&self) -> usize {
+        self.stages[0]
+    }
+
+    /// Returns whether this is a group of several stages.
+    pub fn is_group(&self) -> bool {
+        self.stages.len() > 1
+    }
 }
 
 /// The buffers of names at one point of a run.
@@ -59,12 +72,22 @@ struct State {
 }
 
 impl Storage {
-    /// Assigns buffers for a problem, whose [`Boxes`] are given, from its [`Problem::first_step`] on.
+    /// Assigns buffers for a problem, whose [`Boxes`] are given, from its [`Problem::first_step`] on, where each
+    /// stage is launched alone.
     ///
     /// # Errors
     ///
     /// [`Error::Limit`] where the assignment does not repeat within 4096 steps.
     pub fn of(problem: &Problem, boxes: &Boxes) -> Result<Storage> {
+        Storage::of_groups(problem, boxes, &Groups::alone(&problem.program))
+    }
+
+    /// Does the same where each of some groups, which have been checked, is launched at once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Storage::of`].
+    pub fn of_groups(problem: &Problem, boxes: &Boxes, groups: &Groups) -> Result<Storage> {
         let program = &problem.program;
         let fields = program.fields().len();
         let count = program.steps().len();
@@ -94,7 +117,7 @@ impl Storage {
                 ));
             }
             seen.push(state.clone());
-            let launches = storage.step(problem, boxes, &mut state);
+            let launches = storage.step(problem, boxes, &groups.steps[state.next], &mut state);
             state.next = (state.next + 1) % count;
             let fields = state.names[..fields].iter().map(|buffer| buffer.unwrap_or(0)).collect();
             storage.steps.push(Launches { launches, fields });
@@ -137,16 +160,20 @@ impl Storage {
         from
     }
 
-    fn step(&mut self, problem: &Problem, boxes: &Boxes, state: &mut State) -> Vec<Launch> {
-        let program = &problem.program;
-        let fields = program.fields().len();
-        let numbers = program.steps()[state.next].clone();
+    fn step(
+        &mut self,
+        problem: &Problem,
+        boxes: &Boxes,
+        groups: &[Vec<usize>],
+        state: &mut State,
+    ) -> Vec<Launch> {
+        let stages = problem.program.stages();
+        let fields = problem.program.fields().len();
         let mut launches = Vec::new();
-        for number in numbers.clone() {
-            let stage = &program.stages()[number];
+        for (place, group) in groups.iter().enumerate() {
             let is_last = |temporary: usize| {
                 let reads = |later: &Stage| later.dag.taps().any(|tap| usize::from(tap.field) == temporary);
-                let mut later = program.stages()[number + 1..numbers.end].iter();
+                let mut later = groups[place + 1..].iter().flatten().map(|&stage| &stages[stage]);
                 // Another stage may set it anew, and readers after that read the new values.
                 !later
                     .by_ref()
@@ -154,31 +181,37 @@ impl Storage {
                     .any(reads)
             };
             let reads = state.names.clone();
-            let copied: Option<Vec<usize>> = (stage.does == Does::Update && stage.points.is_empty())
-                .then(|| (0..stage.writes.len()).map(|output| copied(boxes, number, stage, output)).collect())
-                .flatten();
-            if let Some(sources) =
-                copied.filter(|sources| sources.iter().all(|&source| state.names[source].is_some()))
+            if let Some(renamed) = copies(boxes, stages, group)
+                .filter(|renamed| renamed.iter().all(|&(_, source)| state.names[source].is_some()))
             {
-                for (&target, &source) in stage.writes.iter().zip(&sources) {
-                    state.names[target] = reads[source];
-                }
+                renamed.into_iter().for_each(|(target, source)| state.names[target] = reads[source]);
             } else {
-                let mut writes: Vec<Option<usize>> = Vec::new();
-                for (output, &target) in stage.writes.iter().enumerate() {
-                    let is_needed = target < fields || !is_empty(&boxes.stages[number][output]);
-                    writes.push(
-                        match reads[target].filter(|_| may_stay(boxes, number, stage, &reads, target)) {
+                let (mut made, mut writes): (Vec<usize>, Vec<Option<usize>>) = Default::default();
+                for &number in group {
+                    for (output, &target) in stages[number].writes.iter().enumerate() {
+                        if made.contains(&target) {
+                            continue;
+                        }
+                        let is_needed = match group.len() {
+                            1 => target < fields || !is_empty(&boxes.stages[number][output]),
+                            _ => target < fields || !is_last(target),
+                        };
+                        // What a group reads near its tiles must not be overwritten by the tiles beside.
+                        let own = reads[target].filter(|_| {
+                            group.len() == 1 && may_stay(boxes, number, &stages[number], &reads, target)
+                        });
+                        made.push(target);
+                        writes.push(match own {
                             _ if !is_needed => None,
                             Some(own) => Some(own),
                             None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
-                        },
-                    );
+                        });
+                    }
                 }
-                for (&target, &buffer) in stage.writes.iter().zip(&writes) {
+                for (&target, &buffer) in made.iter().zip(&writes) {
                     state.names[target] = buffer;
                 }
-                launches.push(Launch { stage: number, reads, writes });
+                launches.push(Launch { stages: group.clone(), reads, made, writes });
             }
             for temporary in fields..state.names.len() {
                 if state.names[temporary].is_some() && is_last(temporary) {
@@ -210,6 +243,21 @@ impl Storage {
             self.buffers.len() - 1
         })
     }
+}
+
+/// Returns whether a stage only copies, so that it gives its outputs other buffers and is never launched.
+pub fn is_renamed(problem: &Problem, boxes: &Boxes, stage: usize) -> bool {
+    copies(boxes, problem.program.stages(), &[stage]).is_some()
+}
+
+/// Returns what a group renames, as pairs of a target and its source, where it is one stage that only copies.
+fn copies(boxes: &Boxes, stages: &[Stage], group: &[usize]) -> Option<Vec<(usize, usize)>> {
+    let &[number] = group else { return None };
+    let stage = &stages[number];
+    let pair = |output: usize| Some((stage.writes[output], copied(boxes, number, stage, output)?));
+    (stage.does == Does::Update && stage.points.is_empty())
+        .then(|| (0..stage.writes.len()).map(pair).collect())
+        .flatten()
 }
 
 /// Returns the field or temporary that an output copies whole; `None` if it is no such copy.
@@ -266,7 +314,7 @@ mod tests {
         let storage = Storage::of(&problem, &boxes).unwrap();
         for step in &storage.steps {
             let names: Vec<&str> =
-                step.launches.iter().map(|launch| &*problem.program.stages()[launch.stage].name).collect();
+                step.launches.iter().map(|launch| &*problem.program.stages()[launch.stage()].name).collect();
             assert!(!names.iter().any(|name| name.starts_with("reset") || *name == "revert"), "{names:?}");
             let field = |name: &str| step.fields[problem.program.field(name).unwrap()];
             assert_eq!(field("density0"), field("density1"));
@@ -304,7 +352,7 @@ mod tests {
         let (problem, boxes) = clover();
         let storage = Storage::of(&problem, &boxes).unwrap();
         for launch in storage.steps.iter().flat_map(|step| &step.launches) {
-            let stage = &problem.program.stages()[launch.stage];
+            let stage = &problem.program.stages()[launch.stage()];
             for (&target, buffer) in stage.writes.iter().zip(&launch.writes) {
                 let buffer = buffer.unwrap();
                 assert_eq!(storage.buffers[buffer], boxes.buffers[target]);

@@ -76,10 +76,10 @@ struct Dispatches {
 type Variant = (usize, Vec<bool>);
 
 fn variant(problem: &Problem, launch: &Launch) -> Variant {
-    let targets = &problem.program.stages()[launch.stage].writes;
+    let targets = &problem.program.stages()[launch.stage()].writes;
     let stays =
         |(&target, buffer): (&usize, &Option<usize>)| buffer.is_some() && launch.reads[target] == *buffer;
-    (launch.stage, targets.iter().zip(&launch.writes).map(stays).collect())
+    (launch.stage(), targets.iter().zip(&launch.writes).map(stays).collect())
 }
 
 impl ProgramKernels {
@@ -127,7 +127,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -
         if launches.contains_key(&variant) {
             continue;
         }
-        let (stage, own) = (&stages[launch.stage], &boxes.stages[launch.stage]);
+        let (stage, own) = (&stages[launch.stage()], &boxes.stages[launch.stage()]);
         let (made, slots) = match stage.does {
             Does::Update if !stage.points.is_empty() => ground.points(stage, own, &variant.1),
             Does::Update => ground.update(stage, own, &variant.1),
