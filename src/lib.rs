@@ -50,7 +50,7 @@ pub mod prelude {
         SolverError, System,
     };
     pub use crate::{
-        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr,
+        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, Fuse,
         LinearStencil, Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape,
         Simulation, Start, Stencil, Tune,
     };

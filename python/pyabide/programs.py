@@ -73,6 +73,7 @@ class Program:
         cache: str = "auto",
         depth: int | str = "auto",
         tune: str = "kept",
+        fuse: str = "auto",
         pin: bool = False,
         **values: Any,
     ) -> Simulation:
@@ -85,7 +86,8 @@ class Program:
         Extents (in cells, slowest axis first) and type are those of the arrays, unless ``shape`` and
         ``dtype`` say otherwise. ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``until``
         ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so many steps, and
-        ``probes`` values of fields, for ``Simulation.records``.
+        ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become kernels:
+        ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``.
 
         Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
         """
@@ -112,6 +114,7 @@ class Program:
             "cache": cache,
             "depth": str(depth),
             "tune": tune,
+            "fuse": fuse,
             "pin": pin,
         }
         if shape is None and started.shape is None:
@@ -323,7 +326,7 @@ def start(
         )
     more: dict[str, Any] = {
         name: values.pop(name)
-        for name in ("marks", "record", "execution", "cache", "tune", "pin")
+        for name in ("marks", "record", "execution", "cache", "tune", "fuse", "pin")
         if name in values
     }
     more["depth"] = str(values.pop("depth", "auto"))

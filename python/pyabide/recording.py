@@ -22,6 +22,7 @@ RESERVED = (
     "depth",
     "dtype",
     "execution",
+    "fuse",
     "marks",
     "model",
     "pin",

@@ -101,6 +101,7 @@ fn chosen(options: &Bound<'_, PyDict>) -> PyResult<Options> {
         cache: named(options, "cache")?.unwrap_or_default(),
         depth: named(options, "depth")?.unwrap_or_default(),
         tune: named(options, "tune")?.unwrap_or_default(),
+        fuse: named(options, "fuse")?.unwrap_or_default(),
         pin: option(options, "pin")?.unwrap_or(false),
     })
 }

@@ -12,7 +12,7 @@ use crate::domain::BoundaryText;
 use crate::io;
 use crate::program::Problem;
 use crate::{
-    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Result, Start, Tune,
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Options, Result, Start, Tune,
 };
 
 use self::batch::Setting;
@@ -239,6 +239,12 @@ impl Builder {
     /// that an earlier tuning kept is used and nothing is timed.
     pub fn tune(mut self, tune: Tune) -> Self {
         self.options.tune = tune;
+        self
+    }
+
+    /// Sets how the stages of a program become kernels; a plain one's do not.
+    pub fn fuse(mut self, fuse: Fuse) -> Self {
+        self.options.fuse = fuse;
         self
     }
 

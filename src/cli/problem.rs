@@ -11,7 +11,7 @@ use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
-use abide::{CachePolicy, Depth, Execution, Options, Tune};
+use abide::{CachePolicy, Depth, Execution, Fuse, Options, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -86,6 +86,10 @@ pub struct Manner {
     /// [default: kept]
     #[arg(long, default_value = "kept", hide_default_value = true)]
     pub tune: Tune,
+
+    /// How the stages of a program become kernels: auto, off (each by itself), greedy or search
+    #[arg(long, default_value = "auto")]
+    pub fuse: Fuse,
 
     /// On the CPU, keep each thread on a core of its own; worth it on a machine that does little else
     #[arg(long)]
@@ -312,6 +316,7 @@ impl Manner {
             cache: self.cache,
             depth: self.depth,
             tune: self.tune,
+            fuse: self.fuse,
             pin: self.pin,
         }
     }
@@ -319,6 +324,6 @@ impl Manner {
     /// Adds the options of the run to a description.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
-        builder.depth(self.depth).tune(self.tune).pin(self.pin)
+        builder.depth(self.depth).tune(self.tune).fuse(self.fuse).pin(self.pin)
     }
 }

@@ -87,7 +87,7 @@ impl Subject {
                 cache,
                 depth,
                 tune: Tune::Off,
-                pin: false,
+                ..Options::default()
             })
         });
         // Plans that a user's earlier tuning found are no part of the test.

@@ -1,7 +1,8 @@
 //! Plans of programs that are not plain: a launch per stage, with nothing staged on the chip.
 
+use super::fused::{self, Partition};
 use super::papers::perks::{self, Traffic};
-use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, Stepwise, base};
+use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Boxes, Buffer, Problem, Storage};
@@ -58,12 +59,16 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
             "choose a smaller size, f32 or another backend",
         ));
     }
-    let storage = Storage::of(problem, &boxes)?;
+    let partition = match options.fuse {
+        Fuse::Auto | Fuse::Off => Partition::alone(&problem.program),
+        Fuse::Greedy | Fuse::Search => fused::greedy(problem, &boxes, device),
+    };
+    let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
     let traffic = traffic(problem, device, &boxes, &storage);
     let seconds = perks::project(&traffic, device, 1).memory_seconds / MEMORY_SHARE;
     let shared_bytes = vec![0; problem.program.stages().len()];
     let piece_cells = problem.shape.cells();
-    let schedule = Schedule::Stepwise(Stepwise { tile, threads: tile, shared_bytes, piece_cells });
+    let schedule = Schedule::Stepwise(Stepwise { tile, threads: tile, shared_bytes, piece_cells, partition });
     let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);
     plan.estimated_seconds = plan.traffic.overhead_seconds + seconds;
     Ok(plan)
@@ -76,15 +81,21 @@ fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Stor
     let bytes = |buffer: &Buffer| (buffer.len() * problem.dtype.bytes()) as f64;
     let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0);
     for launch in repeated.iter().flat_map(|step| &step.launches) {
-        let stage = &problem.program.stages()[launch.stage()];
         launches += 1;
-        if !stage.points.is_empty() {
-            continue;
+        let stages = launch.stages.iter().map(|&stage| &problem.program.stages()[stage]);
+        // What an earlier stage of the group has made does not come from memory.
+        let (mut read, mut made): (Vec<usize>, Vec<usize>) = Default::default();
+        for stage in stages.filter(|stage| stage.points.is_empty()) {
+            let taps = stage.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
+            read.extend(taps.map(|(name, _)| name).filter(|name| !made.contains(name)));
+            made.extend(&stage.writes);
         }
-        let read = stage.footprint.field_radius.iter().zip(&boxes.buffers);
-        loads += read.filter(|(radius, _)| radius.is_some()).map(|(_, buffer)| bytes(buffer)).sum::<f64>();
-        let written = launch.writes.iter().flatten();
-        stores += written.map(|&buffer| bytes(&storage.buffers[buffer])).sum::<f64>();
+        read.sort_unstable();
+        read.dedup();
+        loads += read.iter().map(|&name| bytes(&boxes.buffers[name])).sum::<f64>();
+        let written = launch.made.iter().zip(&launch.writes).filter(|(name, _)| made.contains(name));
+        let buffers = written.filter_map(|(_, buffer)| *buffer);
+        stores += buffers.map(|buffer| bytes(&storage.buffers[buffer])).sum::<f64>();
     }
     let mut traffic = Traffic::uncached(problem, device);
     let per_cell = traffic.cells * repeated.len() as f64;

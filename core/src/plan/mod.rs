@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::device::DeviceSpec;
 use crate::domain::{Boundaries, Shape};
 use crate::error::{Error, Result};
-use crate::program::Problem;
+use crate::program::{Boxes, Problem};
 use crate::real::DType;
 use papers::perks;
 
@@ -41,7 +41,7 @@ pub use cpu::{
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
-pub use options::{CachePolicy, Depth, Execution, Options, Tune};
+pub use options::{CachePolicy, Depth, Execution, Fuse, Options, Tune};
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use portable::{plan_portable, portable_neighbours};
@@ -144,7 +144,11 @@ impl Plan {
         // Two programs of the same name may still differ in their stages.
         let stages = self.stepwise().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
         if own == other && stages {
-            return Ok(());
+            // A kernel of a group reads what the groups before it have made.
+            return match self.stepwise().filter(|stepwise| !stepwise.partition.steps.is_empty()) {
+                Some(stepwise) => stepwise.partition.groups().check(problem, &Boxes::of(problem)?),
+                None => Ok(()),
+            };
         }
         let [own, other] = [own, other].map(|(program, shape, dtype, boundaries)| {
             format!("{program} on {shape} {dtype}, boundary {}", boundaries.describe(3))

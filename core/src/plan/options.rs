@@ -108,6 +108,21 @@ named! {
     }
 }
 
+named! {
+    /// How the stages of a program that is not plain become kernels.
+    Fuse "fusion" {
+        /// As the backend has it: a CPU lets stages go over rows together, a GPU launches each by itself.
+        #[default]
+        Auto = "auto",
+        /// Each stage by itself.
+        Off = "off",
+        /// Groups are united two at a time, as long as that is estimated to save time.
+        Greedy = "greedy",
+        /// A genetic search over all partitions of the stages.
+        Search = "search",
+    }
+}
+
 impl Tune {
     /// Returns whether plans are timed.
     pub fn measures(self) -> bool {
@@ -163,6 +178,8 @@ pub struct Options {
     pub depth: Depth,
     /// Whether plans are timed on the device first, if there are several.
     pub tune: Tune,
+    /// How the stages of a program become kernels; a plain one's do not.
+    pub fuse: Fuse,
     /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
     pub pin: bool,
 }

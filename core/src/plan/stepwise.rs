@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::description::{Describe, Line, times};
+use super::fused::Partition;
 use super::general::plan_general;
 use super::{Execution, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
@@ -22,6 +23,8 @@ pub struct Stepwise {
     /// The most cells of a field in one buffer. On a device that binds no buffer large enough for the field,
     /// the field lies in several.
     pub piece_cells: usize,
+    /// The stages of a problem that is not plain in groups; no steps where it is plain.
+    pub partition: Partition,
 }
 
 impl Stepwise {
@@ -98,7 +101,13 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
         problem,
         device,
         Execution::Stepwise,
-        Schedule::Stepwise(Stepwise { tile, threads, shared_bytes, piece_cells }),
+        Schedule::Stepwise(Stepwise {
+            tile,
+            threads,
+            shared_bytes,
+            piece_cells,
+            partition: Partition::default(),
+        }),
         traffic,
     );
     plan.estimated_seconds = estimate;

@@ -108,7 +108,8 @@ fn uses(problem: &Problem, stage: &Stage, scalar: usize) -> bool {
 /// stage of the step, or, of a field, the next step.
 pub fn outlasts(problem: &Problem, boxes: &Boxes, group: &[usize], name: usize) -> bool {
     let program = &problem.program;
-    let Some(&last) = group.iter().rev().find(|&&stage| program.stages()[stage].writes.contains(&name)) else {
+    let Some(&last) = group.iter().rev().find(|&&stage| program.stages()[stage].writes.contains(&name))
+    else {
         return false;
     };
     let end = program.steps().iter().find(|step| step.contains(&last)).map_or(last, |step| step.end);

@@ -47,7 +47,8 @@ pub fn fastest(
             if threads > device.threads_per_block {
                 break;
             }
-            let along = |row: usize, axis: usize| whole(row.saturating_sub(beyond[axis][0] + beyond[axis][1]), axis);
+            let along =
+                |row: usize, axis: usize| whole(row.saturating_sub(beyond[axis][0] + beyond[axis][1]), axis);
             let tile = match dimensions {
                 1 => [1, 1, along(x, 2)],
                 2 => [1, whole(count, 1), along(x, 2)],
@@ -66,7 +67,8 @@ pub fn fastest(
                         continue;
                     }
                     last = Some(tile);
-                    let bytes = group.values_of_rings() * problem.dtype.bytes() + device.shared_bytes_reserved;
+                    let bytes =
+                        group.values_of_rings() * problem.dtype.bytes() + device.shared_bytes_reserved;
                     if bytes > device.shared_bytes_per_block {
                         continue;
                     }

@@ -109,9 +109,13 @@ impl<'a> Group<'a> {
                     Some(link) => link.offsets.push(offset),
                     None => {
                         let made = (0..to).rev().find_map(|from| Some((from, makes(from, name)?)));
-                        links.extend(
-                            made.map(|(from, output)| Link { from, output, to, name, offsets: vec![offset] }),
-                        );
+                        links.extend(made.map(|(from, output)| Link {
+                            from,
+                            output,
+                            to,
+                            name,
+                            offsets: vec![offset],
+                        }));
                     }
                 }
             }
@@ -177,20 +181,21 @@ impl<'a> Group<'a> {
     /// makes repeats there.
     fn wraps_along(&self, axis: usize) -> Outcome<bool> {
         let is_away = |link: &Link| link.offsets.iter().any(|offset| offset[axis] != 0);
-        let mut repeating = self.links.iter().filter(|link| {
-            self.is_field(link.name) && self.is_periodic(link.name, axis) && is_away(link)
-        });
+        let mut repeating = self
+            .links
+            .iter()
+            .filter(|link| self.is_field(link.name) && self.is_periodic(link.name, axis) && is_away(link));
         if repeating.next().is_none() {
             return Ok(false);
         }
         let mut extent = None;
         for stage in &self.stages {
             let has_place = stage.dag.nodes.iter().any(|node| *node == Node::Coord(axis as u8));
-            let mut names = stage.writes.iter().copied().chain(stage.dag.taps().map(|tap| usize::from(tap.field)));
+            let mut names =
+                stage.writes.iter().copied().chain(stage.dag.taps().map(|tap| usize::from(tap.field)));
             let differs = names.any(|name| {
                 let own = self.boxes.buffers[name].extents[axis];
-                self.is_field(name)
-                    && (!self.is_periodic(name, axis) || *extent.get_or_insert(own) != own)
+                self.is_field(name) && (!self.is_periodic(name, axis) || *extent.get_or_insert(own) != own)
             });
             if has_place || differs || stage.does != Does::Update {
                 return refuse(format!("{} does not repeat along a periodic axis as others do", stage.name));
@@ -203,7 +208,9 @@ impl<'a> Group<'a> {
     fn range(&self, member: usize, axis: usize) -> Range<isize> {
         let Range { start, end } = self.held[member][axis].clone();
         match self.wraps[axis] {
-            true => start - self.beyond[member][axis][0] as isize..end + self.beyond[member][axis][1] as isize,
+            true => {
+                start - self.beyond[member][axis][0] as isize..end + self.beyond[member][axis][1] as isize
+            }
             false => start..end,
         }
     }
@@ -302,16 +309,16 @@ impl<'a> Group<'a> {
 
     /// Returns whether a link is read at other indices of a row than the own one.
     fn is_away(&self, link: &Link) -> bool {
-        (self.axis + 1..3).any(|axis| {
-            link.offsets.iter().any(|offset| offset[axis] != 0) || !self.is_within(link, axis)
-        })
+        (self.axis + 1..3)
+            .any(|axis| link.offsets.iter().any(|offset| offset[axis] != 0) || !self.is_within(link, axis))
     }
 
     /// Returns whether all that a member taps of a link at its own index along an axis is a value of the field.
     fn is_within(&self, link: &Link, axis: usize) -> bool {
         let (own, made) = (&self.held[link.to][axis], &self.boxes.buffers[link.name]);
         let low = made.low[axis];
-        self.wraps[axis] || !self.is_field(link.name)
+        self.wraps[axis]
+            || !self.is_field(link.name)
             || own.start >= low && own.end <= low + made.extents[axis] as isize
     }
 
@@ -364,7 +371,8 @@ impl<'a> Group<'a> {
     }
 
     fn finish(self, threads: usize) -> Fused {
-        let most = |axis: usize, side: usize| self.beyond.iter().map(|beyond| beyond[axis][side]).max().unwrap_or(0);
+        let most =
+            |axis: usize, side: usize| self.beyond.iter().map(|beyond| beyond[axis][side]).max().unwrap_or(0);
         Fused {
             beyond: [0, 1, 2].map(|axis| [0, 1].map(|side| most(axis, side))),
             members: self.members,

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
-pub use self::partition::{Partition, partition};
+pub use self::partition::{Group, Partition, greedy};
 
 /// A group of stages as one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -111,7 +111,9 @@ impl Fused {
     /// Returns the share by which a member computes more indices than its tile's, 1 for none.
     pub fn redundancy(&self, member: usize) -> f64 {
         let beyond = self.members[member].beyond;
-        (0..3).map(|axis| (self.tile[axis] + beyond[axis][0] + beyond[axis][1]) as f64 / self.tile[axis] as f64).product()
+        (0..3)
+            .map(|axis| (self.tile[axis] + beyond[axis][0] + beyond[axis][1]) as f64 / self.tile[axis] as f64)
+            .product()
     }
 
     /// Returns the turns that a block takes: rows, those beyond the tile's ends, and those by which members are behind.

@@ -2,55 +2,66 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 use super::{Fused, estimate, fastest};
 use crate::device::DeviceSpec;
-use crate::program::{Boxes, Does, Groups, Problem, is_renamed, waits};
+use crate::program::{Boxes, Does, Groups, Problem, Program, is_renamed, waits};
 
-/// The groups of a problem's steps, with those of several stages as kernels.
-#[derive(Debug, Clone, PartialEq)]
+/// The stages of each step in groups, with those of several stages as kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Partition {
-    /// The groups.
-    pub groups: Groups,
-    /// Those of several stages.
-    pub fused: HashMap<Vec<usize>, Fused>,
+    /// Of each step of the cycle, the groups in the order in which they run.
+    pub steps: Vec<Vec<Group>>,
+}
+
+/// A group of stages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// The numbers of the stages, ascending.
+    pub stages: Vec<usize>,
+    /// How they run as one kernel; `None` for a single stage.
+    pub fused: Option<Fused>,
+}
+
+impl Partition {
+    /// Returns every stage by itself.
+    pub fn alone(program: &Program) -> Partition {
+        Partition::of(Groups::alone(program), |_| None)
+    }
+
+    /// Returns groups with their kernels.
+    pub fn of(groups: Groups, mut fused: impl FnMut(&[usize]) -> Option<Fused>) -> Partition {
+        let mut group = |stages: Vec<usize>| Group { fused: fused(&stages), stages };
+        Partition {
+            steps: groups.steps.into_iter().map(|step| step.into_iter().map(&mut group).collect()).collect(),
+        }
+    }
+
+    /// Returns the stages of the groups.
+    pub fn groups(&self) -> Groups {
+        let stages = |step: &Vec<Group>| step.iter().map(|group| group.stages.clone()).collect();
+        Groups { steps: self.steps.iter().map(stages).collect() }
+    }
+
+    /// Returns each group once, whatever steps have it.
+    pub fn all(&self) -> impl Iterator<Item = &Group> {
+        self.steps.iter().flatten()
+    }
 }
 
 /// Unites groups of a problem that is not plain, two at a time, as long as that is estimated to save time on a device.
-pub fn partition(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
+pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
     let program = &problem.program;
     let mut groups = Groups::needed(program, boxes);
     let mut costs = Costs { problem, boxes, device, known: HashMap::new() };
     let order = Order::of(problem);
     for step in &mut groups.steps {
-        loop {
-            let mut best: Option<(f64, [usize; 2], Vec<Vec<usize>>)> = None;
-            for first in 0..step.len() {
-                for second in first + 1..step.len() {
-                    let pair = [&step[first], &step[second]];
-                    if !costs.may_unite(pair) {
-                        continue;
-                    }
-                    let union = united(pair);
-                    let Some(cost) = costs.of(&union) else { continue };
-                    let [Some(one), Some(two)] = pair.map(|group| costs.of(group)) else { continue };
-                    let saved = one + two - cost;
-                    if saved <= best.as_ref().map_or(0.0, |(most, ..)| *most) {
-                        continue;
-                    }
-                    let others = step.iter().enumerate().filter(|(place, _)| *place != first && *place != second);
-                    let all: Vec<Vec<usize>> = others.map(|(_, group)| group.clone()).chain([union]).collect();
-                    if let Some(ordered) = order.ordered(all) {
-                        best = Some((saved, [first, second], ordered));
-                    }
-                }
-            }
-            let Some((_, _, united)) = best else { break };
+        while let Some(united) = costs.best_union(step, &order) {
             *step = united;
         }
     }
-    let several = groups.steps.iter().flatten().filter(|group| group.len() > 1);
-    let fused = several.filter_map(|group| Some((group.clone(), costs.known.get(group)?.clone()?.1?))).collect();
-    Partition { groups, fused }
+    Partition::of(groups, |stages| costs.known.get(stages)?.clone()?.1)
 }
 
 /// A group's seconds, and the group as a kernel; `None` where the stages are no group.
@@ -65,6 +76,33 @@ struct Costs<'a> {
 }
 
 impl Costs<'_> {
+    /// Returns the groups of a step with those two united that save most by it; `None` where none do.
+    fn best_union(&mut self, step: &[Vec<usize>], order: &Order) -> Option<Vec<Vec<usize>>> {
+        let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
+        for first in 0..step.len() {
+            for second in first + 1..step.len() {
+                let pair = [&step[first], &step[second]];
+                if !self.may_unite(pair) {
+                    continue;
+                }
+                let union = united(pair);
+                let [Some(one), Some(two), Some(cost)] =
+                    [&step[first], &step[second], &union].map(|group| self.of(group))
+                else {
+                    continue;
+                };
+                let saved = one + two - cost;
+                if saved <= best.as_ref().map_or(0.0, |(most, _)| *most) {
+                    continue;
+                }
+                let others = step.iter().enumerate().filter(|(place, _)| *place != first && *place != second);
+                let all = others.map(|(_, group)| group.clone()).chain([union]).collect();
+                best = order.ordered(all).map(|ordered| (saved, ordered)).or(best);
+            }
+        }
+        best.map(|(_, groups)| groups)
+    }
+
     /// Returns whether two groups may be one: they are of stages that can be fused and share a field or temporary.
     fn may_unite(&self, pair: [&Vec<usize>; 2]) -> bool {
         let stages = self.problem.program.stages();
@@ -76,9 +114,12 @@ impl Costs<'_> {
             }
             names
         };
-        let is_fit = |&stage: &usize| !matches!(stages[stage].does, Does::Scalar(_)) && stages[stage].points.is_empty();
+        let is_fit = |&stage: &usize| {
+            !matches!(stages[stage].does, Does::Scalar(_)) && stages[stage].points.is_empty()
+        };
         let other = names(pair[1]);
-        pair.iter().all(|group| group.iter().all(is_fit)) && names(pair[0]).iter().any(|name| other.contains(name))
+        pair.iter().all(|group| group.iter().all(is_fit))
+            && names(pair[0]).iter().any(|name| other.contains(name))
     }
 
     /// Returns the seconds of a group with its launch.
@@ -139,7 +180,8 @@ impl Order {
             let is_free = |place: usize| {
                 left.iter().enumerate().all(|(other, group)| other == place || !follows(&left[place], group))
             };
-            let ready = (0..left.len()).filter(|&place| is_free(place)).min_by_key(|&place| left[place][0])?;
+            let ready =
+                (0..left.len()).filter(|&place| is_free(place)).min_by_key(|&place| left[place][0])?;
             done.push(left.swap_remove(ready));
         }
         Some(done)
