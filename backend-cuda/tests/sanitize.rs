@@ -72,7 +72,7 @@ const OWN: Options = Options {
     cache: CachePolicy::Auto,
     depth: Depth::Auto,
     tune: Tune::Off,
-    pin: false,
+    ..Options::default(),
 };
 
 #[test]
