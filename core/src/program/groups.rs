@@ -91,10 +91,10 @@ pub fn waits(problem: &Problem, later: usize, earlier: usize) -> bool {
         || two.is_some_and(|scalar| uses(problem, first, scalar))
 }
 
-/// Returns whether a computed scalar is in a stage's formula, or ghost values that it taps may hold it.
-fn uses(problem: &Problem, stage: &Stage, scalar: usize) -> bool {
+/// Returns whether a computed scalar, by its number in formulas, is in a stage's own, or ghost values that it taps
+/// may hold it.
+fn uses(problem: &Problem, stage: &Stage, number: usize) -> bool {
     let program = &problem.program;
-    let number = scalar + program.parameters().len();
     let shows = |field: usize| {
         let mut names = problem.boundaries_of(field).scalars();
         field < program.fields().len()
@@ -102,6 +102,17 @@ fn uses(problem: &Problem, stage: &Stage, scalar: usize) -> bool {
     };
     stage.dag.nodes.iter().any(|node| matches!(*node, Node::Param(p) if usize::from(p) == number))
         || stage.dag.taps().any(|tap| shows(usize::from(tap.field)))
+}
+
+/// Returns the fields and temporaries that a group of stages makes, in the order in which it first does.
+pub fn made(program: &Program, group: &[usize]) -> Vec<usize> {
+    let mut made: Vec<usize> = Vec::new();
+    for &name in group.iter().flat_map(|&stage| &program.stages()[stage].writes) {
+        if !made.contains(&name) {
+            made.push(name);
+        }
+    }
+    made
 }
 
 /// Returns whether anybody reads what a group of stages makes of a field or temporary once the group has run: a later

@@ -91,7 +91,7 @@ pub(crate) fn reduce(kinds: &Kinds, stage: &Stage, own: &[Indices], dimensions: 
 }
 
 /// Returns the boxes [`Work::computed`] and [`Work::inner`].
-fn boxes(kinds: &Kinds, stage: &Stage, own: &[Indices]) -> [Indices; 2] {
+pub(crate) fn boxes(kinds: &Kinds, stage: &Stage, own: &[Indices]) -> [Indices; 2] {
     let computed = around(own).unwrap_or([0..0, 0..0, 0..0]);
     let mut inner = computed.clone();
     let mut within = |limits: Indices| {

@@ -118,7 +118,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -
     let boxes = Boxes::of(problem)?;
     check(problem, &boxes)?;
     let stages = fold::folded(&problem.program, problem.dtype);
-    let kinds = Kinds::of(problem, &stages, &boxes);
+    let kinds = Kinds::of(problem, &stages, &boxes, &tiles.partition);
     let ground = Ground { problem, kinds: &kinds, tiles };
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut launches: HashMap<Variant, Dispatches> = HashMap::new();
