@@ -53,7 +53,25 @@ fn check(compiler: &[String], case: &Case, seed: u64, changes: &[(&str, &str)]) 
     let several = partition.all().filter(|group| group.fused.is_some()).count();
     if several > 0 {
         if std::env::var("ONLY").is_ok() {
-            for group in partition.all() { println!("{:?} {:#?}", group.stages.iter().map(|&s| { let st = &case.problem.program.stages()[s]; (s, &st.name, &st.writes, st.dag.taps().map(|t| (t.field, t.offset)).collect::<Vec<_>>()) }).collect::<Vec<_>>(), group.fused); }
+            for group in partition.all() {
+                println!(
+                    "{:?} {:#?}",
+                    group
+                        .stages
+                        .iter()
+                        .map(|&s| {
+                            let st = &case.problem.program.stages()[s];
+                            (
+                                s,
+                                &st.name,
+                                &st.writes,
+                                st.dag.taps().map(|t| (t.field, t.offset)).collect::<Vec<_>>(),
+                            )
+                        })
+                        .collect::<Vec<_>>(),
+                    group.fused
+                );
+            }
         }
         let program = Program::compile_groups(compiler, &case.problem, 1, Some(partition), changes)?;
         program.check(&case.start, case.steps)?;

@@ -115,26 +115,31 @@ pub fn made(program: &Program, group: &[usize]) -> Vec<usize> {
     made
 }
 
-/// Returns whether anybody reads what a group of stages makes of a field or temporary once the group has run: a later
-/// stage of the step, or, of a field, the next step.
-pub fn outlasts(problem: &Problem, boxes: &Boxes, group: &[usize], name: usize) -> bool {
+/// Returns, for each field and temporary, whether anybody reads what a group of stages makes of it once the group has
+/// run: a later stage of the step that is needed, or, of a field, the next step.
+pub fn outlasts(problem: &Problem, boxes: &Boxes, group: &[usize]) -> Vec<bool> {
     let program = &problem.program;
-    let Some(&last) = group.iter().rev().find(|&&stage| program.stages()[stage].writes.contains(&name))
-    else {
-        return false;
+    let needed = needed(program, boxes);
+    let fields = program.fields().len();
+    let outlasts = |name: usize| {
+        let mut makers = group.iter().rev();
+        let Some(&last) = makers.find(|&&stage| program.stages()[stage].writes.contains(&name)) else {
+            return false;
+        };
+        let end = program.steps().iter().find(|step| step.contains(&last)).map_or(last, |step| step.end);
+        for later in (last + 1..end).filter(|later| needed[*later] && !group.contains(later)) {
+            let stage = &program.stages()[later];
+            if stage.dag.taps().any(|tap| usize::from(tap.field) == name) {
+                return true;
+            }
+            if let Some(output) = stage.writes.iter().position(|&made| made == name) {
+                // What a stage does not compute it takes along.
+                return name < fields && !covers(boxes, later, output, name, stage);
+            }
+        }
+        name < fields
     };
-    let end = program.steps().iter().find(|step| step.contains(&last)).map_or(last, |step| step.end);
-    for later in (last + 1..end).filter(|later| !group.contains(later)) {
-        let stage = &program.stages()[later];
-        if stage.dag.taps().any(|tap| usize::from(tap.field) == name) {
-            return true;
-        }
-        if let Some(output) = stage.writes.iter().position(|&made| made == name) {
-            // What a stage does not compute it takes along.
-            return name < program.fields().len() && !covers(boxes, later, output, name, stage);
-        }
-    }
-    name < program.fields().len()
+    (0..boxes.buffers.len()).map(outlasts).collect()
 }
 
 /// Returns whether an output of a stage replaces all values of its field or temporary.

@@ -29,8 +29,7 @@ pub fn fastest(
     stages: &[usize],
 ) -> Result<(Fused, Estimate), Refusal> {
     let dimensions = problem.shape.dimensions();
-    let needed = |name: usize| outlasts(problem, boxes, stages, name);
-    let known: Vec<bool> = (0..boxes.buffers.len()).map(needed).collect();
+    let outlasts = outlasts(problem, boxes, stages);
     let all = &problem.program.stages();
     let reduces = stages.iter().any(|&stage| matches!(all[stage].does, Does::Reduce(..)));
     let leaf = leaf(dimensions);
@@ -58,7 +57,7 @@ pub fn fastest(
             if tile.contains(&0) || too_long || last == Some(tile) {
                 continue;
             }
-            match fused(problem, boxes, stages, &|name| known[name], tile, threads) {
+            match fused(problem, boxes, stages, &outlasts, tile, threads) {
                 Ok(group) => {
                     let most = |new: [usize; 2], old: [usize; 2]| [new[0].max(old[0]), new[1].max(old[1])];
                     beyond = [0, 1, 2].map(|axis| most(group.beyond[axis], beyond[axis]));
