@@ -23,6 +23,8 @@ mod of_program;
 mod operations;
 mod order;
 mod programs;
+#[cfg(test)]
+mod programs_tests;
 mod projection;
 mod search;
 mod set;

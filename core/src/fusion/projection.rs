@@ -3,7 +3,7 @@
 //!
 //! Where the equations as printed contradict themselves or the text, `docs/fusion.md` lists what is done here.
 
-use super::graph::{Graph, Holds};
+use super::graph::{Graph, Holds, Kind};
 use super::halo::{Inside, Layers};
 use super::set::Set;
 use crate::device::DeviceSpec;
@@ -194,7 +194,8 @@ impl Graph {
         let registers = (address_registers + words * values + 1).min(machine.registers_per_thread.max(1));
         // Threads are resident by eq. 3.
         let blocks_per_multiprocessor = (machine.registers / (threads * registers)).max(1);
-        let flops = (node.operations.flops * cells) as f64;
+        let over_cells = matches!(node.kind, Kind::Update | Kind::Reduce);
+        let flops = if over_cells { (node.operations.flops * cells) as f64 } else { 0.0 };
         let written = node.accesses.iter().filter(|access| access.writes).count().max(1);
         let arrays = node.accesses.iter().filter(|access| self.arrays[access.array].holds != Holds::Scalar);
         let arrays = arrays.map(|access| {
