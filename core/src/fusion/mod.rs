@@ -6,6 +6,10 @@
 //! an order in which no loop runs before one that it waits for.
 //!
 //! * [`Loops`] knows what loops read and write, the order between them, and what a group of them moves.
+//! * [`Graph`] has the loops and arrays of a program, [`Order`] says which loop waits for which and why, and [`Drawing`]
+//!   draws both.
+//! * [`Estimate`] is the planner's estimate of a group on a device, [`Fusing`] the paper's projection; [`fuse`] finds groups
+//!   for a device.
 //! * [`search()`] is the grouping genetic algorithm; [`greedy`] and [`exhaustive`] are its yardsticks.
 
 mod cost;

@@ -328,3 +328,17 @@ fn estimates_find_groups_for_a_device() {
     let cpu = DeviceSpec { registers: None, ..device };
     assert!(fuse(&clover(), &NAMED, &cpu, &settings, &in_turn).is_err());
 }
+
+/// Microseconds of kernels of another CUDA code on an H200, at 3840² in f64, which read and write the same arrays.
+#[test]
+fn single_loops_are_estimated_near_what_was_measured() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let problem = problem(cloverleaf().unwrap(), &[3840, 3840]);
+    let graph = Graph::of(&problem, &NAMED).unwrap();
+    let estimate = Estimate::new(&graph, &problem, &device).unwrap();
+    for (own, measured) in [(0, 133.0), (1, 489.0)] {
+        let told = estimate.kernel(&Set::of(own)).unwrap().seconds * 1e6;
+        println!("{}: {told:.0}", graph.title(own));
+        assert!((told / measured - 1.0).abs() < 0.3, "{}: {told} of {measured}", graph.title(own));
+    }
+}
