@@ -114,7 +114,14 @@ impl<'a> Making<'a> {
         let stage = &program.stages()[number];
         let copies: Option<Vec<usize>> =
             (0..stage.writes.len()).map(|output| copied(problem, stage, output)).collect();
-        if let Some(sources) = copies.filter(|sources| self.form.renamed && !sources.is_empty()) {
+        // What is set at points is set where it lies, which no other name may mean.
+        let is_pointed = |sources: &[usize]| {
+            let mut names = sources.iter().chain(&stage.writes);
+            names.any(|&name| self.is_pointed[name])
+        };
+        let may_be_names =
+            |sources: &Vec<usize>| self.form.renamed && !sources.is_empty() && !is_pointed(sources);
+        if let Some(sources) = copies.filter(may_be_names) {
             let arrays: Vec<usize> = sources.iter().map(|&source| self.array(source)).collect();
             for (&target, array) in stage.writes.iter().zip(arrays) {
                 self.current[target] = Some(array);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use abide::Problem;
-use abide::expr::Node;
-use abide::fusion::{Form, Graph, Loops, MOST_LOOPS, Order, Search, exhaustive, in_turn, search};
-use abide::program::{Does, Stage};
+use abide_core::expr::Node;
+use abide_core::fusion::{Form, Graph, Loops, MOST_LOOPS, Order, Search, exhaustive, in_turn, search};
+use abide_core::program::{Does, Stage};
+use abide_core::{Boundary, Problem};
 
 fn hash(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -40,9 +40,17 @@ fn names(problem: &Problem, stage: &Stage) -> (BTreeSet<usize>, Vec<usize>) {
         Does::Update => stage.writes.clone(),
         Does::Reduce(.., scalar) | Does::Scalar(scalar) => vec![computed(scalar).unwrap()],
     };
-    // What single points are set of stays elsewhere.
-    if !stage.points.is_empty() {
-        reads.extend(&writes);
+    // What single points are set of stays elsewhere, and so do values at fixed sides, which points may have set.
+    let at_points = |name: &usize| {
+        program.stages().iter().any(|other| !other.points.is_empty() && other.writes.contains(name))
+    };
+    let is_fixed = |name: &usize| {
+        let sides = |name| problem.boundaries_of(name).0.into_iter().flatten();
+        *name < program.fields().len() && sides(*name).any(|side| side == Boundary::Fixed)
+    };
+    let stays = |name: &usize| !stage.points.is_empty() || at_points(name) && is_fixed(name);
+    if stage.does == Does::Update {
+        reads.extend(writes.iter().copied().filter(stays));
     }
     (reads, writes)
 }
@@ -152,7 +160,7 @@ fn renamed_loops_read_the_values_of_their_stages() {
             }
         }
         // In the groups' order, by the graph's arrays.
-        let first = |array: &abide::fusion::Array| {
+        let first = |array: &abide_core::fusion::Array| {
             let all = program.names();
             let scalars = program.scalars().iter().map(|scalar| scalar.name.clone());
             let names: Vec<String> = all.into_iter().chain(scalars).collect();
