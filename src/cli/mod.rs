@@ -6,6 +6,7 @@ mod devices;
 mod ending;
 mod every;
 mod footprint;
+mod fusion;
 mod list;
 mod measured;
 mod outputs;

@@ -8,6 +8,7 @@ use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use clap::Args;
 use serde::Serialize;
 
+use super::fusion::{Answer, LoopArgs};
 use super::problem::{Domain, Manner};
 use super::{Ended, measured, print, print_json};
 
@@ -18,7 +19,9 @@ Examples:
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
   abide plan 3d7pt --size 512x512x512 --dtype f64 --device a100 --papers
   abide plan 2d5pt --size 8352x8352 --measured --tune full
-  abide plan 2d5pt --size 64x64 --batch 4096 --device h200";
+  abide plan 2d5pt --size 64x64 --batch 4096 --device h200
+  abide plan cloverleaf --size 3840x3840 --dtype f64 --device h200 --papers
+  abide plan cloverleaf --device h200 --graph loops.svg";
 
 /// The device that is planned for where no device is present.
 const DEFAULT: &str = "a100";
@@ -47,9 +50,13 @@ pub struct PlanArgs {
     measured: bool,
 
     /// Show beside the plan what the models of the PERKS and EBISU papers would choose for the device, and
-    /// project; with --measured also what the device reaches of that
+    /// project; with --measured also what the device reaches of that. Of a program of several loops also the groups that a
+    /// search finds to be fused, with the planner's estimate and the fusion paper's projection
     #[arg(long)]
     papers: bool,
+
+    #[command(flatten)]
+    loops: LoopArgs,
 
     /// Print the plan as JSON
     #[arg(long)]
@@ -63,6 +70,8 @@ struct Told<'a> {
     plan: &'a Plan,
     #[serde(skip_serializing_if = "Option::is_none")]
     papers: Option<Compared>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fusion: Option<Answer>,
 }
 
 impl PlanArgs {
@@ -78,6 +87,7 @@ impl PlanArgs {
             );
             return Err(error.into());
         }
+        self.loops.check()?;
         if self.measured {
             return self.measure(&problem, &options);
         }
@@ -109,10 +119,12 @@ impl PlanArgs {
         };
         plan.notes.splice(0..0, notes);
         let papers = if self.papers { Some(compare(&problem, &plan, &[])?) } else { None };
+        let fusion = self.loops.groups(&problem, &plan.device, self.papers)?;
         if self.json {
-            print_json(&Told { plan: &plan, papers })?;
+            print_json(&Told { plan: &plan, papers, fusion })?;
         } else {
-            print(&(plan.explain() + &after(papers.as_ref())))?;
+            let groups = fusion.map(|answer| answer.table()).unwrap_or_default();
+            print(&(plan.explain() + &after(papers.as_ref()) + &groups))?;
         }
         Ok(())
     }
@@ -128,10 +140,20 @@ impl PlanArgs {
             Some(own) if self.papers => Some(compare(problem, &own.plan, &rows)?),
             _ => None,
         };
+        // Groups are planned, not run: nothing is timed of them.
+        let fusion = match rows.first() {
+            Some(own) => self.loops.groups(problem, &own.plan.device, self.papers)?,
+            None => None,
+        };
         if self.json {
-            print_json(&measured::as_json(&rows, problem, &opened, options, papers.as_ref()))?;
+            let mut told = measured::as_json(&rows, problem, &opened, options, papers.as_ref());
+            if let Some(fusion) = fusion {
+                told["fusion"] = serde_json::json!(fusion);
+            }
+            print_json(&told)?;
         } else {
-            print(&(measured::table(&rows, problem, &opened) + &after(papers.as_ref())))?;
+            let groups = fusion.map(|answer| answer.table()).unwrap_or_default();
+            print(&(measured::table(&rows, problem, &opened) + &after(papers.as_ref()) + &groups))?;
         }
         Ok(())
     }

@@ -98,6 +98,36 @@ fn plan_shows_the_papers_models_beside_it() {
 }
 
 #[test]
+fn plan_draws_a_programs_loops_and_lists_their_groups() {
+    let place = Place::new();
+    let clover = "plan cloverleaf --size 960x960 --dtype f64";
+    place.works(&format!("{clover} --device h200 --graph loops.svg"));
+    let svg = std::fs::read_to_string(place.path("loops.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(svg.contains("33 loops in ") && svg.contains("least estimated time on H200"), "{svg}");
+    for word in ["31 reset nodes", "density1", "Order of execution", "Data dependencies"] {
+        assert!(svg.contains(word), "{word}");
+    }
+    // A CPU has no shared memory to plan for: traffic alone decides.
+    place.works(&format!("{clover} --backend cpu --rename --cycle-step all --graph loops.dot"));
+    let dot = std::fs::read_to_string(place.path("loops.dot")).unwrap();
+    assert!(dot.starts_with("digraph") && dot.contains("60 loops in") && dot.contains("density1.5"), "{dot}");
+    place.fails(&format!("{clover} --graph loops.png"), &["loops.png", "end the name in .svg or .dot"]);
+    place.fails(&format!("{clover} --graph x.svg --cycle-step 2"), &["step of the cycle", "below 2"]);
+
+    let text = place.works(&format!("{clover} --device h200 --papers"));
+    assert!(text.contains("paper µs") && text.contains("0 ideal gas, 1 viscosity"), "{text}");
+    let told = json(&place.works(&format!("{clover} --device h200 --papers --json")));
+    let groups = told["fusion"]["groups"].as_array().unwrap();
+    let loops: usize = groups.iter().map(|group| group["loops"].as_array().unwrap().len()).sum();
+    assert_eq!(loops, 33);
+    assert!(groups.iter().all(|group| group["bytes"].as_u64() <= group["unfused_bytes"].as_u64()));
+    let text = place.works(&format!("{clover} --backend cpu --papers"));
+    assert!(text.contains("fusion not applicable"), "{text}");
+    assert!(json(&place.works("plan 2d5pt --device h200 --papers --json")).get("fusion").is_none());
+}
+
+#[test]
 fn plans_are_measured_only_where_there_are_several() {
     let place = Place::new();
     place.fails(

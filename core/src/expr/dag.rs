@@ -38,6 +38,12 @@ impl Dag {
         Dag { nodes, outputs: outputs.iter().map(|&id| new[id as usize]).collect() }
     }
 
+    /// Returns the formula of some of the outputs alone, in this order.
+    pub fn restricted(&self, outputs: &[usize]) -> Dag {
+        let outputs: Vec<Id> = outputs.iter().map(|&output| self.outputs[output]).collect();
+        Dag::pruned(&self.nodes, &outputs)
+    }
+
     /// Returns the distinct taps, in the order in which the formula meets them.
     pub fn taps(&self) -> impl Iterator<Item = Tap> + '_ {
         self.nodes.iter().filter_map(|node| match node {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::loops::Loops;
+use super::objective::Objective;
 use super::set::{MOST, Set};
 
 /// How often the cost of a group was asked for.
@@ -54,28 +55,32 @@ impl Hasher for Mixer {
 
 /// Answers what groups of loops cost, and remembers.
 pub struct Costs<'a> {
-    loops: &'a Loops,
+    objective: &'a dyn Objective,
     known: HashMap<Set, u64, BuildHasherDefault<Mixer>>,
     pub evaluations: Evaluations,
 }
 
 impl<'a> Costs<'a> {
-    pub fn new(loops: &'a Loops) -> Costs<'a> {
-        Costs { loops, known: HashMap::default(), evaluations: Evaluations::default() }
+    pub fn new(objective: &'a dyn Objective) -> Costs<'a> {
+        Costs { objective, known: HashMap::default(), evaluations: Evaluations::default() }
     }
 
     pub fn loops(&self) -> &'a Loops {
-        self.loops
+        self.objective.loops()
     }
 
-    /// Returns the bytes that a group moves for each cell; 0 for no loops, and [`NEVER`] where it must not be.
+    /// Returns what a group costs; 0 for no loops, and [`NEVER`] where it must not be.
     pub fn of(&mut self, group: &Set) -> u64 {
         self.evaluations.asked += 1;
         if let Some(&known) = self.known.get(group) {
             return known;
         }
         self.evaluations.computed += 1;
-        let cost = if group.is_empty() { 0 } else { self.loops.bytes(group).unwrap_or(NEVER) };
+        let cost = if group.is_empty() {
+            0
+        } else {
+            self.objective.cost(group).map_or(NEVER, |cost| cost.min(NEVER))
+        };
         self.known.insert(*group, cost);
         cost
     }

@@ -2,7 +2,7 @@
 
 use super::Found;
 use super::cost::{Costs, NEVER};
-use super::loops::Loops;
+use super::objective::Objective;
 use super::set::Set;
 use crate::error::{Error, Result};
 
@@ -14,15 +14,16 @@ pub const MOST_LOOPS: usize = 10;
 /// # Errors
 ///
 /// [`Error::Limit`] beyond [`MOST_LOOPS`].
-pub fn exhaustive(loops: &Loops) -> Result<Found> {
+pub fn exhaustive(objective: &dyn Objective) -> Result<Found> {
+    let loops = objective.loops();
     if loops.len() > MOST_LOOPS {
         let change = "take the search for more";
         return Err(Error::limit("loops whose partitions are all tried", loops.len(), MOST_LOOPS, change));
     }
-    let mut all = All { costs: Costs::new(loops), groups: Vec::new(), best: (NEVER, Vec::new()) };
+    let mut all = All { costs: Costs::new(objective), groups: Vec::new(), best: (NEVER, Vec::new()) };
     all.place(0);
-    let (bytes, groups) = all.best;
-    Ok(Found { bytes, groups, evaluations: all.costs.evaluations })
+    let (cost, groups) = all.best;
+    Ok(Found::new(cost, groups, loops, all.costs.evaluations))
 }
 
 struct All<'a> {
@@ -35,11 +36,11 @@ impl All<'_> {
     /// Puts a loop and all later ones into every group, and into one of its own.
     fn place(&mut self, own: usize) {
         if own == self.costs.loops().len() {
-            let bytes = self.groups.iter().map(|group| self.costs.of(group)).sum::<u64>();
-            if bytes < self.best.0
+            let cost = self.groups.iter().map(|group| self.costs.of(group)).sum::<u64>();
+            if cost < self.best.0
                 && let Some(ordered) = self.costs.loops().ordered(&self.groups)
             {
-                self.best = (bytes, ordered);
+                self.best = (cost, ordered);
             }
             return;
         }

@@ -3,12 +3,12 @@
 use super::Found;
 use super::cost::Costs;
 use super::grouping::Grouping;
-use super::loops::Loops;
+use super::objective::Objective;
 
 /// Unites, from single loops on, group after group with the one that saves most, in program order and until no union
 /// saves anything.
-pub fn greedy(loops: &Loops) -> Found {
-    let mut costs = Costs::new(loops);
+pub fn greedy(objective: &dyn Objective) -> Found {
+    let mut costs = Costs::new(objective);
     let mut grouping = Grouping::alone(&mut costs);
     let mut number = 0;
     while number < grouping.len() {
@@ -18,5 +18,5 @@ pub fn greedy(loops: &Loops) -> Found {
             number += 1;
         }
     }
-    Found::of(&grouping, loops, costs.evaluations)
+    Found::of(&grouping, objective.loops(), costs.evaluations)
 }

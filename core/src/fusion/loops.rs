@@ -1,5 +1,6 @@
 //! The loops of a program: what they read and write, which wait for which, and what a group of them moves.
 
+use super::graph::{Access, Graph, Holds, Kind};
 use super::set::{MOST, Set};
 use crate::error::{Error, Result};
 
@@ -27,8 +28,17 @@ pub struct Loops {
     writers: Vec<Set>,
     /// The loops that wait for each loop, but those that wait for one of them as well.
     next: Vec<Set>,
-    /// The loops that share an array with each loop.
+    /// The loops that share an array with each loop, in a way that lets them be fused.
     neighbours: Vec<Set>,
+    /// What each loop reduces to: no other loop of its group touches that.
+    results: Vec<Set>,
+    /// The loops over cells; others move nothing.
+    moving: Set,
+    /// The arrays of cells; others take no room and move nothing.
+    sized: Set,
+    /// The arrays whose last value stays.
+    kept: Set,
+    value_bytes: u64,
     capacity: usize,
 }
 
@@ -36,7 +46,7 @@ impl Loops {
     /// Gathers loops. `capacity` is the most arrays that a group of several loops may touch.
     ///
     /// A loop waits for an earlier one that writes what it reads or writes, or reads what it writes: arrays are not
-    /// renamed.
+    /// renamed. All arrays are kept.
     ///
     /// # Errors
     ///
@@ -51,13 +61,51 @@ impl Loops {
                 return Err(Error::limit(what, asked, MOST, "fuse the program in parts"));
             }
         }
-        if loops.is_empty() {
+        let reads = loops.iter().map(|own| own.reads.iter().copied().collect()).collect();
+        let writes = loops.iter().map(|own| own.writes.iter().copied().collect()).collect();
+        Loops::with(reads, writes, arrays, capacity)
+    }
+
+    /// Gathers the loops of a program's graph.
+    ///
+    /// Loops at points, and those of scalars, move nothing. Neither does an array that holds a scalar.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where there is no loop.
+    pub fn of(graph: &Graph, capacity: usize) -> Result<Loops> {
+        let all = 0..graph.loops.len();
+        let arrays = |own: usize, counts: &dyn Fn(&Access) -> bool| -> Set {
+            graph.loops[own].accesses.iter().filter(|access| counts(access)).map(|a| a.array).collect()
+        };
+        // What is written in part is read as well: the rest of it stays.
+        let reads: Vec<Set> =
+            all.clone().map(|own| arrays(own, &|access| access.reads.is_some() || access.keeps)).collect();
+        let writes: Vec<Set> = all.clone().map(|own| arrays(own, &|access| access.writes)).collect();
+        let is = |own: &usize, kinds: &[Kind]| kinds.contains(&graph.loops[*own].kind);
+        let mut loops = Loops::with(reads, writes, graph.arrays.len(), capacity)?;
+        for own in all.clone() {
+            loops.neighbours[own] =
+                all.clone().filter(|&other| other != own && graph.are_kin(own, other)).collect();
+            if is(&own, &[Kind::Reduce]) {
+                loops.results[own] = loops.writes[own];
+            }
+        }
+        loops.moving = all.filter(|own| is(own, &[Kind::Update, Kind::Reduce])).collect();
+        let arrays = || graph.arrays.iter().enumerate();
+        loops.sized = arrays().filter(|(_, array)| array.holds != Holds::Scalar).map(|(at, _)| at).collect();
+        loops.kept = arrays().filter(|(_, array)| array.is_kept).map(|(at, _)| at).collect();
+        loops.value_bytes = graph.value_bytes as u64;
+        Ok(loops)
+    }
+
+    fn with(reads: Vec<Set>, writes: Vec<Set>, arrays: usize, capacity: usize) -> Result<Loops> {
+        let count = reads.len();
+        if count == 0 {
             return Err(Error::limit("loops of a program to be fused", 0, "at least 1", "give loops"));
         }
-        let reads: Vec<Set> = loops.iter().map(|own| own.reads.iter().copied().collect()).collect();
-        let writes: Vec<Set> = loops.iter().map(|own| own.writes.iter().copied().collect()).collect();
         let touched: Vec<Set> = reads.iter().zip(&writes).map(|(reads, writes)| reads.or(writes)).collect();
-        let all = 0..loops.len();
+        let all = 0..count;
         let loops_of =
             |sets: &[Set], array: usize| all.clone().filter(|&own| sets[own].has(array)).collect::<Set>();
         let waits = |later: usize, earlier: usize| {
@@ -65,7 +113,7 @@ impl Loops {
         };
         let direct: Vec<Set> = all
             .clone()
-            .map(|earlier| (earlier + 1..loops.len()).filter(|&later| waits(later, earlier)).collect())
+            .map(|earlier| (earlier + 1..count).filter(|&later| waits(later, earlier)).collect())
             .collect();
         // What waits for a loop that waits is left out: it waits all the same.
         let mut reached = direct.clone();
@@ -91,6 +139,11 @@ impl Loops {
             touched,
             next,
             neighbours,
+            results: vec![Set::default(); count],
+            moving: all.collect(),
+            sized: (0..arrays).collect(),
+            kept: (0..arrays).collect(),
+            value_bytes: VALUE,
             capacity,
         })
     }
@@ -107,7 +160,7 @@ impl Loops {
 
     /// Returns the bytes that the loops move one by one, for each cell.
     pub fn unfused(&self) -> u64 {
-        (0..self.len()).filter_map(|own| self.bytes(&Set::of(own))).sum()
+        (0..self.len()).map(|own| self.traffic(&Set::of(own))).sum()
     }
 
     /// Returns the loops that share an array with a loop.
@@ -134,29 +187,53 @@ impl Loops {
         Some(ordered)
     }
 
-    /// Returns the bytes that a group moves for each cell: arrays that it reads before it writes them, and arrays that
-    /// it writes and whose last value is read outside or is the program's. `None` where several loops touch more
-    /// arrays than fit, or are not joined by arrays that they share.
+    /// Returns the bytes that a group moves for each cell. `None` where the group must not be ([`Loops::may_be`]).
     pub(super) fn bytes(&self, group: &Set) -> Option<u64> {
-        let (mut loaded, mut written, mut touched) = (Set::default(), Set::default(), Set::default());
-        for own in group.iter() {
+        self.may_be(group).then(|| self.traffic(group))
+    }
+
+    /// Returns whether loops can be a group: a single one always, several where they touch no more arrays than fit, are
+    /// joined by arrays that they share, and where none touches what another reduces all cells to.
+    pub fn may_be(&self, group: &Set) -> bool {
+        let touched = || group.iter().fold(Set::default(), |set, own| set.or(&self.touched[own]));
+        let is_apart = |own: usize| {
+            let results = &self.results[own];
+            results.is_empty()
+                || group.iter().all(|other| other == own || !self.touched[other].meets(results))
+        };
+        group.len() == 1
+            || touched().and(&self.sized).len() <= self.capacity
+                && group.iter().all(is_apart)
+                && self.is_joined(group)
+    }
+
+    /// Returns the bytes that a group moves for each cell: arrays that it reads before it writes them, and arrays that
+    /// it writes and whose last value is read outside or stays.
+    pub fn traffic(&self, group: &Set) -> u64 {
+        let (loaded, stored) = self.moved(group);
+        self.value_bytes * (loaded.len() + stored.len()) as u64
+    }
+
+    /// Returns the arrays that a group loads, and those that it stores.
+    pub fn moved(&self, group: &Set) -> (Set, Set) {
+        let (mut loaded, mut written) = (Set::default(), Set::default());
+        for own in group.and(&self.moving).iter() {
             loaded = loaded.or(&self.reads[own].without(&written));
             written = written.or(&self.writes[own]);
-            touched = touched.or(&self.touched[own]);
         }
-        if group.len() > 1 && (touched.len() > self.capacity || !self.is_joined(group)) {
-            return None;
-        }
-        let stored = written.iter().filter(|&array| self.is_needed(array, group)).count();
-        Some(VALUE * (loaded.len() + stored) as u64)
+        let stored = written.and(&self.sized).iter().filter(|&array| self.is_needed(array, group)).collect();
+        (loaded.and(&self.sized), stored)
     }
 
     /// Returns whether a value that a group writes last is read outside before it is written again, or stays.
     fn is_needed(&self, array: usize, group: &Set) -> bool {
         let Some(last) = self.writers[array].and(group).last() else { return false };
         let later = |loops: &Set| loops.above(last).without(group);
-        let Some(rewritten) = later(&self.writers[array]).first() else { return true };
-        later(&self.readers[array]).first().is_some_and(|reader| reader <= rewritten)
+        let reader = later(&self.readers[array]).first();
+        match later(&self.writers[array]).first() {
+            Some(rewritten) => reader.is_some_and(|reader| reader <= rewritten),
+            None => reader.is_some() || self.kept.has(array),
+        }
     }
 
     /// Returns whether all loops of a group are joined by arrays that they share.

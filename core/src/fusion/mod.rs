@@ -6,28 +6,59 @@
 //! an order in which no loop runs before one that it waits for.
 //!
 //! * [`Loops`] knows what loops read and write, the order between them, and what a group of them moves.
+//! * [`Graph`] has the loops and arrays of a program, [`Order`] says which loop waits for which and why, and [`Drawing`]
+//!   draws both.
+//! * [`Estimate`] is the planner's estimate of a group on a device, [`Fusing`] the paper's projection; [`fuse`] finds groups
+//!   for a device.
 //! * [`search()`] is the grouping genetic algorithm; [`greedy`] and [`exhaustive`] are its yardsticks.
 
 mod cost;
+mod draw;
+mod estimate;
 mod exhaustive;
+mod fission;
+mod graph;
 mod greedy;
 mod grouping;
+mod halo;
 mod loops;
+mod objective;
+mod of_program;
+mod operations;
+mod order;
+mod programs;
+#[cfg(test)]
+mod programs_tests;
+mod projection;
 mod search;
 mod set;
 #[cfg(test)]
 mod tests;
 
 pub use cost::Evaluations;
+pub use draw::Drawing;
+pub use estimate::{Estimate, Kernel};
 pub use exhaustive::{MOST_LOOPS, exhaustive};
+pub use graph::{Access, Array, Graph, Holds, Kind, Node, Reach, Use};
 pub use greedy::greedy;
+pub use halo::{Inside, Layers, Passed};
 pub use loops::{Loop, Loops};
+pub use objective::Objective;
+pub use of_program::Form;
+pub use operations::Operations;
+pub use order::{Cause, Order, Precedence};
+pub use programs::{Fused, Group, fuse};
+pub use projection::{
+    Fusing, GTX750TI, K20X, K40, Machine, Metadata, Projection, RUNS_BLOCK, efficiency, theoretical_gain,
+};
 pub use search::{Search, Spread, in_turn, search};
-pub use set::MOST;
+pub use set::{MOST, Set};
 
 /// A partition of loops into groups, and what it cost to find it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
+    /// The sum of what the groups cost by the [`Objective`]; the bytes, where that is what they move.
+    pub cost: u64,
     /// The bytes that all groups move, for each cell.
     pub bytes: u64,
     /// The loops of each group, ascending; groups in an order in which they can run.
@@ -39,7 +70,14 @@ pub struct Found {
 impl Found {
     /// Describes a partition, which has an order.
     fn of(grouping: &grouping::Grouping, loops: &Loops, evaluations: Evaluations) -> Found {
-        let groups: Vec<set::Set> = grouping.groups().copied().collect();
-        Found { bytes: grouping.cost(), groups: loops.ordered(&groups).unwrap_or_default(), evaluations }
+        let groups: Vec<Set> = grouping.groups().copied().collect();
+        Found::new(grouping.cost(), loops.ordered(&groups).unwrap_or_default(), loops, evaluations)
+    }
+
+    /// Describes groups in an order in which they can run.
+    fn new(cost: u64, groups: Vec<Vec<usize>>, loops: &Loops, evaluations: Evaluations) -> Found {
+        let bytes = |group: &Vec<usize>| loops.traffic(&group.iter().copied().collect());
+        let bytes = groups.iter().map(bytes).sum();
+        Found { cost, bytes, groups, evaluations }
     }
 }

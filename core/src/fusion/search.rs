@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cost::Costs;
 use super::grouping::Grouping;
-use super::loops::Loops;
+use super::objective::Objective;
 use super::set::Set;
 use super::{Evaluations, Found};
 
@@ -47,13 +47,14 @@ pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a);
 /// Searches for the cheapest partition. The populations are the work that is `spread` over threads. `goes_on` is asked at
 /// every exchange; where it ends a search, the result also depends on when.
 pub fn search(
-    loops: &Loops,
+    objective: &dyn Objective,
     settings: &Search,
     spread: Spread<'_>,
     mut goes_on: impl FnMut() -> bool,
 ) -> Found {
     let mut seeds = fastrand::Rng::with_seed(settings.seed);
-    let island = |_| Mutex::new(Island { costs: Costs::new(loops), random: seeds.fork(), all: Vec::new() });
+    let island =
+        |_| Mutex::new(Island { costs: Costs::new(objective), random: seeds.fork(), all: Vec::new() });
     let islands: Vec<Mutex<Island<'_>>> = (0..ISLANDS).map(island).collect();
     spread(ISLANDS, &|own| held(&islands[own]).begin());
     let (mut best, mut stale) = (u64::MAX, 0);
@@ -75,8 +76,8 @@ pub fn search(
     islands.iter().for_each(|island| evaluations += held(island).costs.evaluations);
     let leaders = islands.iter().map(|island| held(island).all[0].clone());
     let found = leaders.min_by_key(|grouping| (grouping.cost(), grouping.len()));
-    let found = found.unwrap_or_else(|| Grouping::alone(&mut Costs::new(loops)));
-    Found::of(&found, loops, evaluations)
+    let found = found.unwrap_or_else(|| Grouping::alone(&mut Costs::new(objective)));
+    Found::of(&found, objective.loops(), evaluations)
 }
 
 /// Does all work in turn on this thread.

@@ -17,31 +17,38 @@ impl Set {
         set
     }
 
+    /// Adds a number.
     pub fn insert(&mut self, number: usize) {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
+    /// Takes a number out.
     pub fn remove(&mut self, number: usize) {
         self.0[number / 64] &= !(1 << (number % 64));
     }
 
+    /// Returns whether a number is in the set.
     pub fn has(&self, number: usize) -> bool {
         self.0[number / 64] >> (number % 64) & 1 == 1
     }
 
+    /// Returns how many numbers there are.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
     }
 
+    /// Returns the smallest.
     pub fn first(&self) -> Option<usize> {
         let word = self.0.iter().position(|word| *word != 0)?;
         Some(64 * word + self.0[word].trailing_zeros() as usize)
     }
 
+    /// Returns the largest.
     pub fn last(&self) -> Option<usize> {
         let word = self.0.iter().rposition(|word| *word != 0)?;
         Some(64 * word + 63 - self.0[word].leading_zeros() as usize)
@@ -55,23 +62,27 @@ impl Set {
         set
     }
 
+    /// Returns the numbers of either set.
     pub fn or(&self, other: &Set) -> Set {
         self.zip(other, |a, b| a | b)
     }
 
+    /// Returns the numbers of both sets.
     pub fn and(&self, other: &Set) -> Set {
         self.zip(other, |a, b| a & b)
     }
 
+    /// Returns the numbers that the other set does not have.
     pub fn without(&self, other: &Set) -> Set {
         self.zip(other, |a, b| a & !b)
     }
 
+    /// Returns whether the sets have a number in common.
     pub fn meets(&self, other: &Set) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
-    /// The numbers above one.
+    /// Returns the numbers above one.
     pub fn above(&self, number: usize) -> Set {
         let mut set = *self;
         for (index, word) in set.0.iter_mut().enumerate() {
@@ -85,7 +96,7 @@ impl Set {
         set
     }
 
-    /// The numbers, ascending.
+    /// Returns the numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
         let mut rest = *self;
         std::iter::from_fn(move || {

@@ -2,14 +2,12 @@
 
 use super::fused::{self, Partition};
 use super::papers::perks::{self, Traffic};
+use super::stepwise::MEMORY_SHARE;
 use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Boxes, Buffer, Problem, Storage};
 use crate::reduction::leaf;
-
-/// The share of a device's bandwidth that stages reach.
-const MEMORY_SHARE: f64 = 0.85;
 
 /// Refuses all that a program that is not plain cannot do; allows every option of a plain one.
 pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {

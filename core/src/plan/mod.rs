@@ -47,6 +47,7 @@ pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persist
 pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
 pub use resident::{Resident, plan_resident, resident_plans};
+pub(crate) use stepwise::{ARITHMETIC, MEMORY_SHARE};
 pub use stepwise::{Stepwise, plan_stepwise, staged_fields};
 pub use streaming::portable::{PortableStreaming, plan_portable_streaming, portable_streaming_plans};
 pub use streaming::warp::{WarpStreaming, plan_streaming, streaming_plans};

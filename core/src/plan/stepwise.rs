@@ -10,6 +10,12 @@ use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Problem, Stage};
 
+/// The share of a device's bandwidth that stages reach.
+pub(crate) const MEMORY_SHARE: f64 = 0.85;
+
+/// The time of a stage's arithmetic, with its operands from shared memory, over that at the device's peak.
+pub(crate) const ARITHMETIC: f64 = 2.7;
+
 /// The tiles of a launch per stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stepwise {
@@ -153,10 +159,8 @@ pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()>
 /// memory and of staging tiles with their indices. The arithmetic and its operands from shared memory are not
 /// hidden behind that and add to it.
 fn step_seconds(problem: &Problem, device: &DeviceSpec, traffic: &Traffic) -> f64 {
-    const MEMORY_SHARE: f64 = 0.85;
     /// Scheduler clocks per 32 cells of a stage.
     const STAGING_CLOCKS: f64 = 93.0;
-    const ARITHMETIC: f64 = 2.7;
     /// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².
     const SHORTEST_SECONDS: f64 = 2.8e-6;
     let bound = super::perks::project(traffic, device, 1);

@@ -1,0 +1,204 @@
+//! Both graphs as a picture: on the left the order of execution, in layers; on the right the data dependencies, a row
+//! for each loop and a column for each array.
+
+use std::fmt::{self, Write};
+
+use super::layers::{Layout, layered};
+use super::{Drawing, tint};
+use crate::fusion::graph::Use;
+
+/// The height of a row, and the distance of two columns.
+const ROW: f64 = 21.0;
+const COLUMN: f64 = 17.0;
+
+/// Space around and between the parts.
+const MARGIN: f64 = 18.0;
+
+/// Widths of a letter of text of 11 px, on average, and of 10 px.
+const LETTER: f64 = 6.6;
+const SMALL_LETTER: f64 = 5.7;
+
+/// The height of the headings, and of the legend.
+const HEAD: f64 = 58.0;
+const LEGEND: f64 = 44.0;
+
+impl Drawing<'_> {
+    /// Returns both graphs as an SVG picture.
+    ///
+    /// On the left an arrow leads to a loop that waits for another; what other arrows say already is left out. On the
+    /// right loops stand in the order in which their groups run; a ring is a read, a dot a write, and both a loop that
+    /// reads and writes.
+    pub fn svg(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string never fails.
+        let _ = self.write_svg(&mut text);
+        text
+    }
+
+    fn write_svg(&self, text: &mut String) -> fmt::Result {
+        let graph = self.graph;
+        let titles: Vec<String> = (0..graph.loops.len()).map(|own| graph.title(own)).collect();
+        let widths: Vec<f64> = titles.iter().map(|title| 12.0 + LETTER * count(title)).collect();
+        let edges: Vec<(usize, usize)> = self.order.needed().map(|edge| (edge.from, edge.to)).collect();
+        let layout = layered(&widths, &edges);
+        let labels: Vec<String> = graph.arrays.iter().map(|array| array.label()).collect();
+        let longest = |all: &[String]| all.iter().map(|text| count(text)).fold(0.0, f64::max);
+        let names = SMALL_LETTER * longest(&labels);
+        let rows = 14.0 + LETTER * longest(&titles);
+        let left = MARGIN + layout.size[0] + 3.0 * MARGIN;
+        let table = [rows + COLUMN * labels.len() as f64, names + ROW * titles.len() as f64];
+        // The last name leans to the right.
+        let width = left + table[0] + names * 0.5 + MARGIN;
+        let height = HEAD + layout.size[1].max(table[1]) + LEGEND;
+        writeln!(
+            text,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+             height=\"{height:.0}\" font-family=\"sans-serif\" font-size=\"11\">\n\
+             <style>.e{{fill:none;stroke:#555}}.r{{fill:#fff;stroke:#222;stroke-width:1.5}}.w{{fill:#222}}</style>\n\
+             <defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
+             orient=\"auto\"><path d=\"M0 0 8 4 0 8z\" fill=\"#555\"/></marker></defs>\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"
+        )?;
+        let title = escaped(self.title);
+        writeln!(text, "<text x=\"{MARGIN}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{title}</text>")?;
+        for (x, heading) in [(MARGIN, "Order of execution"), (left, "Data dependencies")] {
+            writeln!(text, "<text x=\"{x:.0}\" y=\"46\" font-size=\"13\">{heading}</text>")?;
+        }
+        writeln!(text, "<g transform=\"translate({MARGIN} {HEAD})\">")?;
+        self.order_of_execution(text, &layout, &titles, &widths)?;
+        writeln!(text, "</g>\n<g transform=\"translate({left:.0} {:.0})\">", HEAD + names * 0.87)?;
+        self.data_dependencies(text, &titles, &labels, rows)?;
+        writeln!(text, "</g>\n<g transform=\"translate({MARGIN} {:.0})\">", height - LEGEND / 2.0)?;
+        legend(text)?;
+        writeln!(text, "</g>\n</svg>")
+    }
+
+    fn order_of_execution(
+        &self,
+        text: &mut String,
+        layout: &Layout,
+        titles: &[String],
+        widths: &[f64],
+    ) -> fmt::Result {
+        for (edge, route) in self.order.needed().zip(&layout.routes) {
+            let mut points = route.clone();
+            if let [first, .., last] = &mut points[..] {
+                first[1] += 10.0;
+                last[1] -= 10.0;
+            }
+            write!(text, "<path class=\"e\" marker-end=\"url(#a)\" d=\"")?;
+            for (number, [x, y]) in points.iter().enumerate() {
+                match number.checked_sub(1).map(|before| points[before]) {
+                    None => write!(text, "M{x:.1} {y:.1}")?,
+                    Some([from, above]) => {
+                        let middle = (above + y) / 2.0;
+                        write!(text, "C{from:.1} {middle:.1} {x:.1} {middle:.1} {x:.1} {y:.1}")?;
+                    }
+                }
+            }
+            let causes = edge
+                .causes
+                .iter()
+                .map(|&(array, cause)| format!("{} {}", cause.name(), self.graph.arrays[array].label()));
+            let causes = causes.collect::<Vec<_>>().join(", ");
+            writeln!(text, "\"><title>{}</title></path>", escaped(&causes))?;
+        }
+        let (group_of, colours) = (self.group_of(), self.colours());
+        for (own, (title, width)) in titles.iter().zip(widths).enumerate() {
+            let [x, y] = layout.nodes[own];
+            let fill = colours.get(group_of[own]).map_or("#fff", |colour| colour);
+            writeln!(
+                text,
+                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"20\" rx=\"9\" fill=\"{fill}\" \
+                 stroke=\"#777\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                x - width / 2.0,
+                y - 10.0,
+                y + 4.0,
+                escaped(title),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn data_dependencies(
+        &self,
+        text: &mut String,
+        titles: &[String],
+        labels: &[String],
+        rows: f64,
+    ) -> fmt::Result {
+        let (group_of, colours) = (self.group_of(), self.colours());
+        let (order, right) = (self.in_order(), rows + COLUMN * labels.len() as f64);
+        for (row, &own) in order.iter().enumerate() {
+            let (y, title) = (ROW * row as f64, escaped(&titles[own]));
+            let fill = colours.get(group_of[own]).map_or("#fff", |colour| colour);
+            writeln!(
+                text,
+                "<rect y=\"{y}\" width=\"{right:.0}\" height=\"{ROW}\" fill=\"{fill}\"/>\
+                 <text x=\"4\" y=\"{}\">{title}</text>",
+                y + 15.0
+            )?;
+            // A line where another group begins.
+            if row > 0 && group_of[own] != group_of[order[row - 1]] {
+                writeln!(text, "<path class=\"e\" d=\"M0 {y}h{right:.0}\"/>")?;
+            }
+        }
+        for (array, label) in labels.iter().enumerate() {
+            let x = rows + COLUMN * (array as f64 + 0.5);
+            let fill = tint(self.graph.use_of(array));
+            let touched = |own: &usize| self.graph.access(*own, array).is_some();
+            let (first, last) = (order.iter().position(touched), order.iter().rposition(touched));
+            let middle = |row: Option<usize>| ROW * (row.unwrap_or(0) as f64 + 0.5);
+            writeln!(
+                text,
+                "<path stroke=\"#888\" d=\"M{x:.1} {}V{}\"/><path d=\"M{x:.1} -13l5 5-5 5-5-5z\" fill=\"{fill}\" \
+                 stroke=\"#777\"/><text font-size=\"10\" transform=\"translate({:.1} -16) rotate(-60)\">{}</text>",
+                middle(first),
+                middle(last),
+                x + 3.0,
+                escaped(label),
+            )?;
+            for (row, &own) in order.iter().enumerate() {
+                let Some(access) = self.graph.access(own, array) else { continue };
+                let y = ROW * (row as f64 + 0.5);
+                if access.reads.is_some() {
+                    writeln!(text, "<circle class=\"r\" cx=\"{x:.1}\" cy=\"{y}\" r=\"5.5\"/>")?;
+                }
+                if access.writes {
+                    writeln!(text, "<circle class=\"w\" cx=\"{x:.1}\" cy=\"{y}\" r=\"3\"/>")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn legend(text: &mut String) -> fmt::Result {
+    let mut x = 0.0;
+    for (mark, word) in [
+        ("<circle class=\"r\" cx=\"6\" r=\"5.5\"/>", "read"),
+        ("<circle class=\"w\" cx=\"6\" r=\"3\"/>", "written"),
+    ] {
+        writeln!(text, "<g transform=\"translate({x} 0)\">{mark}<text x=\"16\" y=\"4\">{word}</text></g>")?;
+        x += 30.0 + LETTER * count(word);
+    }
+    for of in Use::ALL {
+        let (fill, word) = (tint(of), of.name());
+        writeln!(
+            text,
+            "<g transform=\"translate({x} 0)\"><path d=\"M6 -5l5 5-5 5-5-5z\" fill=\"{fill}\" stroke=\"#777\"/>\
+             <text x=\"16\" y=\"4\">{word}</text></g>"
+        )?;
+        x += 30.0 + LETTER * count(word);
+    }
+    writeln!(text, "<text x=\"{x}\" y=\"4\">same colour: one group; grey: alone</text>")
+}
+
+fn count(text: &str) -> f64 {
+    text.chars().count() as f64
+}
+
+/// Returns a text as XML quotes it.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
