@@ -50,7 +50,8 @@ pub struct Launched<T> {
     storage: Storage,
     /// The groups of launches of each of the storage's steps.
     groups: Vec<Vec<Group>>,
-    sizes: Sizes,
+    /// What groups are made for; `None` where each launch is alone.
+    sizes: Option<Sizes>,
     buffers: Vec<Vec<T>>,
     /// The parameters, and then the computed scalars.
     scalars: Vec<T>,
@@ -99,7 +100,8 @@ impl<T: Real> Launched<T> {
         let scalars = problem.parameters.iter().chain(&problem.scalars);
         let scalars = scalars.map(|&value| T::from_f64(value)).collect();
         let (ground, plan) = (Ground::new(problem, &boxes), plan.clone());
-        let groups = groups_of(&ground, &boxes, &storage, &stages, threads, SIZES);
+        let sizes = cpu.fuse.then_some(SIZES);
+        let groups = groups_of(&ground, &boxes, &storage, &stages, threads, sizes);
         Ok(Launched {
             ground,
             plan,
@@ -109,7 +111,7 @@ impl<T: Real> Launched<T> {
             boxes,
             storage,
             groups,
-            sizes: SIZES,
+            sizes,
             buffers,
             scalars,
             steps: 0,
@@ -249,7 +251,7 @@ fn groups_of(
     storage: &Storage,
     stages: &[Stage],
     threads: usize,
-    sizes: Sizes,
+    sizes: Option<Sizes>,
 ) -> Vec<Vec<Group>> {
     let finder = Finder::new(ground, boxes, stages, threads, sizes);
     let groups = |step: &Launches| finder.groups(ground.problem.program.stages(), &step.launches);

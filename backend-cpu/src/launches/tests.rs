@@ -25,7 +25,7 @@ fn check<T: Real>(problem: &Problem, fields: &[Array], threads: usize, about: &s
     let values = fields.iter().map(|field| T::slice(field).unwrap().to_vec()).collect();
     let (watch, fused) = (Watch::new(problem, fields).unwrap(), has_fused_multiply_add());
     let mut session = Launched::<T>::open(problem, &plan, &cpu, None, fused, watch, values).unwrap();
-    session.sizes = Sizes { few: 0, front: 1, in_flight: usize::MAX, slab: 1 };
+    session.sizes = Some(Sizes { few: 0, front: 1, in_flight: usize::MAX, slab: 1 });
     let Launched { ground, boxes, storage, stages, sizes, .. } = &session;
     session.groups = groups_of(ground, boxes, storage, stages, threads, *sizes);
     let cut = session.groups.iter().flatten().filter(|group| group.is_cut());
