@@ -226,8 +226,7 @@ impl<'a> Finder<'a> {
         let in_flight = buffers.len() * row * (before + front) as usize * self.ground.problem.dtype.bytes();
         let slabs = if row * (high - low) as usize > sizes.few { self.threads as isize } else { 1 };
         let slab = (high - low) / slabs;
-        if in_flight > sizes.in_flight || (slabs > 1 && slab < sizes.slab * (after + before).max(1))
-        {
+        if in_flight > sizes.in_flight || (slabs > 1 && slab < sizes.slab * (after + before).max(1)) {
             return None;
         }
         Some(Group {

@@ -116,7 +116,8 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
 
 /// Plans a stepwise run: all of a stage, then the next stage.
 fn stepwise(problem: &Problem, device: &DeviceSpec) -> Plan {
-    let cpu = Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, fuse: true, tiling: None };
+    let cpu =
+        Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, fuse: true, tiling: None };
     let traffic = Traffic::uncached(problem, device);
     let mut plan = base(problem, device, Execution::Stepwise, Schedule::Cpu(cpu), traffic);
     plan.estimated_seconds = tiling::stepwise_seconds(problem, device);
