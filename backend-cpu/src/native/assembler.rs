@@ -56,7 +56,7 @@ pub const BLEND: Op = op(2, 0x65, true);
 const BROADCAST: Op = Op { map: 2, opcode: [0x18, 0x19], prefixed: true };
 const ROUND: Op = Op { map: 3, opcode: [0x08, 0x09], prefixed: true };
 
-/// How values are compared; the last two are each other's opposite, for NaN too.
+/// How values are compared, as the processor numbers it; the last two are each other's opposite, for NaN too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     Less = 0x01,
