@@ -94,7 +94,7 @@ impl<T: Real> Launched<T> {
         let scalars = scalars.map(|&value| T::from_f64(value)).collect();
         let (ground, mut plan) = (Ground::new(problem, &boxes), plan.clone());
         #[cfg(all(target_arch = "x86_64", unix))]
-        if !crate::native::is_granted() {
+        if crate::native::is_refused() {
             plan.notes
                 .push("the system grants no memory for instructions: formulas are interpreted".to_owned());
         }

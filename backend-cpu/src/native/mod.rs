@@ -56,18 +56,22 @@ enum Operand {
     Moving(usize),
 }
 
-/// Returns whether the system grants memory for instructions.
-pub fn is_granted() -> bool {
-    static IS_GRANTED: OnceLock<bool> = OnceLock::new();
-    *IS_GRANTED.get_or_init(|| Pages::new(&[]).is_some())
+/// Returns whether the machine has the vectors.
+fn has_vectors() -> bool {
+    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
+}
+
+/// Returns whether the system refuses memory for instructions that the machine has.
+pub fn is_refused() -> bool {
+    static IS_REFUSED: OnceLock<bool> = OnceLock::new();
+    *IS_REFUSED.get_or_init(|| has_vectors() && Pages::new(&[]).is_none())
 }
 
 impl Native {
     /// Returns the machine's instructions for a code, whose operands are so many scalars and others; `None`
     /// where the machine or the system has none, and for codes that call functions.
     pub fn new<T: Real>(code: &Code, scalars: usize) -> Option<Native> {
-        let has_vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq");
-        let bytes = has_vectors.then(|| Translator::<T>::bytes(code, scalars)).flatten()?;
+        let bytes = has_vectors().then(|| Translator::<T>::bytes(code, scalars)).flatten()?;
         Some(Native(Arc::new(Pages::new(&bytes)?)))
     }
 
