@@ -24,6 +24,8 @@ mod device;
 mod lanes;
 mod launches;
 pub mod memory;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod native;
 mod pass;
 mod pin;
 mod prefetch;

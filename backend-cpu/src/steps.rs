@@ -30,7 +30,8 @@ pub trait NewValues<T> {
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
 }
 
-/// The values of an operand in memory.
+/// The values of an operand in memory; machine instructions find the address in its first word.
+#[repr(C)]
 struct Values<T> {
     at: *mut T,
     /// All ones where each cell of the chunk has a place of its own; zero where each group has the same.
@@ -176,7 +177,15 @@ impl Chunk<'_> {
         }
         // SAFETY: the operands are in the order that the code counts them in. All are borrowed here: groups, and
         // taps and outputs of `len` cells or a whole group. Outputs overlap nothing that is read.
-        unsafe { groups(&code.instructions, operands, len.max(least), self.first) };
+        unsafe {
+            #[cfg(all(target_arch = "x86_64", unix))]
+            match &code.native {
+                Some(native) => native.run::<T>(operands.as_ptr().cast(), len.max(least)),
+                None => groups(&code.instructions, operands, len.max(least), self.first),
+            }
+            #[cfg(not(all(target_arch = "x86_64", unix)))]
+            groups(&code.instructions, operands, len.max(least), self.first);
+        }
         if is_short {
             for number in 0..self.tape.outputs {
                 let cells = sink.cells(number, self.to.clone());

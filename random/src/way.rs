@@ -20,7 +20,7 @@ impl Way {
             plan.execution = if persistent { Execution::Persistent } else { Execution::Streaming };
             Tiling { tiles, tile: [0; 3], block, ring_bytes: 0, overlap: 1.0 }
         });
-        let rows = Cpu { threads, pinned: false, chunk: self.chunk, tiling };
+        let rows = Cpu { threads, pinned: false, chunk: self.chunk, fuse: true, tiling };
         plan.schedule = Schedule::Cpu(rows.clone());
         (plan, rows)
     }

@@ -75,7 +75,8 @@ pub struct Finder<'a> {
     ground: &'a Ground,
     boxes: &'a Boxes,
     threads: usize,
-    sizes: Sizes,
+    /// `None` where each launch goes over its values by itself.
+    sizes: Option<Sizes>,
     /// The axis along which rows are counted.
     axis: usize,
     /// Of each stage that may be part of a group, what it reads.
@@ -84,7 +85,13 @@ pub struct Finder<'a> {
 
 impl<'a> Finder<'a> {
     /// Returns a finder of groups for a number of threads.
-    pub fn new(ground: &'a Ground, boxes: &'a Boxes, stages: &[Stage], threads: usize, sizes: Sizes) -> Self {
+    pub fn new(
+        ground: &'a Ground,
+        boxes: &'a Boxes,
+        stages: &[Stage],
+        threads: usize,
+        sizes: Option<Sizes>,
+    ) -> Self {
         let axis = usize::from(ground.problem.shape.dimensions() < 3);
         let mut finder = Finder { ground, boxes, threads, sizes, axis, reaches: Vec::new() };
         let reaches = stages.iter().enumerate().map(|(number, stage)| finder.reaches(number, stage));
@@ -94,7 +101,7 @@ impl<'a> Finder<'a> {
 
     /// Returns what a stage reads; `None` if it goes over its values by itself.
     fn reaches(&self, number: usize, stage: &Stage) -> Option<Vec<Reach>> {
-        let Stage::Update(tape) = stage else { return None };
+        let (Stage::Update(tape), Some(_)) = (stage, self.sizes) else { return None };
         let all = self.all(number)?;
         if self.axis == 1 && all[0].len() != 1 {
             return None;
@@ -202,6 +209,7 @@ impl<'a> Finder<'a> {
     /// Returns the group of some launches; `None` if they are too few, or too far apart for the rows or for
     /// the caches.
     fn group(&self, start: usize, members: &[Member]) -> Option<Group> {
+        let sizes = self.sizes?;
         let low = members.iter().map(|member| member.rows.start).min()?;
         let high = members.iter().map(|member| member.rows.end).max()?;
         let mut buffers: Vec<usize> = Vec::new();
@@ -214,12 +222,11 @@ impl<'a> Finder<'a> {
         let row = members.iter().map(|member| member.row).max()?;
         let [after, before] = [0, 1].map(|side| members.iter().map(|member| member.margins[side]).max());
         let (after, before) = (after?, before?);
-        let front = (self.sizes.front / row.max(1)).max(1) as isize;
+        let front = (sizes.front / row.max(1)).max(1) as isize;
         let in_flight = buffers.len() * row * (before + front) as usize * self.ground.problem.dtype.bytes();
-        let slabs = if row * (high - low) as usize > self.sizes.few { self.threads as isize } else { 1 };
+        let slabs = if row * (high - low) as usize > sizes.few { self.threads as isize } else { 1 };
         let slab = (high - low) / slabs;
-        if in_flight > self.sizes.in_flight || (slabs > 1 && slab < self.sizes.slab * (after + before).max(1))
-        {
+        if in_flight > sizes.in_flight || (slabs > 1 && slab < sizes.slab * (after + before).max(1)) {
             return None;
         }
         Some(Group {

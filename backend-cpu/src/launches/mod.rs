@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
-use abide_core::expr::Dag;
+use abide_core::expr::{Constant, Dag, Node};
 use abide_core::plan::Cpu;
 use abide_core::program::{Boxes, Buffer, Does, Launch, Launches, Probe, Reduction, Rows, Storage, Watch};
 use abide_core::reduction::leaf;
@@ -45,12 +45,18 @@ pub struct Launched<T> {
     plan: Plan,
     pool: Option<Arc<ThreadPool>>,
     chunk: usize,
+    /// Whether sums of additions are turned into multiply-adds.
+    fused: bool,
+    /// The stages, in which parameters are constants.
     stages: Vec<Stage>,
+    /// Whether a parameter has changed since the stages were prepared.
+    is_stale: bool,
     boxes: Boxes,
     storage: Storage,
     /// The groups of launches of each of the storage's steps.
     groups: Vec<Vec<Group>>,
-    sizes: Sizes,
+    /// What groups are made for; `None` where each launch is alone.
+    sizes: Option<Sizes>,
     buffers: Vec<Vec<T>>,
     /// The parameters, and then the computed scalars.
     scalars: Vec<T>,
@@ -76,40 +82,36 @@ impl<T: Real> Launched<T> {
     ) -> Result<Self> {
         let boxes = Boxes::of(problem)?;
         let storage = Storage::of(problem, &boxes)?;
-        let simplified = problem.program.simplified(problem.dtype);
-        let stage = |stage: &abide_core::Stage| match stage.does {
-            Does::Update if !stage.points.is_empty() => Stage::Points(stage.dag.clone()),
-            Does::Update => Stage::Update(Tape::new(&stage.dag, fused)),
-            Does::Reduce(reduction, _, scalar) => {
-                Stage::Reduce(Tape::new(&stage.dag, fused), reduction, scalar)
-            }
-            Does::Scalar(scalar) => Stage::Scalar(stage.dag.clone(), scalar),
-        };
-        let stages: Vec<Stage> = simplified.stages().iter().map(stage).collect();
+        let stages = stages_of::<T>(problem, fused);
         // A plan's fields can be changed by any caller, and scratch grows with both.
         let (threads, chunk) = (cpu.threads.clamp(1, 4096), cpu.chunk.clamp(1, 1 << 16));
-        let tapes: Vec<&Tape> = stages.iter().filter_map(Stage::tape).collect();
-        let width = boxes.stages.iter().flatten().map(|indices| indices[2].len()).max().unwrap_or(0);
-        let leaf = leaf(problem.shape.dimensions());
-        let works = (0..threads).map(|_| Work::new(&tapes, chunk, width, leaf)).collect::<Result<_>>()?;
+        let works = works_of(problem, &boxes, &stages, threads, chunk)?;
         let mut buffers = fields;
         for kind in &storage.buffers[buffers.len()..] {
             buffers.push(zeros(kind)?);
         }
         let scalars = problem.parameters.iter().chain(&problem.scalars);
         let scalars = scalars.map(|&value| T::from_f64(value)).collect();
-        let (ground, plan) = (Ground::new(problem, &boxes), plan.clone());
-        let groups = groups_of(&ground, &boxes, &storage, &stages, threads, SIZES);
+        let (ground, mut plan) = (Ground::new(problem, &boxes), plan.clone());
+        #[cfg(all(target_arch = "x86_64", unix))]
+        if crate::native::is_refused() {
+            plan.notes
+                .push("the system grants no memory for instructions: formulas are interpreted".to_owned());
+        }
+        let sizes = cpu.fuse.then_some(SIZES);
+        let groups = groups_of(&ground, &boxes, &storage, &stages, threads, sizes);
         Ok(Launched {
             ground,
             plan,
             pool,
             chunk,
+            fused,
             stages,
+            is_stale: false,
             boxes,
             storage,
             groups,
-            sizes: SIZES,
+            sizes,
             buffers,
             scalars,
             steps: 0,
@@ -121,6 +123,7 @@ impl<T: Real> Launched<T> {
 
     fn steps(&mut self, steps: u64) -> Result<()> {
         self.undone = steps;
+        self.refresh()?;
         self.watch.begin();
         while self.undone > 0 && self.watch.goes_on() {
             let launches = &self.storage.launches(self.steps).launches;
@@ -170,6 +173,18 @@ impl<T: Real> Launched<T> {
             self.steps += 1;
             self.undone -= 1;
             self.note()?;
+        }
+        Ok(())
+    }
+
+    /// Prepares the stages anew if a parameter has changed.
+    fn refresh(&mut self) -> Result<()> {
+        if self.is_stale {
+            let (problem, threads) = (&self.ground.problem, self.works.len());
+            let stages = stages_of::<T>(problem, self.fused);
+            self.works = works_of(problem, &self.boxes, &stages, threads, self.chunk)?;
+            self.groups = groups_of(&self.ground, &self.boxes, &self.storage, &stages, threads, self.sizes);
+            (self.stages, self.is_stale) = (stages, false);
         }
         Ok(())
     }
@@ -242,6 +257,44 @@ impl Stage {
     }
 }
 
+/// Prepares the stages of a problem. Its parameters become constants of them, so that what is the same for
+/// all cells is computed once, and a division by a power of two becomes a product, which rounds alike.
+fn stages_of<T: Real>(problem: &Problem, fused: bool) -> Vec<Stage> {
+    let stage = |stage: &abide_core::Stage| {
+        let mut dag = stage.dag.clone();
+        for node in &mut dag.nodes {
+            if let Node::Param(number) = *node
+                && let Some(&value) = problem.parameters.get(usize::from(number))
+            {
+                *node = Node::Const(Constant::new(value));
+            }
+        }
+        let dag = dag.simplified(problem.dtype);
+        let tape = |dag| Tape::new(dag, fused).compiled::<T>();
+        match stage.does {
+            Does::Update if !stage.points.is_empty() => Stage::Points(dag),
+            Does::Update => Stage::Update(tape(&dag)),
+            Does::Reduce(reduction, _, scalar) => Stage::Reduce(tape(&dag), reduction, scalar),
+            Does::Scalar(scalar) => Stage::Scalar(dag, scalar),
+        }
+    };
+    problem.program.stages().iter().map(stage).collect()
+}
+
+/// Returns the scratch of each thread.
+fn works_of<T: Real>(
+    problem: &Problem,
+    boxes: &Boxes,
+    stages: &[Stage],
+    threads: usize,
+    chunk: usize,
+) -> Result<Vec<Work<T>>> {
+    let tapes: Vec<&Tape> = stages.iter().filter_map(Stage::tape).collect();
+    let width = boxes.stages.iter().flatten().map(|indices| indices[2].len()).max().unwrap_or(0);
+    let leaf = leaf(problem.shape.dimensions());
+    (0..threads).map(|_| Work::new(&tapes, chunk, width, leaf)).collect()
+}
+
 /// Returns the groups of launches of each of the storage's steps.
 fn groups_of(
     ground: &Ground,
@@ -249,7 +302,7 @@ fn groups_of(
     storage: &Storage,
     stages: &[Stage],
     threads: usize,
-    sizes: Sizes,
+    sizes: Option<Sizes>,
 ) -> Vec<Vec<Group>> {
     let finder = Finder::new(ground, boxes, stages, threads, sizes);
     let groups = |step: &Launches| finder.groups(ground.problem.program.stages(), &step.launches);
@@ -345,6 +398,7 @@ impl<T: Real> Session for Launched<T> {
         let known = parameters.get_mut(parameter);
         *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
         self.scalars[parameter] = T::from_f64(value);
+        self.is_stale = true;
         self.watch.go_on();
         Ok(())
     }

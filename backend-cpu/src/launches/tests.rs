@@ -16,18 +16,24 @@ use crate::{CpuBackend, reference};
 /// Checks that the groups of a problem have the bits of the definition; returns the most launches of a group
 /// that is cut into slabs.
 fn check<T: Real>(problem: &Problem, fields: &[Array], threads: usize, about: &str) -> usize {
+    assert_eq!(check_one::<T>(problem, fields, threads, false, &format!("{about}, loop by loop")), 0);
+    check_one::<T>(problem, fields, threads, true, about)
+}
+
+fn check_one<T: Real>(problem: &Problem, fields: &[Array], threads: usize, fuse: bool, about: &str) -> usize {
     let mut expected = fields.to_vec();
     reference::run_program(problem, &mut expected, 3, |_, _, _| {}).unwrap();
     let backend = CpuBackend::with_threads(threads).unwrap();
     let plan = backend.plan(problem, &Options::default()).unwrap();
     let Schedule::Cpu(mut cpu) = plan.schedule.clone() else { panic!("{plan:?}") };
-    cpu.threads = threads;
+    (cpu.threads, cpu.fuse) = (threads, fuse);
     let values = fields.iter().map(|field| T::slice(field).unwrap().to_vec()).collect();
     let (watch, fused) = (Watch::new(problem, fields).unwrap(), has_fused_multiply_add());
     let mut session = Launched::<T>::open(problem, &plan, &cpu, None, fused, watch, values).unwrap();
-    session.sizes = Sizes { few: 0, front: 1, in_flight: usize::MAX, slab: 1 };
+    session.sizes = fuse.then_some(Sizes { few: 0, front: 1, in_flight: usize::MAX, slab: 1 });
     let Launched { ground, boxes, storage, stages, sizes, .. } = &session;
     session.groups = groups_of(ground, boxes, storage, stages, threads, *sizes);
+    assert!(fuse || session.groups.iter().flatten().all(|group| group.launches.len() == 1), "{about}");
     let cut = session.groups.iter().flatten().filter(|group| group.is_cut());
     let most = cut.map(|group| group.launches.len()).max().unwrap_or(0);
     session.advance(3).unwrap();
@@ -67,5 +73,32 @@ fn groups_of_cloverleaf_have_the_bits_of_the_definition() {
     for threads in [1, 2, 4] {
         let most = check::<f64>(&problem, &fields, threads, "CloverLeaf");
         assert!(threads == 1 || most > 8, "{most} launches in a group");
+    }
+}
+
+/// Parameters are constants of what runs, which must not outlive them.
+#[test]
+fn parameters_set_in_a_run_count_from_then_on() {
+    let shape = Shape::new(&[40, 37]).unwrap();
+    for dtype in [DType::F32, DType::F64] {
+        let problem = Problem::new(Arc::new(cloverleaf().unwrap()), shape, dtype).unwrap();
+        let program = problem.program.clone();
+        let dx = program.parameters().iter().position(|parameter| parameter.name == "dx").unwrap();
+        let run = |backend: CpuBackend| {
+            let field = |field| program.start(field).fill(&problem.shape_of(field).unwrap(), dtype).unwrap();
+            let fields: Vec<Array> = (0..program.fields().len()).map(field).collect();
+            let plan = backend.plan(&problem, &Options::default()).unwrap();
+            let mut session = backend.open(&problem, &plan, fields).unwrap();
+            for width in [0.75, 2.0, 1.0, 1.3] {
+                session.advance(2).unwrap();
+                session.set_parameter(dx, width).unwrap();
+            }
+            session.advance(3).unwrap();
+            (0..program.fields().len()).map(|field| session.read(field).unwrap()).collect::<Vec<_>>()
+        };
+        let found = run(CpuBackend::with_threads(2).unwrap());
+        for (field, expected) in run(CpuBackend::reference()).iter().enumerate() {
+            assert!(found[field].same_bits(expected), "{dtype}: field {field}");
+        }
     }
 }

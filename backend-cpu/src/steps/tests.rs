@@ -24,9 +24,15 @@ impl<T> NewValues<T> for New<T> {
 /// Lengths around those of vectors and groups.
 const LENGTHS: [usize; 12] = [1, 2, 7, 8, 31, 33, 63, 64, 65, 127, 129, 300];
 
-/// Checks that a tape computes every value as the formula's definition does.
+/// Checks that a tape computes every value as the formula's definition does, with the machine's instructions
+/// too.
 fn check<T: Real>(dag: &Dag) {
     let tape = Tape::new(dag, true);
+    check_tape::<T>(dag, tape.clone());
+    check_tape::<T>(dag, tape.compiled::<T>());
+}
+
+fn check_tape<T: Real>(dag: &Dag, tape: Tape) {
     let mut desk = Desk::new(&[&tape]).unwrap();
     let (parameters, mut scalars) = ([T::from_f64(0.75), T::from_f64(-1.5)], Vec::new());
     tape.uniform.evaluate(&mut scalars, &parameters, [0; 3], |_| T::ZERO);
@@ -150,4 +156,18 @@ fn two_instructions_that_are_one() {
         let one = apply(first, taps[0], taps[1]);
         check_both(&graph, &[apply(third, apply(second, one, taps[2]), taps[3])]);
     }
+}
+
+/// More values are alive at once than there are registers.
+#[test]
+fn many_values_that_are_read_later() {
+    let graph = Graph::new();
+    let taps = [tap(&graph, 0, 0), tap(&graph, 1, 1), tap(&graph, 2, -1), tap(&graph, 3, 0)];
+    let values: Vec<Expr<'_>> = (0..40).map(|n| taps[n % 4] * taps[(n + n / 4) % 4] + n as f64).collect();
+    let forward = values.iter().fold(taps[0], |sum, &value| sum - value);
+    let backward = values.iter().rev().fold(forward, |sum, &value| value.lt(sum).select(sum * value, value));
+    let dag = graph.dag(&[forward, backward]);
+    let Steps::Code(code) = Tape::new(&dag, true).steps else { panic!("a sum") };
+    assert!(code.slots > 32, "{} slots", code.slots);
+    check_both(&graph, &[forward, backward]);
 }

@@ -99,6 +99,16 @@ macro_rules! codes {
                 }
             }
 
+            /// Returns the two codes that a code stands for, the first with `a` and the second with `b`; `None`
+            /// for one that stands for itself.
+            #[cfg(all(target_arch = "x86_64", unix))]
+            pub fn parts(self) -> Option<[Does; 2]> {
+                match self {
+                    $(Does::$both => Some([Does::$first, Does::$second]),)*
+                    _ => None,
+                }
+            }
+
             /// Returns the code of an operator whose left operand is the accumulator, or `turned`, its right.
             pub fn binary(op: Binary, turned: bool) -> Does {
                 match (op, turned) {

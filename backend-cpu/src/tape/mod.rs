@@ -10,13 +10,18 @@ mod emit;
 mod select;
 mod step;
 
+use abide_core::Real;
 use abide_core::expr::Dag;
 
 pub(crate) use code::with_codes;
 pub use code::{Does, Instruction};
+
 pub use step::{MAX_TERMS, Operand, RowAt, TapAt, Weighted};
 
 use select::Compiler;
+
+#[cfg(all(target_arch = "x86_64", unix))]
+use crate::native::Native;
 
 /// A formula ready to be swept over rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +61,9 @@ pub struct Code {
     pub instructions: Vec<Instruction<u32>>,
     /// The slots.
     pub slots: usize,
+    /// The same for the processor, where [`Tape::compile`] found that it has such.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub native: Option<Native>,
 }
 
 impl Tape {
@@ -67,6 +75,16 @@ impl Tape {
     /// Returns the number of the instructions' operands of all kinds.
     pub fn operands(&self) -> usize {
         self.slots() + self.uniform.nodes.len() + self.taps.len() + self.outputs
+    }
+
+    /// Returns the tape with instructions of the machine for values of type `T`, where it has such. They give
+    /// the same bits.
+    pub fn compiled<T: Real>(mut self) -> Tape {
+        #[cfg(all(target_arch = "x86_64", unix))]
+        if let Steps::Code(code) = &mut self.steps {
+            code.native = Native::new::<T>(code, self.uniform.nodes.len());
+        }
+        self
     }
 
     /// Returns the tape of a formula. With `fused`, additions count as multiply-adds with weight one, which
@@ -91,7 +109,12 @@ impl Tape {
                     Operand::Output(number) => (from_outputs + number) as u32,
                 };
                 let instructions = instructions.iter().map(|instruction| instruction.map(number));
-                Steps::Code(Code { instructions: instructions.collect(), slots })
+                Steps::Code(Code {
+                    instructions: instructions.collect(),
+                    slots,
+                    #[cfg(all(target_arch = "x86_64", unix))]
+                    native: None,
+                })
             }
         };
         let Compiler { uniform, varies_by_row, taps, rows, lines, .. } = compiler;

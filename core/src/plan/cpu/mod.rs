@@ -30,6 +30,9 @@ pub struct Cpu {
     pub pinned: bool,
     /// Cells of a chunk; a multiple of the widest vector.
     pub chunk: usize,
+    /// Whether launches of a program that follow each other go over the rows together. Without, each goes over
+    /// all its values by itself, loop by loop, with the same bits.
+    pub fuse: bool,
     /// The tiles that are advanced by several steps at a time; `None` for a stepwise run.
     pub tiling: Option<Tiling>,
 }
@@ -113,7 +116,8 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
 
 /// Plans a stepwise run: all of a stage, then the next stage.
 fn stepwise(problem: &Problem, device: &DeviceSpec) -> Plan {
-    let cpu = Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, tiling: None };
+    let cpu =
+        Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, fuse: true, tiling: None };
     let traffic = Traffic::uncached(problem, device);
     let mut plan = base(problem, device, Execution::Stepwise, Schedule::Cpu(cpu), traffic);
     plan.estimated_seconds = tiling::stepwise_seconds(problem, device);

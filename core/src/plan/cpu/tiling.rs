@@ -284,7 +284,7 @@ pub(super) fn plan(
     traffic.load_bytes = tiling.overlap * traffic.cell_bytes / passes;
     traffic.store_bytes = traffic.changing_bytes / passes;
     traffic.overhead_seconds = MEETING_SECONDS / passes;
-    let rows = Cpu { threads, pinned: false, chunk: CHUNK, tiling: Some(tiling) };
+    let rows = Cpu { threads, pinned: false, chunk: CHUNK, fuse: true, tiling: Some(tiling) };
     let mut plan = base(problem, device, execution, Schedule::Cpu(rows), traffic);
     plan.depth = depth;
     plan.estimated_seconds = seconds;

@@ -1,0 +1,173 @@
+//! The few machine instructions that formulas need, as bytes: vectors of 512 bits (EVEX), and a loop.
+
+use abide_core::DType;
+
+/// A register of the machine that holds a vector, by its number below 32.
+pub type Vector = u8;
+
+/// The last operand of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A register.
+    In(Vector),
+    /// The vector of this number from the address in `rax` on.
+    At(u8),
+    /// The vector of this number from the address in `rax` and the bytes in `rsi` on.
+    Moving(u8),
+    /// The one value at the address in `rax`, in every lane.
+    Same,
+}
+
+/// What an instruction does to lanes; its numbers in the tables of the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Op {
+    map: u8,
+    opcode: [u8; 2],
+    /// Whether the prefix `66` goes with `f32` too.
+    prefixed: bool,
+}
+
+const fn op(map: u8, opcode: u8, prefixed: bool) -> Op {
+    Op { map, opcode: [opcode; 2], prefixed }
+}
+
+/// Sums, differences and their like: the first operand stands left.
+pub const ADD: Op = op(1, 0x58, false);
+pub const MUL: Op = op(1, 0x59, false);
+pub const SUB: Op = op(1, 0x5c, false);
+pub const MIN: Op = op(1, 0x5d, false);
+pub const DIV: Op = op(1, 0x5e, false);
+pub const MAX: Op = op(1, 0x5f, false);
+pub const SQRT: Op = op(1, 0x51, false);
+pub const LOAD: Op = op(1, 0x10, false);
+pub const STORE: Op = op(1, 0x11, false);
+/// The second operand, without the bits that are set in the first.
+pub const AND_NOT: Op = op(1, 0x55, false);
+pub const XOR: Op = op(1, 0x57, false);
+const COMPARE: Op = op(1, 0xc2, false);
+/// The target becomes the first operand times the second, and the target, rounded once.
+pub const FMA_231: Op = op(2, 0xb8, true);
+/// The target becomes it times the second operand, and the first, rounded once.
+pub const FMA_132: Op = op(2, 0x98, true);
+/// The target becomes it times the first operand, and the second, rounded once.
+pub const FMA_213: Op = op(2, 0xa8, true);
+/// The second operand where the mask is set, else the first.
+pub const BLEND: Op = op(2, 0x65, true);
+const BROADCAST: Op = Op { map: 2, opcode: [0x18, 0x19], prefixed: true };
+const ROUND: Op = Op { map: 3, opcode: [0x08, 0x09], prefixed: true };
+
+/// How values are compared, as the processor numbers it; the last two are each other's opposite, for NaN too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    Less = 0x01,
+    LessEqual = 0x02,
+    GreaterEqual = 0x0d,
+    Greater = 0x0e,
+    Equal = 0x00,
+    NotEqual = 0x04,
+}
+
+/// Bytes of a program in the making.
+pub struct Assembler {
+    pub bytes: Vec<u8>,
+    is_wide: bool,
+}
+
+impl Assembler {
+    /// Returns an assembler without instructions, for values of a type.
+    pub fn new(dtype: DType) -> Self {
+        Assembler { bytes: Vec::new(), is_wide: dtype == DType::F64 }
+    }
+
+    /// Writes an instruction: what precedes its opcode, the opcode, and where its operands are. `mask` is the
+    /// number of a mask register, and `zeroes` says whether lanes become zero where it is not set.
+    fn encode(&mut self, op: Op, target: u8, first: Vector, second: Place, mask: u8, zeroes: bool) {
+        let bit = |number: u8, bit: u8| number >> bit & 1;
+        let (x, b) = match second {
+            Place::In(register) => (bit(register, 4), bit(register, 3)),
+            _ => (0, 0),
+        };
+        let not = |value: u8| value ^ 1;
+        let wide = u8::from(self.is_wide);
+        let prefix = u8::from(op.prefixed || self.is_wide);
+        let same = u8::from(second == Place::Same && op != BROADCAST);
+        self.bytes.extend([
+            0x62,
+            not(bit(target, 3)) << 7 | not(x) << 6 | not(b) << 5 | not(bit(target, 4)) << 4 | op.map,
+            wide << 7 | (!first & 15) << 3 | 1 << 2 | prefix,
+            u8::from(zeroes) << 7 | 2 << 5 | same << 4 | not(bit(first, 4)) << 3 | mask,
+            op.opcode[usize::from(self.is_wide)],
+        ]);
+        let low = (target & 7) << 3;
+        match second {
+            Place::In(register) => self.bytes.push(0xc0 | low | register & 7),
+            // One byte counts vectors from the address on.
+            Place::At(vector) => self.bytes.extend([0x40 | low, vector]),
+            Place::Moving(vector) => self.bytes.extend([0x44 | low, 6 << 3, vector]),
+            Place::Same => self.bytes.extend([0x40 | low, 0]),
+        }
+    }
+
+    /// Writes an instruction of a target and two operands.
+    pub fn two(&mut self, op: Op, target: Vector, first: Vector, second: Place) {
+        self.encode(op, target, first, second, 0, false);
+    }
+
+    /// Writes an instruction of a target and one operand.
+    pub fn one(&mut self, op: Op, target: Vector, from: Place) {
+        self.encode(op, target, 0, from, 0, false);
+    }
+
+    /// Copies values to a register.
+    pub fn load(&mut self, target: Vector, from: Place) {
+        self.one(if from == Place::Same { BROADCAST } else { LOAD }, target, from);
+    }
+
+    /// Sets a mask where two values are in a relation.
+    pub fn compare(&mut self, mask: u8, first: Vector, second: Place, relation: Relation) {
+        self.two(COMPARE, mask, first, second);
+        self.bytes.push(relation as u8);
+    }
+
+    /// Chooses between two values by a mask.
+    pub fn blend(&mut self, target: Vector, mask: u8, no: Vector, yes: Place) {
+        self.encode(BLEND, target, no, yes, mask, false);
+    }
+
+    /// Copies a register where a mask is set; the rest becomes zero.
+    pub fn copy_or_zero(&mut self, target: Vector, mask: u8, from: Vector) {
+        self.encode(LOAD, target, 0, Place::In(from), mask, true);
+    }
+
+    /// Rounds down to whole numbers.
+    pub fn floor(&mut self, target: Vector, from: Place) {
+        self.one(ROUND, target, from);
+        self.bytes.push(0x09);
+    }
+
+    /// Loads the address at `rdi` and a number of bytes into `rax`.
+    pub fn address(&mut self, offset: u32) {
+        self.bytes.extend([0x48, 0x8b, 0x87]);
+        self.bytes.extend(offset.to_le_bytes());
+    }
+
+    /// Copies the fourth argument, `rcx`, or this many bytes beyond it, into `rax`.
+    pub fn constants(&mut self, offset: u8) {
+        self.bytes.extend([0x48, 0x8d, 0x41, offset]);
+    }
+
+    /// Ends a loop that begins at the byte `top`: adds `bytes` to `rsi`, but goes no farther than `rdx`, and
+    /// returns once the loop was carried out there.
+    pub fn repeat(&mut self, top: usize, bytes: u32) {
+        // cmp rsi, rdx; jae behind the jump.
+        self.bytes.extend([0x48, 0x39, 0xd6, 0x73, 19]);
+        // add rsi, bytes; cmp rsi, rdx; cmova rsi, rdx; jmp top.
+        self.bytes.extend([0x48, 0x81, 0xc6]);
+        self.bytes.extend(bytes.to_le_bytes());
+        self.bytes.extend([0x48, 0x39, 0xd6, 0x48, 0x0f, 0x47, 0xf2, 0xe9]);
+        let back = top as i64 - (self.bytes.len() as i64 + 4);
+        self.bytes.extend((back as i32).to_le_bytes());
+        // vzeroupper; ret.
+        self.bytes.extend([0xc5, 0xf8, 0x77, 0xc3]);
+    }
+}
