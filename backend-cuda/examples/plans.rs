@@ -2,8 +2,8 @@
 //!
 //! `plans STENCIL SIZE DTYPE CONFIGURATION…`. A configuration of a streaming kernel is
 //! `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, one of a kernel that keeps the whole domain on the chip
-//! `depth,warps,planes,registers,rows,columns,blocks`, as in `plans 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2` and
-//! `plans 2d5pt 1024x1024 f64 8,15,6,6,1,4,1`. Without configurations, those are taken that the planner finds
+//! `depth,warps,planes,registers,rows,columns,blocks,tagged`, as in `plans 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2` and
+//! `plans 2d5pt 1024x1024 f64 8,15,6,6,1,4,1,1`. Without configurations, those are taken that the planner finds
 //! best; `EXECUTION` names their execution. `BOUNDARY` names another boundary than the stencil's own, `MANY` the
 //! number of the planner's configurations, no two of one form where `FORMS` is set; with `QUICK` nothing is
 //! compared, and with `TEXT` the text of the first kernel is written to that file.
@@ -11,6 +11,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use abide_core::plan::resident::Exchange;
 use abide_core::plan::streaming::warp;
 use abide_core::plan::{Execution, Options, Schedule, resident, resident_plans, streaming_plans};
 use abide_core::{
@@ -35,7 +36,7 @@ fn configured(problem: &Problem, device: &DeviceSpec, text: &str) -> Result<Opti
             };
             Ok(warp::plan_configuration(problem, device, &configuration))
         }
-        [depth, warps, planes, planes_registers, rows, columns, blocks] => {
+        [depth, warps, planes, planes_registers, rows, columns, blocks, tagged] => {
             let configuration = resident::Configuration {
                 depth,
                 warps,
@@ -43,12 +44,13 @@ fn configured(problem: &Problem, device: &DeviceSpec, text: &str) -> Result<Opti
                 planes_registers,
                 cells_per_thread: [rows, columns],
                 blocks_per_multiprocessor: blocks,
+                exchange: if tagged > 0 { Exchange::Tagged } else { Exchange::Counted },
             };
             Ok(resident::plan_configuration(problem, device, &configuration))
         }
         _ => Err(Error::invalid(
             format!("configuration `{text}`"),
-            "it has neither nine numbers nor seven",
+            "it has neither nine numbers nor eight",
             "see the example's head",
         )),
     }
@@ -75,6 +77,7 @@ fn words(plan: &Plan) -> (String, usize) {
                 rows,
                 columns,
                 r.blocks_per_multiprocessor,
+                usize::from(r.exchange == Exchange::Tagged),
             ];
             (numbers, r.shared_bytes)
         }
@@ -97,7 +100,10 @@ fn best(problem: &Problem, device: &DeviceSpec) -> Result<Vec<Plan>> {
         plans.retain(|plan| {
             let form = match &plan.schedule {
                 Schedule::WarpStreaming(s) => (s.depth, s.warps, s.cells_per_thread),
-                Schedule::Resident(r) => (r.depth, r.warps, r.cells_per_thread),
+                // Counted and tagged are two forms.
+                Schedule::Resident(r) => {
+                    (r.depth, 2 * r.warps + usize::from(r.exchange == Exchange::Tagged), r.cells_per_thread)
+                }
                 _ => return true,
             };
             let fresh = !seen.contains(&form);

@@ -2,14 +2,15 @@
 
 use std::ffi::c_void;
 
+use abide_core::plan::resident::Exchange;
 use abide_core::{Error, Plan, Result, plan};
-use abide_shaders::cuda;
+use abide_shaders::cuda::{self, outbox_bytes};
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
 
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
-use crate::memory::{Fields, Turns};
+use crate::memory::{Fields, Turns, ask_for};
 use crate::persistent::{FLAG_BYTES, check_resident};
 
 /// A cooperative launch per epoch.
@@ -17,10 +18,52 @@ pub(crate) struct Resident {
     function: CudaFunction,
     plan: plan::Resident,
     counters: CudaSlice<u8>,
-    /// What tiles exchange, by turns with the fields' other buffers.
-    turns: Turns,
+    mail: Mail,
     /// The most steps of one launch: the counters count warps and exchanges in 32 bits.
     most_steps: u64,
+}
+
+/// What tiles exchange: the kernels' `Mail`.
+enum Mail {
+    /// Copies of the domain, by turns with the fields' other buffers.
+    Counted(Turns),
+    /// Words with tags, and the number of the last exchange. Tags begin at 1 in words of 0 and go on from launch to
+    /// launch. They may begin anew after 2^32 exchanges, because what a word holds before it is written again is that of
+    /// two exchanges before.
+    Tagged { words: CudaSlice<u8>, exchanges: u32 },
+}
+
+impl Mail {
+    fn new(plan: &plan::Resident, fields: &Fields) -> Result<Mail> {
+        match plan.exchange {
+            Exchange::Counted => Ok(Mail::Counted(Turns::new(fields)?)),
+            Exchange::Tagged => {
+                let bytes = outbox_bytes(&fields.problem, plan);
+                ask_for(&fields.context, bytes as u128)?;
+                let words = fields.stream.alloc_zeros::<u8>(bytes);
+                let words = words.map_err(during("allocating what tiles exchange"))?;
+                Ok(Mail::Tagged { words, exchanges: 0 })
+            }
+        }
+    }
+
+    /// Returns the kernels' argument, in words of 64 bits; `buffers` are those of the fields.
+    fn argument(&self, buffers: &[u64], fields: &Fields) -> Vec<u64> {
+        match self {
+            Mail::Counted(turns) => turns.pointers(buffers, &fields.stream),
+            // The number is the first half of its word, because hosts with CUDA are little-endian.
+            Mail::Tagged { words, exchanges } => {
+                vec![words.device_ptr(&fields.stream).0, u64::from(*exchanges)]
+            }
+        }
+    }
+
+    /// Notes that so many exchanges were done.
+    fn exchanged(&mut self, number: u32) {
+        if let Mail::Tagged { exchanges, .. } = self {
+            *exchanges = exchanges.wrapping_add(number);
+        }
+    }
 }
 
 impl Resident {
@@ -39,15 +82,9 @@ impl Resident {
             .stream
             .alloc_zeros::<u8>(resident.blocks() * FLAG_BYTES)
             .map_err(during("allocating counters"))?;
-        let turns = Turns::new(fields)?;
+        let mail = Mail::new(&resident, fields)?;
         let most_steps = u64::from(u32::MAX / 2) / resident.warps as u64 * resident.depth as u64;
-        Ok(Resident {
-            function,
-            plan: resident,
-            counters,
-            turns,
-            most_steps: most_steps.min(u32::MAX.into()),
-        })
+        Ok(Resident { function, plan: resident, counters, mail, most_steps: most_steps.min(u32::MAX.into()) })
     }
 }
 
@@ -67,17 +104,17 @@ impl Launcher for Resident {
         unsafe { result::memset_d8_async(counters, 0, self.plan.blocks() * FLAG_BYTES, stream) }
             .map_err(during("clearing counters"))?;
         let mut buffers = fields.pointers(&fields.flips(0, 0));
-        let mut turns = self.turns.pointers(&buffers, &fields.stream);
+        let mut mail = self.mail.argument(&buffers, fields);
         // `steps` is at most `most_steps`, which 32 bits hold.
         let mut count = steps as u32;
         let mut arguments: [*mut c_void; 5] = [
             buffers.as_mut_ptr().cast(),
-            turns.as_mut_ptr().cast(),
+            mail.as_mut_ptr().cast(),
             parameters.as_mut_ptr().cast(),
             (&raw mut counters).cast(),
             (&raw mut count).cast(),
         ];
-        // SAFETY: the kernel takes twice Buffers, and Parameters, by value, the counters' address and the steps, in
+        // SAFETY: the kernel takes Buffers, Mail and Parameters by value, the counters' address and the steps, in
         // this order and layout; the call copies them. Co-residency was checked when the session was opened.
         unsafe {
             result::launch_cooperative_kernel(
@@ -89,6 +126,8 @@ impl Launcher for Resident {
                 &mut arguments,
             )
         }
-        .map_err(during("launching a resident kernel"))
+        .map_err(during("launching a resident kernel"))?;
+        self.mail.exchanged(self.plan.exchanges_in(steps) as u32);
+        Ok(())
     }
 }

@@ -69,6 +69,7 @@ impl Case {
             planes_registers,
             cells_per_thread,
             blocks_per_multiprocessor: 2,
+            exchange: resident::Exchange::Counted,
         };
         let plan = resident::plan_configuration(problem, &DeviceSpec::preset("h200")?, &configuration);
         plan.ok_or_else(|| Error::invalid(self.name, "its configuration does not fit", "give another"))

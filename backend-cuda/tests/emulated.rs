@@ -8,126 +8,22 @@
 //! missing fences, because memory is sequentially consistent here.
 #![cfg(target_os = "linux")]
 
+#[path = "emulated/case.rs"]
+mod case;
 mod common;
 #[path = "emulated/rig.rs"]
 mod rig;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use abide_core::DType;
+use abide_core::plan::persistent;
 use abide_core::plan::persistent::Synchronisation;
+use abide_core::plan::resident::{self, Exchange};
 use abide_core::plan::streaming::warp;
-use abide_core::plan::{CachePolicy, Schedule, persistent, resident};
-use abide_core::{
-    Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Program, Result, Scope, Shape,
-    Start, Stencil, catalogue,
-};
 
+use case::{Case, How, all, resident};
 use common::present;
-use rig::Launch;
-
-/// Compilers that run at once; each takes a processor and much memory.
-const AT_ONCE: usize = 2;
-
-/// Orders of the lanes that each case runs in, one for each way in which copies may arrive.
-const SEEDS: std::ops::Range<usize> = 0..3;
-
-/// `u' = 1.01·u + 0.1`: a stage of radius 0.
-struct Grow;
-
-impl Stencil for Grow {
-    fn name(&self) -> &str {
-        "grow"
-    }
-
-    fn dimensions(&self) -> usize {
-        2
-    }
-
-    fn define(&self, scope: &Scope<'_>) {
-        let u = scope.field("u");
-        scope.set("u", u.here() * 1.01 + 0.1);
-    }
-}
-
-/// A star of radius 2, all of whose weights are different.
-struct Star;
-
-impl Stencil for Star {
-    fn name(&self) -> &str {
-        "star"
-    }
-
-    fn dimensions(&self) -> usize {
-        2
-    }
-
-    fn define(&self, scope: &Scope<'_>) {
-        let u = scope.field("u");
-        let taps = [(0, -2), (0, -1), (0, 1), (0, 2), (1, -2), (1, -1), (1, 1), (1, 2)];
-        let weighted = taps
-            .into_iter()
-            .zip(1..)
-            .map(|((axis, by), number)| u.along(axis, by) * (0.01 * f64::from(number)));
-        scope.set("u", weighted.fold(u.here() * 0.5, |sum, tap| sum + tap));
-    }
-}
-
-/// Taps along two axes that reach to one side alone.
-struct Lean;
-
-impl Stencil for Lean {
-    fn name(&self) -> &str {
-        "lean"
-    }
-
-    fn dimensions(&self) -> usize {
-        3
-    }
-
-    fn define(&self, scope: &Scope<'_>) {
-        let u = scope.field("u");
-        let taps = [(0, -1), (0, 1), (1, 1), (1, 2), (2, 1), (2, 2)];
-        let weighted = taps
-            .into_iter()
-            .zip(1..)
-            .map(|((axis, by), number)| u.along(axis, by) * (0.01 * f64::from(number)));
-        scope.set("u", weighted.fold(u.here() * 0.5, |sum, tap| sum + tap));
-    }
-}
-
-/// A launch that is emulated.
-struct Case {
-    name: &'static str,
-    program: &'static str,
-    extents: &'static [usize],
-    dtype: DType,
-    boundaries: &'static str,
-    /// The device's compute capability, times 100; copies to shared memory are asynchronous from 800 on.
-    architecture: u32,
-    plan: How,
-}
-
-enum How {
-    Streaming(warp::Configuration),
-    /// A persistent kernel on `multiprocessors`, with `planes` of a tile in registers, for `steps` steps.
-    Persistent {
-        configuration: persistent::Configuration,
-        multiprocessors: usize,
-        planes_registers: usize,
-        steps: u64,
-        synchronisation: Synchronisation,
-    },
-    /// A kernel that keeps the whole domain on `multiprocessors`, for `steps` steps, with so many copies of the
-    /// lines that warps read of each other.
-    Resident {
-        configuration: resident::Configuration,
-        multiprocessors: usize,
-        steps: u64,
-        halves: usize,
-    },
-}
 
 const fn streaming(
     depth: usize,
@@ -148,26 +44,6 @@ const fn streaming(
         blocks_per_multiprocessor,
         waves: 3,
     })
-}
-
-const fn resident(
-    depth: usize,
-    warps: usize,
-    planes: usize,
-    planes_registers: usize,
-    cells_per_thread: [usize; 2],
-    multiprocessors: usize,
-    steps: u64,
-) -> How {
-    let configuration = resident::Configuration {
-        depth,
-        warps,
-        planes,
-        planes_registers,
-        cells_per_thread,
-        blocks_per_multiprocessor: 1,
-    };
-    How::Resident { configuration, multiprocessors, steps, halves: 2 }
 }
 
 #[rustfmt::skip]
@@ -286,7 +162,7 @@ const CASES: [Case; 51] = [
     // One copy of the lines that warps read of each other.
     Case { name: "tile-one-half", program: "2ds9pt", extents: &[24, 61], dtype: DType::F64, boundaries: "clamp",
         architecture: 900, plan: How::Resident {
-            configuration: resident::Configuration { depth: 1, warps: 4, planes: 6, planes_registers: 3, cells_per_thread: [1, 2], blocks_per_multiprocessor: 1 },
+            configuration: resident::Configuration { depth: 1, warps: 4, planes: 6, planes_registers: 3, cells_per_thread: [1, 2], blocks_per_multiprocessor: 1, exchange: Exchange::Counted },
             multiprocessors: 1, steps: 5, halves: 1 } },
     // Several stages and fields.
     Case { name: "tiles-maxwell", program: "fdtd-tm", extents: &[41, 70], dtype: DType::F64, boundaries: "fixed",
@@ -305,125 +181,6 @@ const CASES: [Case; 51] = [
     Case { name: "tiles-line", program: "1d3pt", extents: &[301], dtype: DType::F64, boundaries: "mirror",
         architecture: 900, plan: resident(5, 1, 1, 1, [1, 2], 8, 23) },
 ];
-
-impl Case {
-    fn problem(&self) -> Result<Problem> {
-        let program = match self.program {
-            "lean" => Program::new(&Lean)?,
-            "unequal" => Program::sequence("unequal", &[&Grow, &Star])?,
-            name => catalogue::find(name)?.program(self.extents.len())?,
-        };
-        let mut problem = Problem::new(Arc::new(program), Shape::new(self.extents)?, self.dtype)?;
-        problem.boundaries = Boundaries::parse(self.boundaries, Boundary::Fixed)?;
-        problem.check()?;
-        Ok(problem)
-    }
-
-    /// Returns the plan after a check of what the case is there for, such as several blocks.
-    fn plan(&self, problem: &Problem) -> Result<Plan> {
-        let mut device = DeviceSpec::preset("h200")?;
-        device.multiprocessors = 1;
-        let none = || {
-            Error::invalid(format!("the configuration of {}", self.name), "it does not fit", "give another")
-        };
-        match &self.plan {
-            How::Streaming(configuration) => {
-                let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
-                let stream = plan.warp_streaming().ok_or_else(none)?;
-                assert_eq!(stream.configuration(), *configuration, "{}", self.name);
-                assert!(stream.shares > 1, "{}: one block", self.name);
-                Ok(plan)
-            }
-            How::Persistent { configuration, multiprocessors, planes_registers, synchronisation, .. } => {
-                device.multiprocessors = *multiprocessors;
-                let plan =
-                    persistent::plan_configuration(problem, &device, CachePolicy::Mixed, configuration)
-                        .ok_or_else(none)?;
-                let plan = plan.with_planes_in_registers(problem, *planes_registers);
-                let persistent = plan.persistent().ok_or_else(none)?;
-                assert_eq!(
-                    (persistent.planes_registers, persistent.synchronisation),
-                    (*planes_registers, *synchronisation)
-                );
-                assert!(
-                    persistent.blocks > 1 && persistent.planes_shared > 0,
-                    "{}: {persistent:?}",
-                    self.name
-                );
-                Ok(plan)
-            }
-            How::Resident { configuration, multiprocessors, halves, .. } => {
-                device.multiprocessors = *multiprocessors;
-                let mut plan =
-                    resident::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
-                if let Schedule::Resident(resident) = &mut plan.schedule {
-                    resident.halves = *halves;
-                }
-                let blocks = plan.resident().ok_or_else(none)?.blocks();
-                assert_eq!(blocks > 1, *multiprocessors > 1, "{}: {:?}", self.name, plan.schedule);
-                Ok(plan)
-            }
-        }
-    }
-
-    fn steps(&self) -> u64 {
-        match &self.plan {
-            How::Streaming(configuration) => configuration.depth as u64,
-            How::Persistent { steps, .. } | How::Resident { steps, .. } => *steps,
-        }
-    }
-
-    /// Runs the case with some words of its kernel replaced; the error tells what is wrong with the result.
-    fn run(&self, compiler: &[String], changes: &[(&str, &str)]) -> std::result::Result<(), String> {
-        let said = |error: Error| error.to_string();
-        let problem = self.problem().map_err(said)?;
-        let plan = self.plan(&problem).map_err(said)?;
-        let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(said)?;
-        let text = rig::replaced(&rig::rewritten(&text, &rig::words(&plan))?, changes)?;
-        let start: Vec<Array> = (1..=problem.program.fields().len() as u64)
-            .map(|seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype))
-            .collect::<Result<_>>()
-            .map_err(said)?;
-        let mut expected = start.clone();
-        abide_cpu::reference::advance(&problem, &mut expected, self.steps()).map_err(said)?;
-        let launch = Launch::compile(compiler, &problem, &plan, self.architecture, self.steps(), &text)?;
-        for seed in SEEDS {
-            let result =
-                launch.run(&start, &problem.parameters, seed).map_err(|why| format!("seed {seed}: {why}"))?;
-            for (number, (expected, result)) in expected.iter().zip(&result).enumerate() {
-                let size = problem.dtype.bytes();
-                let pairs = expected.as_bytes().chunks(size).zip(result.chunks(size)).enumerate();
-                let wrong: Vec<usize> = pairs.filter(|(_, (a, b))| a != b).map(|(index, _)| index).collect();
-                if let Some(&first) = wrong.first() {
-                    return Err(format!(
-                        "seed {seed}: {} cells of field {} are not the reference's, the first at {:?}",
-                        wrong.len(),
-                        problem.program.fields()[number],
-                        problem.shape.cell(first)
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Calls `work` with each item, `AT_ONCE` at once; tests take turns. One failure names all that is wrong.
-fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let turns = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = work(item) {
-                wrong.lock().unwrap_or_else(PoisonError::into_inner).push(why);
-            }
-        }
-    };
-    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(turns))));
-    let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
 
 #[test]
 fn kernels_have_the_references_bits_without_a_gpu() {
@@ -514,7 +271,7 @@ fn defects_are_found() {
             "__syncwarp();                    // all lanes have taken theirs of the field before",
             "",
         ),
-        ("tiles-reaction", "__syncwarp();                    // all lanes' columns have arrived", ""),
+        ("tiles-reaction", "__syncwarp();        // all lanes' columns have arrived", ""),
         // Warps that overlap find the lines beside theirs a line nearer.
         ("tile-overlaps", "return first - skip_low - K;", "return first - K;"),
         // Of two lanes at a side that is no multiple of a lane's columns both see cells beyond it.

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use abide_core::plan::resident::Exchange;
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, Schedule, Synchronisation, Tune};
 use abide_core::plan::{persistent_plans, plan, resident_plans, streaming_plans};
 use abide_core::{
@@ -29,7 +30,7 @@ use parallel::{each, part};
 /// Enough that nearly every protocol has fifty, though streaming kernels refuse some domains.
 const DOMAINS: usize = 60;
 /// The domains of each protocol, as [`protocol`] numbers them; one block holds small domains alone.
-const DOMAINS_EACH: [usize; PROTOCOLS] = [50, 50, 50, 50, 10];
+const DOMAINS_EACH: [usize; PROTOCOLS] = [50, 50, 50, 50, 10, 50];
 const STEPS: u64 = 10_000;
 /// The first seed; domain `n` is made of seed `SEED + n`.
 const SEED: u64 = 20_260;
@@ -80,8 +81,13 @@ fn plans(
     for depth in [Depth::Auto, Depth::Steps(rng.u32(1..=8))] {
         let options = Options { execution: Execution::Persistent, depth, ..own };
         let whole = resident_plans(problem, device, &options).unwrap_or_default();
-        plans.extend(whole.first().map(|plan| ("the whole domain, planned".to_owned(), plan.clone())));
-        plans.extend(pick(whole, rng).map(|plan| ("the whole domain, random".to_owned(), plan)));
+        for exchange in Exchange::ALL {
+            let of = |plan: &&Plan| plan.resident().is_some_and(|tiles| tiles.exchange == exchange);
+            let all: Vec<Plan> = whole.iter().filter(of).cloned().collect();
+            let name = |how: &str| format!("the whole domain, {exchange:?}, {how}");
+            plans.extend(all.first().map(|plan| (name("planned"), plan.clone())));
+            plans.extend(pick(all, rng).map(|plan| (name("random"), plan)));
+        }
         let options = Options { execution: Execution::Streaming, depth, ..own };
         plans.extend(
             able(plan(problem, device, &options))?.map(|plan| ("streaming, planned".to_owned(), plan)),
@@ -104,14 +110,16 @@ fn for_all(mut plan: Plan) -> Plan {
 }
 
 /// Returns how the blocks of a plan share a domain: 0 they wait for their neighbours, 1 for all, 2 they stream, 3
-/// they hold all of it and exchange cells now and then, 4 one of them does.
+/// they hold all of it and exchange cells now and then by counters, 4 one of them holds it, 5 they exchange by tags.
 fn protocol(plan: &Plan) -> usize {
     match (plan.persistent().map(|persistent| persistent.synchronisation), plan.resident()) {
         (Some(Synchronisation::Neighbours), _) => 0,
         (Some(Synchronisation::Grid), _) => 1,
         (None, None) => 2,
         (None, Some(resident)) => {
-            if resident.blocks() > 1 {
+            if resident.exchange == Exchange::Tagged {
+                5
+            } else if resident.blocks() > 1 {
                 3
             } else {
                 4
@@ -121,7 +129,7 @@ fn protocol(plan: &Plan) -> usize {
 }
 
 /// The values of [`protocol`].
-const PROTOCOLS: usize = 5;
+const PROTOCOLS: usize = 6;
 
 /// Returns the fields after each call.
 fn run(
@@ -266,10 +274,10 @@ fn every_protocol_keeps_its_bits_for_thousands_of_steps() {
         });
     });
     let Tally { runs, on_cpu, finite, wrong } = all.into_inner().unwrap();
-    let [neighbours, grid, streaming, whole, alone] = runs;
+    let [neighbours, grid, streaming, whole, alone, tagged] = runs;
     println!(
         "{here} domains, {STEPS} steps each: {neighbours} runs that wait for neighbours, {grid} for all, {streaming} streaming, \
-         {whole} of several blocks that hold the whole domain, {alone} of one; {on_cpu} domains on the CPU too, {finite} finite at the end; {} differ",
+         {whole} of several blocks that hold the whole domain, {tagged} with tags, {alone} of one; {on_cpu} domains on the CPU too, {finite} finite at the end; {} differ",
         wrong.len()
     );
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));

@@ -6,7 +6,8 @@ mod parallel;
 
 use std::sync::{Arc, Mutex};
 
-use abide_core::plan::{CachePolicy, Depth, Execution, Options, plan, plan_resident};
+use abide_core::plan::resident::{self, Exchange};
+use abide_core::plan::{CachePolicy, Depth, Execution, Options, plan, plan_resident, resident_plans};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
 
@@ -151,6 +152,52 @@ fn tiles_of_whole_domains_do_not_spill() {
             device.name
         );
     }
+}
+
+/// The same tiles exchange by counters and by tags, on every architecture: words with tags take no register that planes
+/// need.
+#[test]
+fn tags_do_not_spill_where_counters_do_not() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let domains: [(&str, &[usize], DType, Boundary); 5] = [
+        ("2d5pt", &[1024, 1024], DType::F64, Boundary::Fixed),
+        ("2d9pt", &[512, 512], DType::F32, Boundary::Mirror),
+        ("gray-scott", &[512, 512], DType::F32, Boundary::Periodic),
+        ("wave", &[512, 512], DType::F64, Boundary::Fixed),
+        ("3d7pt", &[64, 64, 64], DType::F64, Boundary::Fixed),
+    ];
+    let mut runs = Vec::new();
+    for device in devices(&nvrtc) {
+        for (name, extents, dtype, boundary) in domains {
+            let problem = problem(name, extents, dtype, boundary);
+            let plans = resident_plans(&problem, &device, &Options::default()).unwrap();
+            let of = |exchange| {
+                plans.iter().find_map(|plan| {
+                    let configuration = plan.resident()?.configuration();
+                    let other = resident::Configuration { exchange, ..configuration };
+                    (configuration.exchange == Exchange::Counted)
+                        .then(|| resident::plan_configuration(&problem, &device, &other))
+                        .flatten()
+                })
+            };
+            let [counted, tagged] = Exchange::ALL.map(|exchange| of(exchange).unwrap());
+            runs.push((problem.clone(), counted, tagged));
+        }
+    }
+    each(&runs, |(problem, counted, tagged)| {
+        let spilled = [counted, tagged].map(|plan| {
+            let compiled = report(problem, plan, &target(&plan.device)).unwrap();
+            let exchange = plan.resident().unwrap().exchange;
+            println!(
+                "{} {} {exchange:?}: {} {compiled:?}",
+                problem.program.name(),
+                problem.dtype,
+                plan.summary()
+            );
+            compiled.iter().map(|kernel| kernel.spill_bytes).sum::<usize>()
+        });
+        assert!(spilled[0] > 0 || spilled[1] == 0, "{}: {spilled:?} {tagged:?}", problem.program.name());
+    });
 }
 
 /// The linear stencils whose rates are measured.

@@ -1,8 +1,8 @@
-// The ways of lines into the tile and out of it, and what tiles exchange between two passes. A cell that
-// another tile reads is sent to its place in one of two copies of the domain, by turns. Of each line the
-// columns that tiles beside read go through shared memory, so that whole sectors are stored.
+// The ways of lines into the tile and out of it. A cell that another tile reads is sent to it between two passes:
+// counted.cuh and tagged.cuh say how. Of each line the columns that tiles beside read go through shared memory, so that
+// whole sectors are stored.
 
-struct Exchange : Tile {
+struct Ways : Tile {
     static constexpr int WORDS = OWN_X / WORD, BESIDE = MARGIN_X / WORD;
 
     // Returns where a line of the tile is in a field in device memory, and where a column is in a line.
@@ -45,23 +45,26 @@ struct Exchange : Tile {
         });
     }
 
-    // Calls `f(s, y)` with each line beyond the tile that this warp fetches into `lines`; warps take them by turns.
-    template <class Each>
-    __device__ __forceinline__ void each_beyond(const Each& f) const
+    // The lines beyond the tile: the planes before and behind it, then the rows beside each of its planes. Warps fetch them
+    // into `lines` by turns.
+    static constexpr int PLANES_BEYOND = 2 * RING_S * LINES_Y, LINES_BEYOND = PLANES_BEYOND + TILE_S * 2 * RING_Y;
+    static constexpr int TURNS_BEYOND = (LINES_BEYOND + WARPS - 1) / WARPS;
+
+    // Finds the line that this warp fetches in a turn; returns whether there is one.
+    __device__ __forceinline__ bool line_beyond(int turn, int& s, int& y) const
     {
-        // The planes before and behind the tile, then the rows beside each of its planes.
-        constexpr int PLANES_BEYOND = 2 * RING_S * LINES_Y, ALL = PLANES_BEYOND + TILE_S * 2 * RING_Y;
-        each<(ALL + WARPS - 1) / WARPS>([&](auto i) {
-            const int line = i.value * WARPS + warp;
-            if (line < PLANES_BEYOND) {
-                const int plane = line / LINES_Y;
-                f(plane < RING_S ? plane - RING_S : TILE_S + plane - RING_S, line % LINES_Y - RING_Y);
-            } else if (line < ALL) {
-                constexpr int SIDES = RING_Y > 0 ? 2 * RING_Y : 1;
-                const int row = (line - PLANES_BEYOND) % SIDES;
-                f((line - PLANES_BEYOND) / SIDES, row < RING_Y ? row - RING_Y : TILE_Y + row - RING_Y);
-            }
-        });
+        const int line = turn * WARPS + warp;
+        if (line < PLANES_BEYOND) {
+            const int plane = line / LINES_Y;
+            s = plane < RING_S ? plane - RING_S : TILE_S + plane - RING_S;
+            y = line % LINES_Y - RING_Y;
+        } else {
+            constexpr int SIDES = RING_Y > 0 ? 2 * RING_Y : 1;
+            const int row = (line - PLANES_BEYOND) % SIDES;
+            s = (line - PLANES_BEYOND) / SIDES;
+            y = row < RING_Y ? row - RING_Y : TILE_Y + row - RING_Y;
+        }
+        return line < LINES_BEYOND;
     }
 
     // Returns the place in `lines` of line (s, y) beyond the tile.
@@ -97,7 +100,9 @@ struct Exchange : Tile {
     template <int F, bool ALL>
     __device__ __forceinline__ void fetch_beyond(const real* field) const
     {
-        each_beyond([&](int s, int y) {
+        each<TURNS_BEYOND>([&](auto turn) {
+            int s, y;
+            if (!line_beyond(turn.value, s, y)) return;
             real value = real(0);
             const Beyond what = beyond(s, y, value);
             if (what == IS_UNREAD || (!ALL && what != CHANGES)) return;
@@ -166,52 +171,6 @@ struct Exchange : Tile {
         __syncwarp();
     }
 
-    __device__ __forceinline__ void exchange(Planes& kept, unsigned pass)
-    {
-        look_up();
-        const bool odd = pass & 1;
-        // Whether none of this warp's lines is read whole, or comes whole, from elsewhere.
-        const bool inner = all_lines([&](int s, int y) { return !whole_read(s, y) && along_s.keeps(s) && along_y.keeps(y); });
-        each<FIELDS>([&](auto f) {
-            constexpr int F = f.value;
-            if constexpr (written<F>()) {
-                real* const to = odd ? turns.next[F] : turns.current[F];
-                if (!inner) each_own([&](auto s, auto y) {
-                    const int line_s = first_s + s.value, line_y = first_y + y.value;
-                    if (whole_read(line_s, line_y) && along_s.keeps(line_s) && along_y.keeps(line_y)) {
-                        Line cells;
-                        load_own<F, s.value, y.value>(kept, cells);
-                        store_cells(to, line_s, line_y, cells);
-                    }
-                });
-                if constexpr (BESIDE_X) send_columns<F>(kept, to);
-            }
-        });
-        sent();
-        await(pass);
-        each<FIELDS>([&](auto f) {
-            constexpr int F = f.value;
-            if constexpr (written<F>()) {
-                const real* const from = odd ? turns.next[F] : turns.current[F];
-                if constexpr (BESIDE_X) fetch_columns(from);
-                fetch_beyond<F, false>(from);
-                copies_end();
-                if (!inner) each_own([&](auto s, auto y) {
-                    const int line_s = first_s + s.value, line_y = first_y + y.value;
-                    if (!(along_s.keeps(line_s) && along_y.keeps(line_y))) {
-                        Line cells;
-                        load_cells(from, line_s, line_y, cells);
-                        store_own<F, s.value, y.value>(kept, cells);
-                    }
-                });
-                copies_wait<0>();
-                if constexpr (BESIDE_X) take_columns<F>(kept);
-            }
-        });
-        publish_all(kept, [](int f) { return changes(f); });
-        barrier();
-    }
-
     __device__ __forceinline__ static bool changes(int f)
     {
         bool is = false;
@@ -233,58 +192,30 @@ struct Exchange : Tile {
         return along_s.read(s, MARGIN_S + RING_S) || along_y.read(y, MARGIN_Y + RING_Y);
     }
 
-    // Of all own lines, the columns that tiles beside read go to their places.
+    // Copies from all own lines the columns that tiles beside read to `to`, in shared memory.
     template <int F>
-    __device__ __forceinline__ void send_columns(const Planes& kept, real* to) const
+    __device__ __forceinline__ void collect_columns(const Planes& kept, real* to) const
     {
-        __syncwarp();                    // all lanes are done with the columns before
         each_own([&](auto s, auto y) {
             Line cells;
             load_own<F, s.value, y.value>(kept, cells);
-            real* const line = columns + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
+            real* const line = to + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
             each<WORDS>([&](auto v) {
                 const int x = lane * OWN_X + v.value * WORD, left = x - along_x.before, right = x - along_x.behind;
                 if (left >= 0 && left < MARGIN_X) memcpy(line + left, &cells[v.value * WORD], WORD * sizeof(real));
                 if (right >= 0 && right < MARGIN_X) memcpy(line + MARGIN_X + right, &cells[v.value * WORD], WORD * sizeof(real));
             });
         });
-        __syncwarp();                    // all lanes have written their columns
-        each<(COLUMNS / WORD + 31) / 32>([&](auto i) {
-            const int word = i.value * 32 + lane, line = word / (2 * BESIDE), column = word % (2 * BESIDE);
-            const bool behind = column >= BESIDE;
-            const int s = first_s + line / OWN_Y, y = first_y + line % OWN_Y;
-            if (word < COLUMNS / WORD && (behind ? along_x.has_behind : along_x.has_before) && along_s.keeps(s) && along_y.keeps(y)) {
-                const int x = behind ? along_x.behind + (column - BESIDE) * WORD : along_x.before + column * WORD;
-                real cells[WORD];
-                memcpy(cells, columns + word * WORD, sizeof cells);
-                store_word(to + line_at(s, y) + column_at(x), cells);
-            }
-        });
     }
 
-    // The columns that come from tiles beside: the first and last MARGIN_X of all own lines.
-    __device__ __forceinline__ void fetch_columns(const real* from) const
-    {
-        __syncwarp();                    // all lanes have taken theirs of the field before
-        each<(COLUMNS / WORD + 31) / 32>([&](auto i) {
-            const int word = i.value * 32 + lane, line = word / (2 * BESIDE), column = word % (2 * BESIDE);
-            const bool behind = column >= BESIDE;
-            const int s = first_s + line / OWN_Y, y = first_y + line % OWN_Y;
-            if (word < COLUMNS / WORD && (behind ? along_x.has_behind : along_x.has_before)) {
-                const int x = behind ? TILE_X - MARGIN_X + (column - BESIDE) * WORD : column * WORD;
-                copy_word(columns + word * WORD, from + line_at(s, y) + column_at(x));
-            }
-        });
-    }
-
+    // Puts the columns that came from tiles beside, the first and last MARGIN_X of all own lines, in their places.
     template <int F>
-    __device__ __forceinline__ void take_columns(Planes& kept) const
+    __device__ __forceinline__ void take_columns(Planes& kept, const real* from) const
     {
-        __syncwarp();                    // all lanes' columns have arrived
         each_own([&](auto s, auto y) {
             Line cells;
             load_own<F, s.value, y.value>(kept, cells);
-            const real* const line = columns + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
+            const real* const line = from + (s.value * OWN_Y + y.value) * 2 * MARGIN_X;
             each<WORDS>([&](auto v) {
                 const int x = lane * OWN_X + v.value * WORD, right = x - (TILE_X - MARGIN_X);
                 if (along_x.has_before && x < MARGIN_X) memcpy(&cells[v.value * WORD], line + x, WORD * sizeof(real));

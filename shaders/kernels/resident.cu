@@ -6,7 +6,7 @@
 // turned into a plane of the result, which takes the place of the old one: between planes there are partial sums
 // (core's `carry.rs`). Cells of other lanes come by shuffles. Lines of other warps come from copies in shared
 // memory, `lines`, of which there are two by turns, or one and a barrier more. Tiles overlap: near the sides cells
-// go wrong by a radius per stage, and every DEPTH steps a pass ends with an exchange (exchange.cuh) that puts
+// go wrong by a radius per stage, and every DEPTH steps a pass ends with an exchange (counted.cuh, tagged.cuh) that puts
 // them right. What a side of the domain shows is read where it lies, or lies in `lines` and never changes.
 
 struct Resident : Exchange {
@@ -195,17 +195,17 @@ struct Resident : Exchange {
 };
 
 // Runs the block's tile for so many steps.
-__device__ __forceinline__ void run_tile(const Buffers& buffers, const Buffers& turns, const Parameters& parameters, unsigned* counters, unsigned steps)
+__device__ __forceinline__ void run_tile(const Buffers& buffers, const Mail& mail, const Parameters& parameters, unsigned* counters, unsigned steps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    Resident tile = {{{buffers, turns, parameters, counters}}};
+    Resident tile = {{{{buffers, mail, parameters, counters}}}};
     tile.warp = uniform(threadIdx.x / 32);
     tile.place = reinterpret_cast<Place*>(shared);
     real* const lines = reinterpret_cast<real*>(shared + PLACE_BYTES);
     real* const rest = lines + field_lines<FIELDS>();
     tile.lines = lines + threadIdx.x % 32 * VECTOR;
     tile.rest = rest + threadIdx.x * VECTOR;
-    tile.columns = rest + FIELDS * PLANES_SHARED * OWN_Y * OWN_X * THREADS + tile.warp * COLUMNS;
+    tile.columns = rest + FIELDS * PLANES_SHARED * OWN_Y * OWN_X * THREADS + tile.warp * FIELDS_AT_ONCE * COLUMNS;
     tile.settle();
     tile.look_up();
     tile.enter();

@@ -11,5 +11,5 @@ resident(const __grid_constant__ Buffers first, const Parameters* parameters, un
     each<FIELDS>([&](auto f) { own.current[f.value] = first.current[f.value] + before; });
     // A copy, so that they are read once.
     const Parameters given = parameters[blockIdx.x];
-    run_tile(own, own, given, nullptr, steps);
+    run_tile(own, {own}, given, nullptr, steps);
 }

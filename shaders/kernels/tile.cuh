@@ -30,6 +30,8 @@ constexpr int BLOCKS = TILES_S * TILES_Y * TILES_X;
 // Whether bodies for tiles at a side along X and for others differ.
 constexpr bool SIDED_X = FIX_X > 0 && !WRAPS_X;
 
+struct Mail;                             // what tiles exchange: counted.cuh, tagged.cuh
+
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
 // The type of an access of so many bytes.
@@ -79,6 +81,8 @@ struct Shared {
     bool has_before, has_behind;
 
     __device__ __forceinline__ bool keeps(int i) const { return i >= low && i < high; }
+    // Returns which tile keeps cell `i` and sends it here: the one before, this one, or the one behind.
+    __device__ __forceinline__ int side(int i) const { return i < low ? -1 : i < high ? 0 : 1; }
     // Returns whether one of the neighbours reads cell `i`, where each reads `length` cells.
     __device__ __forceinline__ bool read(int i, int length) const
     {
@@ -116,7 +120,7 @@ constexpr int LINES_S = 2 * RING_S + (STACKED ? WARPS * PUBLISHED : PLANES), LIN
 constexpr bool HAS_LINES = RING_S > 0 || RING_Y > 0;
 constexpr int HALF = HAS_LINES ? LINES_S * LINES_Y * TILE_X : 0; // cells of a field's copy
 constexpr int PLANES_SHARED = PLANES - PLANES_REGISTERS;
-constexpr int COLUMNS = PLANES * OWN_Y * 2 * MARGIN_X;   // of a warp, on their way to or from other tiles
+constexpr int COLUMNS = PLANES * OWN_Y * 2 * MARGIN_X;   // of a warp and a field, on their way to or from other tiles
 // Whether lines of this side of the domain are read as lines beyond it.
 constexpr bool SHOWN_LOW_S = shows_this_side(LOW_S), SHOWN_HIGH_S = shows_this_side(HIGH_S);
 constexpr bool SHOWN_LOW_Y = shows_this_side(LOW_Y), SHOWN_HIGH_Y = shows_this_side(HIGH_Y);
@@ -130,6 +134,17 @@ __device__ constexpr int field_lines()
     if constexpr (F == 0) return 0;
     else return field_lines<F - 1>() + halves<F - 1>() * HALF;
 }
+
+// Returns how many of the first F fields change.
+template <int F>
+__device__ constexpr int changing()
+{
+    if constexpr (F == 0) return 0;
+    else return changing<F - 1>() + (written<F - 1>() ? 1 : 0);
+}
+
+// The fields whose columns are on their way at the same time.
+constexpr int FIELDS_AT_ONCE = TAGGED ? changing<FIELDS>() : 1;
 
 // Returns a number of which the compiler knows nothing.
 __device__ __forceinline__ int opaque(int number)
@@ -149,13 +164,13 @@ typedef real Planes[FIELDS][PLANES_REGISTERS > 0 ? PLANES_REGISTERS : 1][OWN_Y][
 
 struct Tile {
     const Buffers& buffers;              // the domain before the launch and after it
-    const Buffers& turns;                // what tiles exchange, each cell at its place: two, by turns
+    const Mail& mail;                    // what tiles exchange
     const Parameters& parameters;
     unsigned* counters;                  // per block: warps that have loaded their lines, or have sent
     Place* place;
     real* lines;                         // from this lane's cells of the first line
     real* rest;                          // planes in shared memory: [FIELDS][PLANES_SHARED][OWN_Y][OWN_X / VECTOR][THREADS] words
-    real* columns;                       // [COLUMNS] per warp
+    real* columns;                       // [FIELDS_AT_ONCE][COLUMNS] per warp
     int half[FIELDS];                    // where the half of `lines` lies that is read
     int lane, warp, tile_s, tile_y, tile_x;
     Offset s0, y0, x0;                   // the tile's first cell

@@ -24,6 +24,7 @@ pub use count::{COUNT, count_entry, count_launch};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{KernelLaunch, ProgramKernels, StageKernels, StepEnd, program_kernels};
+pub use resident::outbox_bytes;
 
 const COPIES: &str = include_str!("../kernels/copies.cuh");
 const BESIDE: &str = include_str!("../kernels/beside.cuh");

@@ -72,6 +72,11 @@ inline void suspend() { swapcontext(&lanes[current].context, &scheduler); }
 // Lets other lanes run: called in loops that wait for a value in memory.
 inline void pause() { suspend(); }
 
+// … or at places where, now and then, others may be faster.
+inline void sometimes() { if (drawn() % 4 == 0) suspend(); }
+
+inline void aligned(const void* at, size_t bytes) { if (size_t(at) % bytes != 0) fail("an access that is not aligned to its size"); }
+
 inline void meet(Meeting& meeting, int members, const char* what)
 {
     if (meeting.arrived > 0 && strcmp(meeting.what, what) != 0)

@@ -3,8 +3,8 @@
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
 // type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
 // BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE and, for a
-// persistent kernel, STEPS, and RESIDENT where it holds the whole domain; MEMBERS_LAUNCHED of a batch, whose members
-// lie one after another in fields and parameters.
+// persistent kernel, STEPS, and RESIDENT where it holds the whole domain, with OUTBOXES, the number of exchanges, if tiles
+// exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
 
 #include "lanes.h"
 
@@ -37,16 +37,51 @@ struct Field {
     }
 };
 
-Buffers buffers, turns;                  // `turns`: what tiles of a resident kernel exchange
+Buffers buffers, turns;                  // `turns`: what tiles of a resident kernel exchange by counters
 Parameters parameters[MEMBERS];
 std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
+
+#ifdef OUTBOXES
+// What tiles exchange by tags. The words are as exchanges before this launch have left them, of which there were
+// none, or so many that their number is about to begin anew.
+struct Outboxes {
+    static constexpr size_t WORDS = MAIL_BYTES / 8;
+    std::vector<Tagged> all = std::vector<Tagged>(WORDS + 2 * GUARD, 0);
+    unsigned before;
+
+    explicit Outboxes(bool first) : before(first ? 0 : 0xfffffffe)
+    {
+        for (size_t i = 0; i < WORDS && !first; ++i) all[GUARD + i] = Tagged(before - (i / (CHANGING * OUTBOX) % 2 == (before & 1) ? 0 : 1)) << 32 | 0x7fc0dead;
+    }
+
+    Mail mail() { return {all.data() + GUARD, before}; }
+
+    void check() const
+    {
+        for (size_t i = 0; i < GUARD; ++i)
+            if (all[i] != 0 || all[GUARD + WORDS + i] != 0) emulated::fail("written beyond the outboxes");
+        // The next launch goes on where the host thinks that this one has ended.
+        bool ended = OUTBOXES == 0;
+        for (size_t i = 0; i < WORDS; ++i) {
+            const unsigned number = unsigned(all[GUARD + i] >> 32) - before;
+            ended = ended || number == OUTBOXES;
+            if (int(number) > OUTBOXES) emulated::fail("an exchange more than the host counts");
+        }
+        if (!ended) emulated::fail("an exchange less than the host counts");
+    }
+};
+std::unique_ptr<Outboxes> outboxes;
+Mail mail() { return outboxes->mail(); }
+#elif defined RESIDENT
+Mail mail() { return {turns}; }
+#endif
 
 void body()
 {
 #if defined MEMBERS_LAUNCHED
     resident(buffers, parameters, STEPS);
 #elif defined RESIDENT
-    resident(buffers, turns, *parameters, flags.data(), STEPS);
+    resident(buffers, mail(), *parameters, flags.data(), STEPS);
 #elif defined STEPS
     persistent(buffers, *parameters, flags.data(), STEPS);
 #else
@@ -85,7 +120,13 @@ int main(int, char** arguments)
         turns.next[f] = fields[f][2 * changes[f]].first();
     }
 
+#ifdef OUTBOXES
+    outboxes = std::make_unique<Outboxes>(seed % 2 == 0);
+#endif
     emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
+#ifdef OUTBOXES
+    outboxes->check();
+#endif
 
     FILE* result = fopen((folder + "/result").c_str(), "wb");
     const bool flipped[] = {FLIPPED};    // the fields whose result is in the second buffer

@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use abide_core::plan::Schedule;
+use abide_core::plan::resident::Exchange;
 use abide_core::{Array, DType, Error, Plan, Problem, Result};
 
 /// The files that stand for CUDA.
@@ -52,6 +53,27 @@ pub const FLAGS: [(&str, &str); 3] = [
     (r#"asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p += v;"),
 ];
 
+/// The words of values with tags, each exactly once in a kernel that sends them. The two halves of an access come and go
+/// one by one.
+const TAGGED: [(&str, &str); 4] = [
+    (
+        r#"asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[PARCEL - 1]) : "memory");"#,
+        "{ emulated::aligned(to, 16); to[0] = word[0]; emulated::sometimes(); to[1] = word[PARCEL - 1]; }",
+    ),
+    (
+        r#"asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");"#,
+        "{ emulated::aligned(to, 8); *to = word[0]; }",
+    ),
+    (
+        r#"asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[PARCEL - 1]) : "l"(from) : "memory");"#,
+        "{ emulated::sometimes(); word[0] = from[0]; emulated::sometimes(); word[PARCEL - 1] = from[1]; }",
+    ),
+    (
+        r#"asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");"#,
+        "{ emulated::sometimes(); word[0] = *from; }",
+    ),
+];
+
 /// What hides a number from the compiler.
 const OPAQUE: (&str, &str) = (r#"asm volatile("" : "+r"(number));"#, "");
 
@@ -61,7 +83,15 @@ pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     let some =
         |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
     let resident = plan.resident().is_some();
-    [vec![SHARED], some(&COPIES, copies), some(&FLAGS, flags), some(&[OPAQUE], resident)].concat()
+    let tagged = plan.resident().is_some_and(|resident| resident.exchange == Exchange::Tagged);
+    [
+        vec![SHARED],
+        some(&COPIES, copies),
+        some(&FLAGS, flags),
+        some(&[OPAQUE], resident),
+        some(&TAGGED, tagged),
+    ]
+    .concat()
 }
 
 /// Replaces words in a text, which must have each of them exactly once.
@@ -185,6 +215,9 @@ impl Launch {
         }
         if plan.resident().is_some() {
             command.arg("-DRESIDENT");
+        }
+        if let Some(resident) = plan.resident().filter(|resident| resident.exchange == Exchange::Tagged) {
+            command.arg(format!("-DOUTBOXES={}", resident.exchanges_in(steps)));
         }
         if plan.is_at_once() {
             command.arg(format!("-DMEMBERS_LAUNCHED={}", plan.members()));

@@ -145,7 +145,8 @@ fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => [persistent.threads, persistent.cells_per_thread].concat(),
         Schedule::Resident(resident) => {
-            [&[resident.depth, resident.warps][..], &resident.cells_per_thread].concat()
+            [&[resident.depth, resident.warps, resident.exchange as usize][..], &resident.cells_per_thread]
+                .concat()
         }
         Schedule::WarpStreaming(streaming) => {
             [&[streaming.depth, streaming.warps, usize::from(streaming.lag)][..], &streaming.cells_per_thread]

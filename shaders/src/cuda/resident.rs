@@ -4,6 +4,7 @@
 use abide_core::domain::Axes;
 use abide_core::expr::Node;
 use abide_core::plan::Resident;
+use abide_core::plan::resident::Exchange;
 use abide_core::plan::streaming::carry::Carry;
 use abide_core::{Problem, Program};
 
@@ -13,9 +14,21 @@ use crate::text::Text;
 
 const TILE: &str = include_str!("../../kernels/tile.cuh");
 const EXCHANGE: &str = include_str!("../../kernels/exchange.cuh");
+const COUNTED: &str = include_str!("../../kernels/counted.cuh");
+const TAGGED: &str = include_str!("../../kernels/tagged.cuh");
 const RESIDENT: &str = include_str!("../../kernels/resident.cu");
 const ALONE: &str = include_str!("../../kernels/resident_alone.cu");
 const BATCH: &str = include_str!("../../kernels/resident_batch.cu");
+
+/// Returns the bytes of what tiles exchange in words with tags: an outbox in two halves for each tile, and in it, for each
+/// field that changes, its lines and the columns that tiles beside read. Each 32 bits of a value take 64.
+pub fn outbox_bytes(problem: &Problem, resident: &Resident) -> usize {
+    let fields = problem.program.fields().len();
+    let changing = (0..fields).filter(|&field| problem.program.is_written(field)).count();
+    let [planes, rows, columns] = resident.tile;
+    let cells = planes * rows * (columns + 2 * resident.margin[2]);
+    resident.blocks() * 2 * changing * cells * 2 * problem.dtype.bytes()
+}
 
 /// Returns the text of the kernel of a resident plan, of one domain or `batched`, a member of a batch in each block;
 /// `program` is simplified already. The number of members is not in it.
@@ -41,10 +54,16 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
         ("RING_Y", resident.ring[1]),
         ("HALVES", resident.halves),
         ("BLOCKS_PER_MULTIPROCESSOR", resident.blocks_per_multiprocessor),
+        ("REGISTERS", resident.registers),
     ] {
         constant(&mut text, name, value);
     }
-    text.push(format!("constexpr bool STACKED = {}, BATCHED = {batched};", resident.stacked));
+    let tagged = resident.exchange == Exchange::Tagged;
+    let stacked = resident.stacked;
+    text.push(format!("constexpr bool STACKED = {stacked}, BATCHED = {batched}, TAGGED = {tagged};"));
+    if tagged {
+        text.push(format!("constexpr long long MAIL_BYTES = {};", outbox_bytes(problem, resident)));
+    }
     text.file(COMMON);
     let fields = program.fields().len();
     for (number, stage) in program.stages().iter().enumerate() {
@@ -58,6 +77,7 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
     text.file(BESIDE);
     text.file(TILE);
     text.file(EXCHANGE);
+    text.file(if tagged { TAGGED } else { COUNTED });
     let step = (0..program.stages().len()).map(|number| format!("stage<Stage{number}, SIDE>(kept);"));
     text.filled(RESIDENT, &[("step", step.collect())]);
     text.file(if batched { BATCH } else { ALONE });

@@ -1,6 +1,6 @@
 //! Batches of domains that lie in a block each: a block for each member, none of which waits for another.
 
-use super::candidates::{Configuration, MOST_LINES, planes_in_registers, resident};
+use super::candidates::{Configuration, Exchange, MOST_LINES, planes_in_registers, resident};
 use super::estimate::step_seconds;
 use super::{Resident, plan_of};
 use crate::device::{Capability, DeviceSpec};
@@ -87,7 +87,7 @@ fn refuse_options(device: &DeviceSpec, options: &Options) -> Result<()> {
 
 /// Returns the plan of a batch by such blocks; `None` unless one of them holds the domain and exchanges nothing.
 pub(super) fn of(demand: &Demand<'_>, device: &DeviceSpec, resident: Resident) -> Option<Plan> {
-    if resident.blocks() != 1 || resident.margin != [0; 3] || resident.depth != 1 {
+    if resident.exchanges() || resident.depth != 1 {
         return None;
     }
     let problem = demand.pass.problem;
@@ -136,6 +136,7 @@ fn configurations(demand: &Demand<'_>, device: &DeviceSpec) -> Vec<Configuration
                     planes_registers: planes_in_registers(demand, registers, planes, own),
                     cells_per_thread: own,
                     blocks_per_multiprocessor,
+                    exchange: Exchange::Counted,
                 }));
             }
         }

@@ -8,6 +8,21 @@ use crate::domain::Boundary;
 use crate::plan::Depth;
 use crate::plan::streaming::requirement::Demand;
 
+/// How tiles learn that what they read of each other has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exchange {
+    /// By a counter for each block: stores, the counter, and loads follow one another.
+    Counted,
+    /// By a tag beside each 32 bits: readers load until the tags are right, of twice the bytes.
+    Tagged,
+}
+
+impl Exchange {
+    /// All ways.
+    pub const ALL: [Exchange; 2] = [Exchange::Counted, Exchange::Tagged];
+}
+
 /// The free choices of tiles; the rest follows from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Configuration {
@@ -23,6 +38,8 @@ pub struct Configuration {
     pub cells_per_thread: [usize; 2],
     /// Blocks resident on one multiprocessor.
     pub blocks_per_multiprocessor: usize,
+    /// How tiles exchange cells. Tiles that exchange none count as counted.
+    pub exchange: Exchange,
 }
 
 /// The depths that are tried where none is asked for.
@@ -144,9 +161,13 @@ pub(super) fn resident(
         ring,
         halves: 2,
         blocks_per_multiprocessor,
+        exchange: Exchange::Counted,
         shared_bytes: 0,
         registers: device.registers_for(resident_threads),
     };
+    if all.exchanges() {
+        all.exchange = configuration.exchange;
+    }
     let room = device.shared_bytes_for(blocks_per_multiprocessor);
     for halves in [2, 1] {
         all.halves = halves;
@@ -169,7 +190,12 @@ fn shared_bytes(demand: &Demand<'_>, resident: &Resident) -> usize {
     let written = demand.pass.written;
     let copies = written * resident.halves + (demand.fields - written);
     let rest = demand.fields * (planes - resident.planes_registers) * own[0] * own[1] * 32 * warps;
-    let columns = warps * planes * own[0] * 2 * margin[2];
+    // Counted fields go one after another, tagged ones at once.
+    let at_once = match resident.exchange {
+        Exchange::Counted => 1,
+        Exchange::Tagged => written,
+    };
+    let columns = at_once * warps * planes * own[0] * 2 * margin[2];
     PLACE_BYTES + (copies * lines + rest + columns) * demand.bytes
 }
 
@@ -224,15 +250,19 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
                             continue;
                         }
                         let planes_registers = planes_in_registers(demand, registers, planes, [row, column]);
-                        let configuration = Configuration {
-                            depth,
-                            warps,
-                            planes,
-                            planes_registers,
-                            cells_per_thread: [row, column],
-                            blocks_per_multiprocessor,
+                        let tiles = |exchange| {
+                            let configuration = Configuration {
+                                depth,
+                                warps,
+                                planes,
+                                planes_registers,
+                                cells_per_thread: [row, column],
+                                blocks_per_multiprocessor,
+                                exchange,
+                            };
+                            resident(demand, device, &configuration).filter(|r| r.exchange == exchange)
                         };
-                        all.extend(resident(demand, device, &configuration));
+                        all.extend(Exchange::ALL.into_iter().filter_map(tiles));
                     }
                 }
             }

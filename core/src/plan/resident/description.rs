@@ -1,6 +1,6 @@
 //! A resident plan in words.
 
-use super::Resident;
+use super::{Exchange, Resident};
 use crate::plan::Plan;
 use crate::plan::description::{Describe, Line, count, times};
 
@@ -19,15 +19,19 @@ impl Describe for Resident {
     fn lines(&self, plan: &Plan) -> Vec<Line> {
         let along = if self.stacked { "behind one another" } else { "one above another" };
         let valid = self.valid(plan.shape.cells()).min(1.0);
-        let exchange = if self.blocks() == 1 && self.margin == [0; 3] {
-            "none: one block holds the domain".to_owned()
-        } else {
+        let exchange = if self.exchanges() {
+            let way = match self.exchange {
+                Exchange::Counted => "a counter tells when they have come",
+                Exchange::Tagged => "each word has a tag",
+            };
             format!(
-                "every {}, {} cells deep; {:.0} % of the computed cells are kept",
+                "every {}, {} cells deep, {way}; {:.0} % of the computed cells are kept",
                 count(self.depth, "step"),
                 times(&self.margin),
                 100.0 * valid
             )
+        } else {
+            "none: one block holds the domain".to_owned()
         };
         vec![
             (

@@ -1,7 +1,7 @@
 //! The planner's estimate of a step, fitted to 350 kernels of `2d5pt` on an H200, 64² to 1536², f32 and f64, where the
 //! root mean square of the relative error is 8 %, and coarsely to 50 of `3d7pt` and of models.
 
-use super::Resident;
+use super::{Exchange, Resident};
 use crate::device::DeviceSpec;
 use crate::plan::streaming::requirement::Demand;
 
@@ -22,12 +22,27 @@ const WARP_CLOCKS: f64 = 8.2;
 /// Clocks of a pass beside its steps.
 const PASS_CLOCKS: f64 = 56.0;
 
-/// Seconds of an exchange through the second-level cache, beside its bytes: stores that must have arrived before the
-/// counter, the counter, loads.
-const EXCHANGE_SECONDS: f64 = 2.4e-6;
+/// What an exchange through the second-level cache takes beside its bytes.
+struct Latency {
+    seconds: f64,
+    /// The share of those seconds that every other field takes again.
+    field_share: f64,
+    /// Words that travel for each word of a value.
+    words: f64,
+}
 
-/// The share of those seconds that every other field takes again, because its cells follow the first's.
-const FIELD_SHARE: f64 = 0.4;
+/// Stores that must have arrived before the counter, the counter, loads; each field's cells follow those of the field
+/// before.
+const COUNTED: Latency = Latency { seconds: 2.4e-6, field_share: 0.4, words: 1.0 };
+
+/// Stores, and loads until the tags are right, all fields at once. Of a prototype of 512² cells; the kernel itself was
+/// not timed yet.
+const TAGGED: Latency = Latency { seconds: 1.2e-6, field_share: 0.0, words: 2.0 };
+
+/// Loads of words with tags that a lane has under way at once, and the seconds of each further group of them: a trip to
+/// the second-level cache, guessed.
+const LOADS_AT_ONCE: f64 = 8.0;
+const TRIP_SECONDS: f64 = 0.3e-6;
 
 /// Seconds of an exchange per byte of columns that a block sends and takes.
 const COLUMN_SECONDS: f64 = 20e-12;
@@ -67,18 +82,38 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
             * (LINE_CLOCKS[usize::from(!resident.stacked)] * lines
                 + WARP_CLOCKS * warps
                 + if resident.halves == 1 { 40.0 } else { 0.0 });
-    let exchange = if resident.blocks() > 1 || resident.margin != [0; 3] {
+    let exchange = if resident.exchanges() {
+        let latency = match resident.exchange {
+            Exchange::Counted => COUNTED,
+            Exchange::Tagged => TAGGED,
+        };
         let written = demand.pass.written as f64;
-        let bytes = written * demand.bytes as f64;
+        let bytes = written * demand.bytes as f64 * latency.words;
         let columns_of_block = (resident.tile[0] * resident.tile[1]) as f64 * 2.0 * resident.margin[2] as f64;
         let halo = |axis: usize| {
             let depth = resident.margin[axis] + resident.ring[axis];
             if resident.tiles[axis] > 1 { 2.0 * depth as f64 } else { 0.0 }
         };
         let lines_of_block = halo(0) * resident.tile[1] as f64 + halo(1) * resident.tile[0] as f64;
+        // What a lane of a warp at the tile's side waits for: its lines, the lines beyond the tile, and columns.
+        let trips = match resident.exchange {
+            Exchange::Counted => 0.0,
+            Exchange::Tagged => {
+                let own = if resident.margin[..2] == [0; 2] { 0.0 } else { lines * columns };
+                let beyond = 2.0
+                    * (resident.ring[0] * (resident.tile[1] + 2 * resident.ring[1])
+                        + resident.ring[1] * resident.tile[0]) as f64
+                    * columns;
+                let shared = beyond + columns_of_block / 32.0;
+                // A load has 8 bytes of values.
+                let loads = bytes / latency.words * (own + shared / resident.warps as f64) / 8.0;
+                (loads / LOADS_AT_ONCE - 1.0).max(0.0)
+            }
+        };
         // All blocks send at the same time, and then all load.
         let cells = lines_of_block * resident.tile[2] as f64 + columns_of_block;
-        EXCHANGE_SECONDS * (1.0 + FIELD_SHARE * (written - 1.0).max(0.0))
+        latency.seconds * (1.0 + latency.field_share * (written - 1.0).max(0.0))
+            + TRIP_SECONDS * trips
             + COLUMN_SECONDS * bytes * columns_of_block
             + 2.0 * bytes * cells * resident.blocks() as f64 / device.l2_bandwidth
     } else {

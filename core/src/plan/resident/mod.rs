@@ -26,7 +26,7 @@ use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
 use crate::program::Problem;
 
 pub use self::batch::{batch_plans, plan_batch};
-pub use self::candidates::Configuration;
+pub use self::candidates::{Configuration, Exchange};
 use self::candidates::{candidates, resident};
 use self::estimate::step_seconds;
 
@@ -58,6 +58,8 @@ pub struct Resident {
     pub halves: usize,
     /// Blocks resident on one multiprocessor.
     pub blocks_per_multiprocessor: usize,
+    /// How tiles exchange cells.
+    pub exchange: Exchange,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: usize,
     /// Registers that a thread may use.
@@ -75,6 +77,16 @@ impl Resident {
         self.tiles.iter().product()
     }
 
+    /// Returns whether tiles read cells of each other, or a tile those of its own far end.
+    pub fn exchanges(&self) -> bool {
+        self.blocks() > 1 || self.margin != [0; 3]
+    }
+
+    /// Returns the exchanges of a launch of so many steps: all passes but the last end with one.
+    pub fn exchanges_in(&self, steps: u64) -> u64 {
+        if self.exchanges() { steps.saturating_sub(1) / self.depth as u64 } else { 0 }
+    }
+
     /// Returns the share of the computed cells that are the domain's and computed once.
     pub fn valid(&self, cells: usize) -> f64 {
         cells as f64 / (self.blocks() * self.tile.iter().product::<usize>()) as f64
@@ -89,6 +101,7 @@ impl Resident {
             planes_registers: self.planes_registers,
             cells_per_thread: self.cells_per_thread,
             blocks_per_multiprocessor: self.blocks_per_multiprocessor,
+            exchange: self.exchange,
         }
     }
 }

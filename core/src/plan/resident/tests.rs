@@ -112,9 +112,9 @@ fn domains_that_the_chip_holds_have_plans_and_larger_ones_have_none() {
 #[test]
 fn a_small_domain_is_a_block_s() {
     let device = DeviceSpec::preset("h200").unwrap();
-    let plan = plan_resident(&problem("2d5pt", &[64, 64], DType::F64), &device, &persistent()).unwrap();
+    let plan = plan_resident(&problem("2d5pt", &[64, 64], DType::F32), &device, &persistent()).unwrap();
     let resident = plan.resident().unwrap();
-    assert_eq!((resident.blocks(), resident.margin), (1, [0; 3]));
+    assert_eq!((resident.blocks(), resident.margin, resident.exchange), (1, [0; 3], Exchange::Counted));
 }
 
 #[test]
@@ -127,4 +127,68 @@ fn the_depth_is_as_asked() {
     assert_eq!((plan.depth, plan.execution), (3, Execution::Persistent));
     let recipe = crate::plan::Recipe::of(&plan).unwrap();
     assert_eq!(recipe.plan(&problem, &device, &options), Some(plan));
+}
+
+/// Tiles have a plan of either exchange, tags need room for the columns of all fields, and what exchanges nothing is
+/// planned once.
+#[test]
+fn tiles_exchange_by_counters_or_by_tags() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let problem = problem("gray-scott", &[500, 500], DType::F64);
+    let plans = resident_plans(&problem, &device, &persistent()).unwrap();
+    let mut both = 0;
+    for plan in &plans {
+        let own = plan.resident().unwrap();
+        let exchange = match own.exchange {
+            Exchange::Counted => Exchange::Tagged,
+            Exchange::Tagged => Exchange::Counted,
+        };
+        let Some(other) =
+            plan_configuration(&problem, &device, &Configuration { exchange, ..own.configuration() })
+        else {
+            continue;
+        };
+        let other = other.resident().unwrap();
+        both += 1;
+        assert_eq!(other.exchange, exchange);
+        assert!(plans.iter().any(|plan| plan.resident() == Some(other)));
+        let (tagged, counted) = if exchange == Exchange::Tagged { (other, own) } else { (own, other) };
+        let columns = counted.warps * counted.planes * 2 * counted.margin[2];
+        assert!(
+            tagged.shared_bytes == counted.shared_bytes + columns * 8 || tagged.halves < counted.halves,
+            "{tagged:?} {counted:?}"
+        );
+    }
+    assert!(both > 1000, "{both}");
+    let small = self::problem("2d5pt", &[64, 64], DType::F64);
+    let one = Configuration {
+        depth: 1,
+        warps: 8,
+        planes: 8,
+        planes_registers: 8,
+        cells_per_thread: [1, 2],
+        blocks_per_multiprocessor: 1,
+        exchange: Exchange::Tagged,
+    };
+    let plan = plan_configuration(&small, &device, &one).unwrap();
+    assert_eq!(plan.resident().unwrap().exchange, Exchange::Counted);
+    assert!(plan.explain().contains("none: one block"), "{}", plan.explain());
+}
+
+/// Where little is exchanged, the latency of tags is less; where much is, their bytes are more.
+#[test]
+fn tags_are_for_tiles_that_exchange_little() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    for (extents, dtype, exchange) in [
+        (&[100_000][..], DType::F64, Exchange::Tagged),
+        (&[128, 128], DType::F64, Exchange::Tagged),
+        (&[2304, 2304], DType::F32, Exchange::Counted),
+    ] {
+        let name = if extents.len() == 1 { "1d3pt" } else { "2d5pt" };
+        let problem = problem(name, extents, dtype);
+        let plan = plan_resident(&problem, &device, &persistent()).unwrap();
+        assert_eq!(plan.resident().unwrap().exchange, exchange, "{}", plan.explain());
+        let recipe = crate::plan::Recipe::of(&plan).unwrap();
+        assert_eq!(recipe.plan(&problem, &device, &persistent()), Some(plan));
+    }
 }
