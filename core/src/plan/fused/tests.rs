@@ -20,7 +20,7 @@ fn clover(extents: &[usize]) -> (Problem, Boxes) {
 #[test]
 fn cloverleaf_becomes_a_few_kernels() {
     let device = DeviceSpec::preset("h200").unwrap();
-    for (extents, most) in [(&[3840, 3840][..], 6), (&[960, 960], 6), (&[256, 256, 256], 20)] {
+    for (extents, most) in [(&[3840, 3840][..], 6), (&[960, 960], 7), (&[256, 256, 256], 20)] {
         let (problem, boxes) = clover(extents);
         let partition = greedy(&problem, &boxes, &device);
         let groups = partition.groups();

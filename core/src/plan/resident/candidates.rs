@@ -250,19 +250,17 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
                             continue;
                         }
                         let planes_registers = planes_in_registers(demand, registers, planes, [row, column]);
-                        let tiles = |exchange| {
-                            let configuration = Configuration {
-                                depth,
-                                warps,
-                                planes,
-                                planes_registers,
-                                cells_per_thread: [row, column],
-                                blocks_per_multiprocessor,
-                                exchange,
-                            };
-                            resident(demand, device, &configuration).filter(|r| r.exchange == exchange)
+                        let configuration = Configuration {
+                            depth,
+                            warps,
+                            planes,
+                            planes_registers,
+                            cells_per_thread: [row, column],
+                            blocks_per_multiprocessor,
+                            // Tags are for those who ask until they have been timed on a device.
+                            exchange: Exchange::Counted,
                         };
-                        all.extend(Exchange::ALL.into_iter().filter_map(tiles));
+                        all.extend(resident(demand, device, &configuration));
                     }
                 }
             }
