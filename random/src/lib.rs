@@ -10,6 +10,7 @@
 pub mod cases;
 pub mod formulas;
 pub mod grown;
+pub mod partitions;
 pub mod programs;
 mod way;
 

@@ -46,7 +46,7 @@ impl Dispatches {
         for step in &made.storage.steps {
             let mut own = Vec::new();
             for launch in &step.launches {
-                let (kernels, buffers) = made.kernels.dispatches(problem, launch);
+                let (kernels, buffers) = made.kernels.dispatches(launch);
                 own.extend(kernels.iter().map(|&kernel| number(kernel, buffers.clone())));
             }
             own.extend(made.kernels.until.map(|until| number(until, Vec::new())));

@@ -76,7 +76,7 @@ impl StageKernels {
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     let program = problem.program.simplified(problem.dtype);
-    let kinds = Kinds::of(problem, program.stages(), &boxes);
+    let kinds = Kinds::of(problem, program.stages(), &boxes, &tiles.partition);
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut numbers = Vec::new();
     for (stage, own) in program.stages().iter().zip(&boxes.stages) {

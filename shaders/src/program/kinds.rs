@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use abide_core::plan::fused::Partition;
 use abide_core::program::{Boxes, Buffer, Indices, around};
 use abide_core::{Boundaries, Boundary, DType, Problem, Stage};
 
@@ -23,8 +24,8 @@ pub(crate) struct Kind {
 }
 
 impl Kinds {
-    /// Finds the kinds of a problem, whose stages are given as they are lowered.
-    pub fn of(problem: &Problem, stages: &[Stage], boxes: &Boxes) -> Kinds {
+    /// Finds the kinds of a problem, whose stages are given as they are lowered and in groups.
+    pub fn of(problem: &Problem, stages: &[Stage], boxes: &Boxes, partition: &Partition) -> Kinds {
         let fields = problem.program.fields().len();
         let mut kinds = Kinds { all: Vec::new(), of: Vec::new() };
         for (number, (name, buffer)) in problem.program.names().into_iter().zip(&boxes.buffers).enumerate() {
@@ -38,14 +39,15 @@ impl Kinds {
             kinds.all[place].names.push(name);
             kinds.of.push(place);
         }
-        for (stage, own) in stages.iter().zip(&boxes.stages) {
+        for (number, (stage, own)) in stages.iter().zip(&boxes.stages).enumerate() {
             let Some(computed) = around(own) else { continue };
+            let [low, high] = beyond(partition, number);
             for tap in stage.dag.taps() {
                 let asked = &mut kinds.all[kinds.of[usize::from(tap.field)]].asked;
                 for (axis, asked) in asked.iter_mut().enumerate() {
                     let by = tap.offset[axis] as isize;
-                    *asked =
-                        asked.start.min(computed[axis].start + by)..asked.end.max(computed[axis].end + by);
+                    *asked = asked.start.min(computed[axis].start - low[axis] + by)
+                        ..asked.end.max(computed[axis].end + high[axis] + by);
                 }
             }
         }
@@ -132,4 +134,19 @@ impl Kind {
 /// Returns the box of all values of a buffer.
 fn all(buffer: &Buffer) -> Indices {
     [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize)
+}
+
+/// Returns the indices by which a stage is computed anew before and behind its own, in any group.
+fn beyond(partition: &Partition, stage: usize) -> [[isize; 3]; 2] {
+    let mut beyond = [[0; 3]; 2];
+    for fused in partition.all().filter_map(|group| group.fused.as_ref()) {
+        for member in fused.members.iter().filter(|member| member.stage == stage) {
+            for axis in (0..3).filter(|&axis| fused.wraps[axis]) {
+                for (side, beyond) in beyond.iter_mut().enumerate() {
+                    beyond[axis] = beyond[axis].max(member.beyond[axis][side] as isize);
+                }
+            }
+        }
+    }
+    beyond
 }

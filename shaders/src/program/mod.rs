@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use abide_core::program::Launch;
 
 pub(crate) use self::kinds::{Kind, Kinds};
-pub(crate) use self::stages::{Grid, Slots, Work, points, reduce, update};
+pub(crate) use self::stages::{Grid, Slots, Work, boxes, points, reduce, update};
 
 /// A buffer that a stage's kernel names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Slot {
     /// The one in which a field or temporary lies before the stage.
     Read(usize),
-    /// The one that an output goes to, by its number among the stage's.
+    /// The one that an output goes to, by its number among [`Launch::made`].
     Write(usize),
 }
 

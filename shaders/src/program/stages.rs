@@ -21,7 +21,7 @@ impl Grid {
     }
 
     /// Returns the tiles over a box, the first of which begins at these indices.
-    fn over(indices: &Indices, tile: [usize; 3], first: [isize; 3]) -> Grid {
+    pub fn over(indices: &Indices, tile: [usize; 3], first: [isize; 3]) -> Grid {
         let blocks =
             [0, 1, 2].map(|axis| ((indices[axis].end - first[axis]).max(1) as usize).div_ceil(tile[axis]));
         Grid { tile, first, blocks }
@@ -91,7 +91,7 @@ pub(crate) fn reduce(kinds: &Kinds, stage: &Stage, own: &[Indices], dimensions: 
 }
 
 /// Returns the boxes [`Work::computed`] and [`Work::inner`].
-fn boxes(kinds: &Kinds, stage: &Stage, own: &[Indices]) -> [Indices; 2] {
+pub(crate) fn boxes(kinds: &Kinds, stage: &Stage, own: &[Indices]) -> [Indices; 2] {
     let computed = around(own).unwrap_or([0..0, 0..0, 0..0]);
     let mut inner = computed.clone();
     let mut within = |limits: Indices| {

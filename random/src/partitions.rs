@@ -1,0 +1,79 @@
+//! Random partitions of a program's stages into groups, with random tiles: any that can run.
+
+use abide_core::plan::fused::{Fused, Partition, fused};
+use abide_core::program::{Boxes, Groups, outlasts, waits};
+use abide_core::reduction::leaf;
+use abide_core::{Problem, Result};
+use fastrand::Rng;
+
+/// Tries that fail before a partition is taken as it is.
+const FAILURES: usize = 40;
+
+/// Returns a random partition of a problem that is not plain, whose groups are blocks of so many threads and keep at
+/// most so many values in shared memory; the same for the same seed.
+pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) -> Result<Partition> {
+    let mut rng = Rng::with_seed(seed);
+    let boxes = Boxes::of(problem)?;
+    let mut groups = Groups::needed(&problem.program, &boxes);
+    let mut made: Vec<(Vec<usize>, Fused)> = Vec::new();
+    for step in &mut groups.steps {
+        let mut failures = 0;
+        while failures < FAILURES && step.len() > 1 {
+            failures += 1;
+            let [one, two] = [rng.usize(..step.len()), rng.usize(..step.len())];
+            if one == two {
+                continue;
+            }
+            let mut union = [&step[one][..], &step[two]].concat();
+            union.sort_unstable();
+            let others = step.iter().enumerate().filter(|(place, _)| *place != one && *place != two);
+            let all = others.map(|(_, group)| group.clone()).chain([union.clone()]).collect();
+            let Some(ordered) = ordered(problem, all, &mut rng) else { continue };
+            let tile = tile(problem, &mut rng);
+            let needed = |name: usize| outlasts(problem, &boxes, &union, name);
+            let Ok(group) = fused(problem, &boxes, &union, &needed, tile, threads) else { continue };
+            // The argument of a reduction has rows of its own.
+            let rows = group.rings.iter().map(|ring| ring.rows).sum::<usize>() + 9;
+            if rows * group.values_of_row() > values {
+                continue;
+            }
+            made.push((union, group));
+            *step = ordered;
+            if rng.u8(..6) == 0 {
+                break;
+            }
+        }
+    }
+    Ok(Partition::of(groups, |stages| {
+        made.iter().find(|(known, _)| known == stages).map(|(_, fused)| fused.clone())
+    }))
+}
+
+/// Returns a random tile, of whole leaves in half of all cases.
+fn tile(problem: &Problem, rng: &mut Rng) -> [usize; 3] {
+    let dimensions = problem.shape.dimensions();
+    let whole = rng.bool();
+    let leaf = leaf(dimensions);
+    std::array::from_fn(|axis| match (axis < 3 - dimensions, whole) {
+        (true, _) => 1,
+        (_, true) => leaf[axis] * rng.usize(1..=2),
+        _ => rng.usize(1..=[9, 9, 40][axis]),
+    })
+}
+
+/// Returns groups in a random order in which they can run; `None` if there is none.
+fn ordered(problem: &Problem, mut left: Vec<Vec<usize>>, rng: &mut Rng) -> Option<Vec<Vec<usize>>> {
+    let follows = |later: &[usize], earlier: &[usize]| {
+        later.iter().any(|&two| earlier.iter().any(|&one| one < two && waits(problem, two, one)))
+    };
+    let mut done = Vec::new();
+    while !left.is_empty() {
+        let is_free = |place: &usize| {
+            left.iter().enumerate().all(|(other, group)| other == *place || !follows(&left[*place], group))
+        };
+        let ready: Vec<usize> = (0..left.len()).filter(is_free).collect();
+        let chosen = *ready.get(rng.usize(..ready.len().max(1)))?;
+        done.push(left.swap_remove(chosen));
+    }
+    Some(done)
+}
