@@ -67,7 +67,15 @@ fn compare(what: &str, problem: &Problem, sessions: &mut [Box<dyn Session>; 2]) 
     let [fields, others] = [&mut *one, &mut *two].map(|session| read_all(&mut **session, problem));
     for (number, (field, other)) in fields.iter().zip(&others).enumerate() {
         let name = &problem.program.fields()[number];
-        assert!(field.same_bits(other), "{what}: field {name} is {other:?}, not {field:?}");
+        let differs = |&i: &usize| field.get(i).map(f64::to_bits) != other.get(i).map(f64::to_bits);
+        let first = (0..field.len()).find(differs);
+        let pair = first.map(|first| [field, other].map(|field| field.get(first)));
+        let count = (0..field.len()).filter(differs).count();
+        assert!(
+            field.same_bits(other),
+            "{what}: field {name} differs at {count} of {} from {first:?} on: {pair:?}",
+            field.len()
+        );
     }
     let [scalars, others] = [one, two].map(|session| session.scalars().unwrap());
     let is_same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
@@ -79,8 +87,10 @@ fn check(backend: &WgpuBackend, case: &Case, fused: &Plan) {
     let Case { name, problem, start, steps } = case;
     let alone = plan(backend, problem, Fuse::Off);
     let mut sessions = [&alone, fused].map(|plan| backend.open(problem, plan, start.clone()).unwrap());
-    let mut advance = |sessions: &mut [Box<dyn Session>; 2], steps: u64| {
-        sessions.iter_mut().for_each(|session| session.advance(steps).unwrap());
+    let advance = |sessions: &mut [Box<dyn Session>; 2], steps: u64| {
+        for session in sessions.iter_mut() {
+            session.advance(steps).unwrap();
+        }
         compare(name, problem, sessions);
     };
     advance(&mut sessions, 1);
