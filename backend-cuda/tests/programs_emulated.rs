@@ -20,8 +20,6 @@ mod program;
 #[allow(dead_code)]
 mod rig;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use abide_core::program::{Marks, Probe, Record, Until};
@@ -29,25 +27,7 @@ use abide_random::cases::{Case, cases, random};
 use clover::clover;
 use common::present;
 use deck::Deck;
-use program::Program;
-
-/// Compilers that run at once; each takes a processor and much memory.
-const AT_ONCE: usize = 2;
-
-/// Calls `work` with each item, `AT_ONCE` at once. One failure names all that is wrong.
-fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let turns = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = work(item) {
-                wrong.lock().unwrap().push(why);
-            }
-        }
-    };
-    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(turns))));
-    let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
-}
+use program::{Program, all};
 
 #[test]
 fn programs_have_the_references_bits_without_a_gpu() {

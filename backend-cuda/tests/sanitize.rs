@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
-use abide_core::plan::{CachePolicy, Depth, Execution, Options, Tune};
+use abide_core::plan::{CachePolicy, Depth, Execution, Fuse, Options, Tune};
 use abide_core::{Array, Backend, Boundary, DType, Error, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
@@ -72,7 +72,8 @@ const OWN: Options = Options {
     cache: CachePolicy::Auto,
     depth: Depth::Auto,
     tune: Tune::Off,
-    ..Options::default(),
+    fuse: Fuse::Auto,
+    pin: false,
 };
 
 #[test]

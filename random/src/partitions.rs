@@ -30,7 +30,7 @@ pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) ->
             let all = others.map(|(_, group)| group.clone()).chain([union.clone()]).collect();
             let Some(ordered) = ordered(problem, all, &mut rng) else { continue };
             let tile = tile(problem, &mut rng);
-            let needed = |name: usize| outlasts(problem, &boxes, &union, name);
+            let needed = outlasts(problem, &boxes, &union);
             let Ok(group) = fused(problem, &boxes, &union, &needed, tile, threads) else { continue };
             // The argument of a reduction has rows of its own.
             let rows = group.rings.iter().map(|ring| ring.rows).sum::<usize>() + 9;

@@ -90,6 +90,8 @@ struct Spot {
 
 // An index around which every tap lies inside its buffer, in a tile whose outputs are all computed.
 struct Inside : Spot {
+    static constexpr bool INSIDE = true;
+
     template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
     __device__ __forceinline__ real at() const
     {
@@ -101,6 +103,8 @@ struct Inside : Spot {
 
 // Any other index: taps ask the boundary, the slowest axis first, and the first constant decides.
 struct Edge : Spot {
+    static constexpr bool INSIDE = false;
+
     template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
     __device__ __forceinline__ real at() const
     {

@@ -8,14 +8,14 @@ mod memory;
 mod recorder;
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use abide_core::backend::{check_field, check_values, check_window};
-use abide_core::program::{Boxes, Rows, Storage};
+use abide_core::program::{Boxes, Groups, Rows, Storage};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
-use abide_shaders::cuda::{ProgramKernels, program_kernels};
+use abide_shaders::cuda::{KernelLaunch, ProgramKernels, program_kernels};
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode_enum as CaptureMode};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 
@@ -36,10 +36,11 @@ pub(crate) struct ProgramSession {
     /// Its first step is the one from which the storage counts.
     problem: Problem,
     boxes: Boxes,
+    groups: Groups,
     storage: Storage,
     kernels: ProgramKernels,
-    /// Of each stage, in the order of its launches.
-    functions: Vec<Vec<CudaFunction>>,
+    /// Of each group of stages, in the order of its launches.
+    functions: HashMap<Vec<usize>, Vec<CudaFunction>>,
     memory: Memory,
     /// The kernel that ends each step where the run may end or halt there, or has a record.
     end: Option<CudaFunction>,
@@ -75,13 +76,15 @@ impl ProgramSession {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
         let kernels = program_kernels(problem, tiles)?;
-        let functions = kernels.stages.iter().map(|stage| {
-            stage.launches.iter().map(|launch| loaded.function(&launch.entry, 0)).collect::<Result<_>>()
+        let functions = kernels.groups.iter().map(|(stages, group)| {
+            let load = |launch: &KernelLaunch| loaded.function(&launch.entry, launch.shared_bytes);
+            Ok((stages.clone(), group.launches.iter().map(load).collect::<Result<_>>()?))
         });
         let functions = functions.collect::<Result<_>>()?;
         let end = kernels.end.as_ref().map(|end| loaded.function(&end.kernel.entry, 0)).transpose()?;
         let boxes = Boxes::of(problem)?;
-        let storage = Storage::of(problem, &boxes)?;
+        let groups = tiles.partition.groups();
+        let storage = Storage::of_groups(problem, &boxes, &groups)?;
         let recorder = Recorder::new(problem, fields, rounds(&storage).1)?;
         let rows = recorder.as_ref().map_or(0, Recorder::values);
         let mut memory = Memory::new(problem, &storage, &kernels, rows, context)?;
@@ -94,6 +97,7 @@ impl ProgramSession {
             plan,
             problem: problem.clone(),
             boxes,
+            groups,
             storage,
             kernels,
             functions,
@@ -152,44 +156,41 @@ impl ProgramSession {
     /// Launches a step, counted from the storage's first, on the stream or into the graph that it records.
     fn launch(&self, step: u64) -> Result<()> {
         for launch in &self.storage.launches(step).launches {
-            let stage = &self.kernels.stages[launch.stage()];
-            let arguments = self.memory.arguments(&stage.buffers(launch), self.kernels.slots);
-            let writes = &self.problem.program.stages()[launch.stage()].writes;
-            let moves =
-                writes.iter().zip(&launch.writes).any(|(&name, target)| launch.reads[name] != *target);
-            for (kernel, function) in stage.launches.iter().zip(&self.functions[launch.stage()]) {
-                if kernel.carries && !moves {
-                    continue;
+            let (Some(group), Some(functions)) =
+                (self.kernels.of(launch), self.functions.get(&launch.stages))
+            else {
+                return Err(Error::device("cuda", "launching a group of stages", "it has no kernels"));
+            };
+            let arguments = self.memory.arguments(&group.buffers(launch), self.kernels.slots);
+            let mut made = launch.made.iter().zip(&launch.writes);
+            let moves = made.any(|(&name, target)| launch.reads[name] != *target);
+            for (kernel, function) in group.launches.iter().zip(functions) {
+                if !kernel.carries || moves {
+                    self.launch_kernel(function, kernel, &arguments)?;
                 }
-                self.launch_kernel(function, [kernel.blocks, kernel.threads], &arguments)?;
             }
         }
         match (&self.end, &self.kernels.end) {
             (Some(function), Some(end)) => {
                 let buffers = end.buffers(self.storage.launches(step));
                 let arguments = self.memory.arguments(&buffers, self.kernels.slots);
-                self.launch_kernel(function, [end.kernel.blocks, end.kernel.threads], &arguments)
+                self.launch_kernel(function, &end.kernel, &arguments)
             }
             _ => Ok(()),
         }
     }
 
-    /// Launches a kernel with some blocks of some threads.
-    fn launch_kernel(
-        &self,
-        function: &CudaFunction,
-        [blocks, threads]: [usize; 2],
-        arguments: &[u64],
-    ) -> Result<()> {
+    /// Launches a kernel.
+    fn launch_kernel(&self, function: &CudaFunction, kernel: &KernelLaunch, arguments: &[u64]) -> Result<()> {
         let mut arguments: [*mut c_void; 1] = [arguments.as_ptr().cast_mut().cast()];
         // SAFETY: the kernel takes the struct Arguments by value; the array has its layout and is copied by the
         // call. The grid covers what the stage computes, and the kernel checks its bounds.
         unsafe {
             result::launch_kernel(
                 function.cu_function(),
-                (blocks as u32, 1, 1),
-                (threads as u32, 1, 1),
-                0,
+                (kernel.blocks as u32, 1, 1),
+                (kernel.threads as u32, 1, 1),
+                kernel.shared_bytes as u32,
                 self.memory.stream.cu_stream(),
                 &mut arguments,
             )
@@ -246,7 +247,7 @@ impl ProgramSession {
         let has_ended = self.end.is_some() && self.drain()?.has_ended;
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
-        let storage = Storage::of(&problem, &self.boxes)?;
+        let storage = Storage::of_groups(&problem, &self.boxes, &self.groups)?;
         self.memory.settle(self.storage.fields_after(self.steps), &storage)?;
         (self.problem, self.storage, self.steps, self.recording) = (problem, storage, 0, None);
         self.set_progress(has_ended)

@@ -1,10 +1,13 @@
 //! A program's launches from their plan to the fields, run as C++.
 
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::backend::window_of;
+use abide_core::plan::fused::Partition;
 use abide_core::plan::{Options, plan};
-use abide_core::program::{Boxes, Buffer, Storage};
+use abide_core::program::{Boxes, Buffer, Groups, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, buffer_pitch, pitched_values, program_kernels};
 
@@ -22,6 +25,7 @@ pub struct Program<'a> {
     folder: tempfile::TempDir,
     problem: &'a Problem,
     kernels: ProgramKernels,
+    groups: Groups,
     /// The kernels' names, in the order of the program's table.
     entries: Vec<String>,
 }
@@ -39,6 +43,24 @@ pub struct Ended {
     pub progress: Vec<u64>,
 }
 
+/// Compilers that run at once; each takes a processor and much memory.
+const AT_ONCE: usize = 2;
+
+/// Calls `work` with each item, `AT_ONCE` at once. One failure names all that is wrong.
+pub fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let turns = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = work(item) {
+                wrong.lock().unwrap().push(why);
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(turns))));
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
 fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -52,19 +74,34 @@ impl<'a> Program<'a> {
         rows: usize,
         changes: &[(&str, &str)],
     ) -> Result<Program<'a>, String> {
+        Program::compile_groups(compiler, problem, rows, None, changes)
+    }
+
+    /// Does the same with the stages in groups, whose blocks have 256 threads.
+    pub fn compile_groups(
+        compiler: &[String],
+        problem: &'a Problem,
+        rows: usize,
+        partition: Option<Partition>,
+        changes: &[(&str, &str)],
+    ) -> Result<Program<'a>, String> {
         let device = DeviceSpec::preset("h200").map_err(said)?;
         let plan = plan(problem, &device, &Options::default()).map_err(said)?;
         let mut tiles = plan.stepwise().ok_or("no tiles")?.clone();
         tiles.tile[1] *= rows;
+        if let Some(partition) = partition {
+            tiles.partition = partition;
+        }
         let kernels = program_kernels(problem, &tiles).map_err(said)?;
-        let text = rig::replaced(&rig::rewritten(&kernels.text, &[])?, changes)?;
+        let is_grouped = kernels.groups.keys().any(|stages| stages.len() > 1);
+        let words = if is_grouped { &[rig::SHARED][..] } else { &[] };
+        let text = rig::replaced(&rig::rewritten(&kernels.text, words)?, changes)?;
+        if let Ok(to) = std::env::var("DUMP") {
+            std::fs::write(to, &text).unwrap();
+        }
         let mut entries: Vec<String> = Vec::new();
-        for launch in kernels
-            .stages
-            .iter()
-            .flat_map(|stage| &stage.launches)
-            .chain(kernels.end.iter().map(|end| &end.kernel))
-        {
+        let launches = kernels.groups.values().flat_map(|group| &group.launches);
+        for launch in launches.chain(kernels.end.iter().map(|end| &end.kernel)) {
             if !entries.contains(&launch.entry) {
                 entries.push(launch.entry.clone());
             }
@@ -77,10 +114,13 @@ impl<'a> Program<'a> {
         let mut command = Command::new(&compiler[0]);
         command.args(&compiler[1..]).current_dir(folder.path());
         command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch"]);
-        command.args(["-DBLOCKS_LAUNCHED=1", "-DTHREADS_LAUNCHED=256", "-DSHARED_BYTES=128"]);
+        command.args(["-DBLOCKS_LAUNCHED=1", "-DTHREADS_LAUNCHED=256"]);
+        let shared = kernels.groups.values().flat_map(|group| &group.launches);
+        let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
+        command.arg(format!("-DSHARED_BYTES={shared}"));
         command.arg("-DARCHITECTURE=800");
         rig::succeeds(&mut command)?;
-        Ok(Program { folder, problem, kernels, entries })
+        Ok(Program { folder, problem, kernels, groups: tiles.partition.groups(), entries })
     }
 
     /// Returns what has become of a run after some steps whose lanes take turns in the order that
@@ -88,7 +128,9 @@ impl<'a> Program<'a> {
     pub fn run(&self, start: &[Array], [steps, beyond]: [u64; 2], seed: usize) -> Result<Ended, String> {
         let problem = self.problem;
         let dtype = problem.dtype;
-        let storage = Boxes::of(problem).and_then(|boxes| Storage::of(problem, &boxes)).map_err(said)?;
+        let storage = Boxes::of(problem)
+            .and_then(|boxes| Storage::of_groups(problem, &boxes, &self.groups))
+            .map_err(said)?;
         let mut script: Vec<u8> = Vec::new();
         let add = |script: &mut Vec<u8>, number: u64| script.extend(number.to_ne_bytes());
         add(&mut script, storage.buffers.len() as u64);
@@ -136,8 +178,8 @@ impl<'a> Program<'a> {
             };
         for step in 0..steps + beyond {
             for own in &storage.launches(step).launches {
-                let stage = &self.kernels.stages[own.stage()];
-                stage.launches.iter().try_for_each(|kernel| launch(kernel, &stage.buffers(own)))?;
+                let group = self.kernels.of(own).ok_or("no kernels")?;
+                group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
             }
             if let Some(end) = &self.kernels.end {
                 launch(&end.kernel, &end.buffers(storage.launches(step)))?;
@@ -147,6 +189,9 @@ impl<'a> Program<'a> {
         launches.iter().for_each(|&number| add(&mut script, number));
         let folder = self.folder.path();
         std::fs::write(folder.join("launches"), script).map_err(said)?;
+        if std::env::var("DUMP").is_ok() {
+            Command::new("cp").arg("-r").arg(folder).arg("/tmp/emu").status().unwrap();
+        }
         rig::succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()))?;
         let result = std::fs::read(folder.join("result")).map_err(said)?;
         let (mut contents, mut rest) = (Vec::new(), &*result);

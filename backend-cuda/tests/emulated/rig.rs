@@ -20,7 +20,9 @@ const FILES: [(&str, &str); 3] = [
 #[allow(dead_code)] // Not every test that has this module replaces words of its own.
 pub type Words = [(&'static str, &'static str)];
 
-const SHARED: (&str, &str) = (
+/// The words of shared memory whose size the launch gives, once in a kernel that has some.
+#[allow(dead_code)] // Not every test that has this module names it.
+pub const SHARED: (&str, &str) = (
     "extern __shared__ __align__(16) unsigned char shared[];",
     "unsigned char* const shared = emulated::shared_memory();",
 );

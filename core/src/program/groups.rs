@@ -91,10 +91,10 @@ pub fn waits(problem: &Problem, later: usize, earlier: usize) -> bool {
         || two.is_some_and(|scalar| uses(problem, first, scalar))
 }
 
-/// Returns whether a computed scalar is in a stage's formula, or ghost values that it taps may hold it.
-fn uses(problem: &Problem, stage: &Stage, scalar: usize) -> bool {
+/// Returns whether a computed scalar, by its number in formulas, is in a stage's own, or ghost values that it taps
+/// may hold it.
+fn uses(problem: &Problem, stage: &Stage, number: usize) -> bool {
     let program = &problem.program;
-    let number = scalar + program.parameters().len();
     let shows = |field: usize| {
         let mut names = problem.boundaries_of(field).scalars();
         field < program.fields().len()
@@ -104,26 +104,42 @@ fn uses(problem: &Problem, stage: &Stage, scalar: usize) -> bool {
         || stage.dag.taps().any(|tap| shows(usize::from(tap.field)))
 }
 
-/// Returns whether anybody reads what a group of stages makes of a field or temporary once the group has run: a later
-/// stage of the step, or, of a field, the next step.
-pub fn outlasts(problem: &Problem, boxes: &Boxes, group: &[usize], name: usize) -> bool {
-    let program = &problem.program;
-    let Some(&last) = group.iter().rev().find(|&&stage| program.stages()[stage].writes.contains(&name))
-    else {
-        return false;
-    };
-    let end = program.steps().iter().find(|step| step.contains(&last)).map_or(last, |step| step.end);
-    for later in (last + 1..end).filter(|later| !group.contains(later)) {
-        let stage = &program.stages()[later];
-        if stage.dag.taps().any(|tap| usize::from(tap.field) == name) {
-            return true;
-        }
-        if let Some(output) = stage.writes.iter().position(|&made| made == name) {
-            // What a stage does not compute it takes along.
-            return name < program.fields().len() && !covers(boxes, later, output, name, stage);
+/// Returns the fields and temporaries that a group of stages makes, in the order in which it first does.
+pub fn made(program: &Program, group: &[usize]) -> Vec<usize> {
+    let mut made: Vec<usize> = Vec::new();
+    for &name in group.iter().flat_map(|&stage| &program.stages()[stage].writes) {
+        if !made.contains(&name) {
+            made.push(name);
         }
     }
-    name < program.fields().len()
+    made
+}
+
+/// Returns, for each field and temporary, whether anybody reads what a group of stages makes of it once the group has
+/// run: a later stage of the step that is needed, or, of a field, the next step.
+pub fn outlasts(problem: &Problem, boxes: &Boxes, group: &[usize]) -> Vec<bool> {
+    let program = &problem.program;
+    let needed = needed(program, boxes);
+    let fields = program.fields().len();
+    let outlasts = |name: usize| {
+        let mut makers = group.iter().rev();
+        let Some(&last) = makers.find(|&&stage| program.stages()[stage].writes.contains(&name)) else {
+            return false;
+        };
+        let end = program.steps().iter().find(|step| step.contains(&last)).map_or(last, |step| step.end);
+        for later in (last + 1..end).filter(|later| needed[*later] && !group.contains(later)) {
+            let stage = &program.stages()[later];
+            if stage.dag.taps().any(|tap| usize::from(tap.field) == name) {
+                return true;
+            }
+            if let Some(output) = stage.writes.iter().position(|&made| made == name) {
+                // What a stage does not compute it takes along.
+                return name < fields && !covers(boxes, later, output, name, stage);
+            }
+        }
+        name < fields
+    };
+    (0..boxes.buffers.len()).map(outlasts).collect()
 }
 
 /// Returns whether an output of a stage replaces all values of its field or temporary.

@@ -7,6 +7,7 @@
 //! names change from step to step. The changes repeat after some steps, which a recording of launches needs.
 
 use super::boxes::{Boxes, Buffer, Indices, is_empty};
+use super::groups::made;
 use super::{Does, Groups, Problem, Stage};
 use crate::error::{Error, Result};
 use crate::expr::Node;
@@ -186,27 +187,23 @@ impl Storage {
             {
                 renamed.into_iter().for_each(|(target, source)| state.names[target] = reads[source]);
             } else {
-                let (mut made, mut writes): (Vec<usize>, Vec<Option<usize>>) = Default::default();
-                for &number in group {
-                    for (output, &target) in stages[number].writes.iter().enumerate() {
-                        if made.contains(&target) {
-                            continue;
-                        }
-                        let is_needed = match group.len() {
-                            1 => target < fields || !is_empty(&boxes.stages[number][output]),
-                            _ => target < fields || !is_last(target),
-                        };
-                        // What a group reads near its tiles must not be overwritten by the tiles beside.
-                        let own = reads[target].filter(|_| {
-                            group.len() == 1 && may_stay(boxes, number, &stages[number], &reads, target)
-                        });
-                        made.push(target);
-                        writes.push(match own {
-                            _ if !is_needed => None,
-                            Some(own) => Some(own),
-                            None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
-                        });
-                    }
+                let made = made(&problem.program, group);
+                let mut writes: Vec<Option<usize>> = Vec::new();
+                for (output, &target) in made.iter().enumerate() {
+                    let number = group[0];
+                    let is_needed = match group.len() {
+                        1 => target < fields || !is_empty(&boxes.stages[number][output]),
+                        _ => target < fields || !is_last(target),
+                    };
+                    // What a group reads near its tiles must not be overwritten by the tiles beside.
+                    let own = reads[target].filter(|_| {
+                        group.len() == 1 && may_stay(boxes, number, &stages[number], &reads, target)
+                    });
+                    writes.push(match own {
+                        _ if !is_needed => None,
+                        Some(own) => Some(own),
+                        None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
+                    });
                 }
                 for (&target, &buffer) in made.iter().zip(&writes) {
                     state.names[target] = buffer;

@@ -1,18 +1,23 @@
-//! The kernels of a launch per stage, for programs that are not plain: one or two per stage, the same ones
-//! for stages that do the same.
+//! The kernels of programs that are not plain: one or two per stage or group of stages, the same ones for those
+//! that do the same.
 //!
 //! The text depends on the problem and the tile alone, and not on the buffers that a launch is given. So any
 //! assignment of buffers ([`abide_core::program::Storage`]) runs on the same kernels.
 
 mod end;
+mod group;
 mod kinds;
 mod stages;
 
+use std::collections::HashMap;
+
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Does, Launch};
+use abide_core::plan::fused::Group;
+use abide_core::program::{Boxes, Does, Launch, made};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Result};
 
+use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
@@ -25,14 +30,16 @@ pub use self::end::StepEnd;
 
 const PROGRAM: &str = include_str!("../../kernels/program.cuh");
 const REDUCE: &str = include_str!("../../kernels/program_reduce.cuh");
+const GROUP: &str = include_str!("../../kernels/program_group.cuh");
+const GROUP_REDUCE: &str = include_str!("../../kernels/program_group_reduce.cuh");
 
 /// The kernels of a problem.
 #[derive(Debug, Clone)]
 pub struct ProgramKernels {
     /// The text of all of them.
     pub text: String,
-    /// Of each stage of the program.
-    pub stages: Vec<StageKernels>,
+    /// Of each group of stages, by their numbers.
+    pub groups: HashMap<Vec<usize>, StageKernels>,
     /// The buffers that a kernel's arguments name; the addresses of the scalars, the leaves, the progress and
     /// the record's rows follow them.
     pub slots: usize,
@@ -42,7 +49,14 @@ pub struct ProgramKernels {
     pub end: Option<StepEnd>,
 }
 
-/// The kernels of a stage, and what their arguments name.
+impl ProgramKernels {
+    /// Returns the kernels of a launch.
+    pub fn of(&self, launch: &Launch) -> Option<&StageKernels> {
+        self.groups.get(&launch.stages)
+    }
+}
+
+/// The kernels of a stage or group, and what their arguments name.
 #[derive(Debug, Clone)]
 pub struct StageKernels {
     /// The kernels, in order; none for a stage without a result.
@@ -60,6 +74,8 @@ pub struct KernelLaunch {
     pub blocks: usize,
     /// Threads of a block.
     pub threads: usize,
+    /// Bytes of shared memory that a block asks for at its launch.
+    pub shared_bytes: usize,
     /// Whether all that it does is to take values along to other buffers, so that a launch whose outputs stay
     /// where they are leaves it out.
     pub carries: bool,
@@ -76,25 +92,46 @@ impl StageKernels {
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     let program = problem.program.simplified(problem.dtype);
-    let kinds = Kinds::of(problem, program.stages(), &boxes, &tiles.partition);
+    let partition = &tiles.partition;
+    let kinds = Kinds::of(problem, program.stages(), &boxes, partition);
     let mut bodies: Distinct<'_, Body> = Distinct::default();
-    let mut numbers = Vec::new();
-    for (stage, own) in program.stages().iter().zip(&boxes.stages) {
+    let mut groups: Distinct<'_, GroupBody> = Distinct::default();
+    // Of each group, the numbers of a stage's body and of a group's, and the slots: groups that do the same may read
+    // other fields.
+    let mut all: Vec<(&Vec<usize>, Option<usize>, Option<usize>, Vec<Slot>)> = Vec::new();
+    let mut stage_of = |number: usize| {
+        let (stage, own) = (&program.stages()[number], &boxes.stages[number]);
         let body = match stage.does {
             Does::Update if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
             Does::Update => stages::update(problem, &kinds, stage, own, tiles),
             Does::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
             Does::Scalar(scalar) => Some(stages::scalar(problem, stage, scalar)),
+        }?;
+        let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
+        Some((bodies.number(&text, body, &stage.name), slots))
+    };
+    for Group { stages, fused } in partition.all() {
+        if all.iter().any(|(known, ..)| *known == stages) {
+            continue;
+        }
+        let Some(fused) = fused else {
+            let body = stage_of(stages[0]);
+            let (number, slots) = body.map_or((None, Vec::new()), |(number, slots)| (Some(number), slots));
+            all.push((stages, number, None, slots));
+            continue;
         };
-        // Stages that do the same may read other fields.
-        numbers.push(body.map(|body| {
-            let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
-            (bodies.number(&text, body, &stage.name), slots)
-        }));
+        let body = group::group(problem, &kinds, program.stages(), &boxes, fused, &made(&program, stages));
+        let reduced = body.reduced.and_then(|member| stage_of(fused.members[member].stage));
+        let (text, slots) = (format!("{reduced:?}{}", body.text.as_ref()), body.slots.clone());
+        let reduced = reduced.map(|(number, _)| number);
+        let names: Vec<&str> = stages.iter().map(|&stage| &*program.stages()[stage].name).collect();
+        let number = groups.number(&text, GroupBody { joined_by: reduced, ..body }, names[0]);
+        groups.all[number].1 = names;
+        all.push((stages, reduced, Some(number), slots));
     }
-    let bodies = bodies.all;
+    let (bodies, groups) = (bodies.all, groups.all);
     let end = StepEnd::of(problem);
-    let slots = bodies.iter().map(|(body, _)| body.slots.len()).chain(end.iter().map(StepEnd::slots));
+    let slots = all.iter().map(|(.., slots)| slots.len()).chain(end.iter().map(StepEnd::slots));
     let slots = slots.max().unwrap_or(0).max(1);
     let may_stop = problem.until.is_some() || problem.marks.is_some();
     let is_reduced = |body: &Body| body.entries.contains(&Entry::Reduce);
@@ -106,6 +143,12 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(TREE);
         text.file(REDUCE);
+    }
+    if !groups.is_empty() {
+        text.file(GROUP);
+    }
+    if groups.iter().any(|(group, _)| group.joined_by.is_some()) {
+        text.file(GROUP_REDUCE);
     }
     kinds::write(&mut text, &kinds, problem);
     for (number, (body, names)) in bodies.iter().enumerate() {
@@ -128,30 +171,38 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
             text.push("}");
         }
     }
-    let launches = |number: usize| -> Result<Vec<KernelLaunch>> {
-        let body = &bodies[number].0;
-        let all = body.entries.iter().map(|entry| {
-            let blocks = entry.blocks(body);
-            if blocks > i32::MAX as usize {
-                return Err(Error::limit("blocks of a launch", blocks, i32::MAX, "choose a smaller size"));
-            }
-            let (threads, carries) = (entry.threads(tiles), *entry == Entry::Carry);
-            Ok(KernelLaunch { entry: format!("{entry}_{number}"), blocks, threads, carries })
-        });
-        all.collect()
+    for (number, (group, names)) in groups.iter().enumerate() {
+        group.write(&mut text, number, names, may_stop);
+    }
+    let launches = |body: Option<usize>, group: Option<usize>| -> Result<Vec<KernelLaunch>> {
+        let mut launches: Vec<KernelLaunch> = Vec::new();
+        launches.extend(group.map(|number| groups[number].0.launch(number, problem.dtype)));
+        let entries = body.map_or(&[][..], |number| bodies[number].0.entries).iter();
+        // The leaves of a group's reduction are made.
+        for entry in entries.filter(|entry| group.is_none() || **entry == Entry::JoinLeaves) {
+            let number = body.unwrap_or_default();
+            launches.push(KernelLaunch {
+                entry: format!("{entry}_{number}"),
+                blocks: entry.blocks(&bodies[number].0),
+                threads: entry.threads(tiles),
+                shared_bytes: 0,
+                carries: *entry == Entry::Carry,
+            });
+        }
+        if let Some(launch) = launches.iter().find(|launch| launch.blocks > i32::MAX as usize) {
+            return Err(Error::limit("blocks of a launch", launch.blocks, i32::MAX, "choose a smaller size"));
+        }
+        Ok(launches)
     };
-    let stages = numbers.into_iter().map(|stage| {
-        let (launches, slots) = match stage {
-            Some((number, slots)) => (launches(number)?, slots),
-            None => (Vec::new(), Vec::new()),
-        };
-        Ok(StageKernels { launches, slots })
+    let groups = all.iter().map(|(stages, body, group, slots)| {
+        let launches = launches(*body, *group)?;
+        Ok(((*stages).clone(), StageKernels { launches, slots: slots.clone() }))
     });
-    let stages = stages.collect::<Result<_>>()?;
+    let groups = groups.collect::<Result<_>>()?;
     if let Some(end) = &end {
         end.write(&mut text, problem, &boxes);
     }
-    Ok(ProgramKernels { stages, text: text.into(), slots, leaves, end })
+    Ok(ProgramKernels { groups, text: text.into(), slots, leaves, end })
 }
 
 /// Returns the types, the boundary kinds and the constants that all stages share.

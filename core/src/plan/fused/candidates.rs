@@ -29,8 +29,7 @@ pub fn fastest(
     stages: &[usize],
 ) -> Result<(Fused, Estimate), Refusal> {
     let dimensions = problem.shape.dimensions();
-    let needed = |name: usize| outlasts(problem, boxes, stages, name);
-    let known: Vec<bool> = (0..boxes.buffers.len()).map(needed).collect();
+    let outlasts = outlasts(problem, boxes, stages);
     let all = &problem.program.stages();
     let reduces = stages.iter().any(|&stage| matches!(all[stage].does, Does::Reduce(..)));
     let leaf = leaf(dimensions);
@@ -58,7 +57,7 @@ pub fn fastest(
             if tile.contains(&0) || too_long || last == Some(tile) {
                 continue;
             }
-            match fused(problem, boxes, stages, &|name| known[name], tile, threads) {
+            match fused(problem, boxes, stages, &outlasts, tile, threads) {
                 Ok(group) => {
                     let buffers = group.buffers(problem, boxes);
                     if let Some(most) = device.kernel_buffers.filter(|&most| buffers > most) {

@@ -19,7 +19,8 @@ fn refuse<T>(why: impl Into<String>) -> Outcome<T> {
 }
 
 /// Makes a group of stages of a problem that is not plain, ascending and of one step, with tiles of these extents for
-/// blocks of so many threads. `outlasts` says which fields and temporaries somebody reads after the group.
+/// blocks of so many threads. `outlasts` says of each field and temporary whether somebody reads it
+/// after the group.
 ///
 /// # Errors
 ///
@@ -29,7 +30,7 @@ pub fn fused(
     problem: &Problem,
     boxes: &Boxes,
     stages: &[usize],
-    outlasts: &dyn Fn(usize) -> bool,
+    outlasts: &[bool],
     tile: [usize; 3],
     threads: usize,
 ) -> Outcome<Fused> {
@@ -74,7 +75,7 @@ impl<'a> Group<'a> {
         problem: &'a Problem,
         boxes: &'a Boxes,
         numbers: &[usize],
-        outlasts: &dyn Fn(usize) -> bool,
+        outlasts: &[bool],
     ) -> Outcome<Group<'a>> {
         let program = &problem.program;
         let stages: Vec<&Stage> = numbers.iter().map(|&number| &program.stages()[number]).collect();
@@ -123,7 +124,7 @@ impl<'a> Group<'a> {
         let stored = (0..stages.len()).map(|member| {
             let is_last = |name: usize| (member + 1..stages.len()).all(|later| makes(later, name).is_none());
             let writes = stages[member].writes.iter();
-            writes.map(|&name| makes(member, name).is_some() && is_last(name) && outlasts(name)).collect()
+            writes.map(|&name| makes(member, name).is_some() && is_last(name) && outlasts[name]).collect()
         });
         let fields = program.fields().len();
         let mut held = Vec::new();

@@ -43,7 +43,7 @@ fn members_follow_what_they_read() {
     let (problem, boxes) = clover(&[40, 70]);
     let number = |name: &str| problem.program.stages().iter().position(|stage| stage.name == name).unwrap();
     let stages = [number("ideal gas"), number("viscosity"), number("dt_stable")];
-    let outlasts = |name: usize| outlasts(&problem, &boxes, &stages, name);
+    let outlasts = outlasts(&problem, &boxes, &stages);
     let group = fused(&problem, &boxes, &stages, &outlasts, [1, 16, 32], 64).unwrap();
     let members: Vec<_> = group.members.iter().map(|member| (member.lag, member.beyond)).collect();
     // The viscosity taps the pressure of the four cells around; the time step takes the rest at the cell itself.

@@ -36,8 +36,13 @@ impl StepEnd {
             }
         }
         let threads = if problem.record.is_some() { THREADS } else { 1 };
-        let kernel =
-            KernelLaunch { entry: "end_of_step_kernel".to_owned(), blocks: 1, threads, carries: false };
+        let kernel = KernelLaunch {
+            entry: "end_of_step_kernel".to_owned(),
+            blocks: 1,
+            threads,
+            shared_bytes: 0,
+            carries: false,
+        };
         Some(StepEnd { kernel, fields })
     }
 

@@ -186,14 +186,19 @@ pub fn reduce(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
         Reduction::Max => "GREATEST",
         Reduction::Sum => "SUM",
     };
-    let neutral = literal(problem.dtype, reduction.neutral::<f64>());
     let mut text = Text::default();
     text.push(format!("static constexpr int REDUCTION = {name}, SCALAR = {};", scalar));
     write(&mut text, &work);
-    text.push(format!("__device__ static __forceinline__ real neutral() {{ return {neutral}; }}"));
+    text.push(neutral(problem, reduction));
     value(&mut text, &writer.formula(&work.outputs));
     let entries = &[Entry::Reduce, Entry::JoinLeaves];
     Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries })
+}
+
+/// Returns the function of a reduction's neutral value.
+pub fn neutral(problem: &Problem, reduction: Reduction) -> String {
+    let neutral = literal(problem.dtype, reduction.neutral::<f64>());
+    format!("__device__ static __forceinline__ real neutral() {{ return {neutral}; }}")
 }
 
 /// Returns the body of a formula of scalars.

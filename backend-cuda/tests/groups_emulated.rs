@@ -1,0 +1,102 @@
+//! Groups of stages as one kernel each (fusion), run without a GPU: random partitions with random tiles have the bits
+//! of the stages one by one, and what a wait or a rule is taken away from is found.
+#![cfg(target_os = "linux")]
+
+// The deck's reader names the whole crate.
+extern crate abide_core as abide;
+
+#[path = "../../tests/cloverleaf/clover.rs"]
+mod clover;
+mod common;
+#[path = "../../examples/cloverleaf/deck.rs"]
+#[allow(dead_code)]
+mod deck;
+#[path = "emulated/program.rs"]
+#[allow(dead_code)]
+mod program;
+#[path = "emulated/rig.rs"]
+#[allow(dead_code)]
+mod rig;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use abide_random::cases::{Case, cases, random};
+use abide_random::partitions::partition;
+use clover::clover;
+use common::present;
+use deck::Deck;
+use program::{Program, all};
+
+/// Threads of a block.
+const THREADS: usize = 256;
+
+/// Values that a block keeps at most.
+const VALUES: usize = 1 << 16;
+
+fn decks() -> Vec<Case> {
+    let decks = [
+        (include_str!("../../tests/cloverleaf/trace13x7/clover.in"), 4),
+        (include_str!("../../tests/cloverleaf/flows7x6x5/clover.in"), 2),
+    ];
+    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
+    let decks = decks.into_iter().chain([(&*larger, 2)]);
+    let case = |(deck, steps): (&str, u64)| {
+        let (problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
+        Case { name: format!("cloverleaf {}", problem.shape), problem, start, steps }
+    };
+    decks.map(case).collect()
+}
+
+/// Checks a case with a random partition; returns the groups of several stages.
+fn check(compiler: &[String], case: &Case, seed: u64, changes: &[(&str, &str)]) -> Result<usize, String> {
+    let partition = partition(&case.problem, seed, THREADS, VALUES).map_err(|why| why.to_string())?;
+    let several = partition.all().filter(|group| group.fused.is_some()).count();
+    if several > 0 {
+        if std::env::var("ONLY").is_ok() {
+            for group in partition.all() {
+                println!(
+                    "{:?} {:#?}",
+                    group
+                        .stages
+                        .iter()
+                        .map(|&s| {
+                            let st = &case.problem.program.stages()[s];
+                            (
+                                s,
+                                &st.name,
+                                &st.writes,
+                                st.dag.taps().map(|t| (t.field, t.offset)).collect::<Vec<_>>(),
+                            )
+                        })
+                        .collect::<Vec<_>>(),
+                    group.fused
+                );
+            }
+        }
+        let program = Program::compile_groups(compiler, &case.problem, 1, Some(partition), changes)?;
+        program.check(&case.start, case.steps)?;
+    }
+    Ok(several)
+}
+
+#[test]
+fn groups_have_the_bits_of_their_stages_without_a_gpu() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let mut tried: Vec<(Case, u64)> = Vec::new();
+    for seed in 0..3 {
+        tried.extend(decks().into_iter().chain(cases().unwrap()).map(|case| (case, seed)));
+    }
+    tried.extend(random(100..160).into_iter().zip(0..));
+    if let Ok(only) = std::env::var("ONLY") {
+        tried.retain(|(case, seed)| format!("{} {seed}", case.name).contains(&only));
+    }
+    let groups = AtomicUsize::new(0);
+    all(&tried, |(case, seed)| {
+        let several =
+            check(&compiler, case, *seed, &[]).map_err(|why| format!("{} {seed}: {why}", case.name))?;
+        groups.fetch_add(several, Ordering::Relaxed);
+        Ok(())
+    });
+    let groups = groups.into_inner();
+    assert!(groups > 200, "only {groups} groups");
+}

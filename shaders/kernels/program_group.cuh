@@ -1,0 +1,133 @@
+// A group of stages (fusion): a block goes over its tile row by row, and in each turn every stage computes the row
+// that lies its lag behind the front. Rows that later stages read stay in rings in shared memory: the value of row r
+// is in slot r % ROWS. A ring has a slot for each row that is still read and one for the row that is made, so one
+// barrier a turn suffices: nobody reads in a turn what another thread writes in it.
+//
+// Rows are planes where the axis is z. What is counted from the tile's first index is below 0 before the tile.
+
+// A stage's index in a turn. `Asked` says whether taps may lie beyond their buffers.
+template <class S, class Asked>
+struct Member : Asked {
+    real* rings;
+    int row, place;      // its row plus BIAS, and its place in a row of the rings
+    bool is_active;      // whether the stage computes here in this turn
+    bool is_owned;       // whether the index is of the tile itself
+
+    static constexpr int VALUES = S::ROW_Y * S::ROW_X;
+
+    template <class B>
+    __device__ __forceinline__ bool holds() const
+    {
+        return Asked::INSIDE || B::holds(this->z, this->y, this->x);
+    }
+
+    // Whether a value stays as it was: it is one of All, and the stage does not compute it.
+    template <class All, class Own>
+    __device__ __forceinline__ bool misses() const
+    {
+        return !Asked::INSIDE && All::holds(this->z, this->y, this->x) && !Own::holds(this->z, this->y, this->x);
+    }
+
+    template <int FIRST, int ROWS>
+    __device__ __forceinline__ void keep_row(real value) const
+    {
+        rings[FIRST + unsigned(row) % ROWS * VALUES + place] = value;
+    }
+
+    // Returns what an earlier stage has made, from its ring.
+    template <class K, int FIRST, int ROWS, int Z, int Y, int X>
+    __device__ __forceinline__ real kept() const
+    {
+        constexpr int DOWN = S::AXIS == 0 ? Z : Y, ACROSS = S::AXIS == 0 ? Y * S::ROW_X + X : X;
+        if constexpr (Asked::INSIDE) return rings[FIRST + unsigned(row + DOWN) % ROWS * VALUES + place + ACROSS];
+        else return asked<K, FIRST, ROWS, Z, Y, X>();
+    }
+
+    // The same where the boundary may have to be asked, the slowest axis first; the first constant decides. What
+    // is computed anew beyond the domain is there as it is.
+    template <class K, int FIRST, int ROWS, int Z, int Y, int X>
+    __device__ __forceinline__ real asked() const
+    {
+        const real* const s = this->arguments.scalars;
+        const Offset z = this->z + Z, y = this->y + Y, x = this->x + X;
+        const Ghost a = S::WRAPS_Z ? Ghost{z} : K::ghost_z(s, z);
+        if (a.constant) return a.value;
+        const Ghost b = S::WRAPS_Y ? Ghost{y} : K::ghost_y(s, y);
+        if (b.constant) return a.negated ? -b.value : b.value;
+        const Ghost c = S::WRAPS_X ? Ghost{x} : K::ghost_x(s, x);
+        const bool across = a.negated != b.negated;
+        if (c.constant) return across ? -c.value : c.value;
+        const int dz = int(a.index - this->z), dy = int(b.index - this->y), dx = int(c.index - this->x);
+        const int down = S::AXIS == 0 ? dz : dy, beside = S::AXIS == 0 ? dy * S::ROW_X + dx : dx;
+        const real stored = rings[FIRST + unsigned(row + down) % ROWS * VALUES + place + beside];
+        return across != c.negated ? -stored : stored;
+    }
+
+    // Takes a value that no stage computes along to the field's new buffer.
+    template <class K, int TO>
+    __device__ __forceinline__ void take(real value) const
+    {
+        if (K::All::holds(this->z, this->y, this->x)) this->template here<K, TO>()[-K::FIRST] = value;
+    }
+};
+
+// A place across the axis along which a block goes.
+template <class S, class Asked>
+struct Column {
+    const Arguments& arguments;
+    real* rings;
+    Offset z, y, x;     // there, in the tile's first row
+    int across_y, across_x, place;
+
+    template <int LAG, int LOW_Z, int HIGH_Z, int LOW_Y, int HIGH_Y, int LOW_X, int HIGH_X>
+    __device__ __forceinline__ Member<S, Asked> member(int front) const
+    {
+        constexpr bool PLANES = S::AXIS == 0;
+        constexpr int LOW = PLANES ? LOW_Z : LOW_Y, HIGH = PLANES ? HIGH_Z : HIGH_Y;
+        constexpr int TILE = PLANES ? S::TILE_Z : S::TILE_Y;
+        const int row = front - LAG;
+        const bool is_active = row >= -LOW && row < TILE + HIGH && across_x >= -LOW_X &&
+                               across_x < S::TILE_X + HIGH_X &&
+                               (!PLANES || (across_y >= -LOW_Y && across_y < S::TILE_Y + HIGH_Y));
+        const bool is_owned = row >= 0 && row < TILE && across_x >= 0 && across_x < S::TILE_X &&
+                              (!PLANES || (across_y >= 0 && across_y < S::TILE_Y));
+        return {{{arguments, z + (PLANES ? row : 0), y + (PLANES ? 0 : row), x}},
+                rings, row + S::BIAS, place, is_active, is_owned};
+    }
+};
+
+// Takes all turns of a block. After a turn, `R` joins what it has completed of a reduction.
+template <class S, class Asked, class R>
+__device__ __forceinline__ void take_turns(const Arguments& arguments, real* rings, Offset z, Offset y, Offset x)
+{
+    #pragma unroll 1
+    for (int front = S::START; front < S::END; ++front) {
+        #pragma unroll 1
+        for (int i = threadIdx.x; i < S::ROW_Y * S::ROW_X; i += S::THREADS) {
+            const int across_y = i / S::ROW_X - S::BEFORE_Y, across_x = i % S::ROW_X - S::BEFORE_X;
+            S::turn(Column<S, Asked>{arguments, rings, z, y + across_y, x + across_x, across_y, across_x, i}, front);
+        }
+        __syncthreads();
+        R::template join_rows<S>(arguments, rings, front, z, y, x);
+    }
+}
+
+// A group without a reduction.
+struct NoReduction {
+    template <class S>
+    __device__ static __forceinline__ void join_rows(const Arguments&, const real*, int, Offset, Offset, Offset) {}
+};
+
+// Computes the stages of a group over a block's tile.
+template <class S, class R>
+__device__ __forceinline__ void group(const Arguments& arguments)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    real* const rings = reinterpret_cast<real*>(shared);
+    Offset z, y, x;
+    corner<S>(z, y, x);
+    const bool inside = S::Inner::holds(z, y, x) &&
+                        S::Inner::holds(z + S::TILE_Z - 1, y + S::TILE_Y - 1, x + S::TILE_X - 1);
+    if (inside) take_turns<S, Inside, R>(arguments, rings, z, y, x);
+    else take_turns<S, Edge, R>(arguments, rings, z, y, x);
+}
