@@ -1,5 +1,8 @@
-//! Groups of stages as one kernel each (fusion): any partition of a program into groups, with any tiles, has the bits of
-//! a launch per stage on the same adapter.
+//! Groups of stages as one kernel each (fusion), on the device against the CPU's reference: any partition of a program
+//! into groups, with any tiles.
+//!
+//! A driver may fuse operations of a group in another way than those of its stages, so each step is held to the bound
+//! that a launch per stage is held to.
 
 // The deck's reader names the whole crate.
 extern crate abide_core as abide;
@@ -14,12 +17,13 @@ mod deck;
 use abide_core::plan::fused::Partition;
 use abide_core::plan::{Fuse, Schedule};
 use abide_core::program::Until;
-use abide_core::{Array, Backend, DType, Options, Plan, Problem, Session};
+use abide_core::{Backend, DType, Options, Plan, Problem, Result};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
 use abide_wgpu::WgpuBackend;
 
 use clover::clover;
+use common::pair::Pair;
 use common::{backend, read_all};
 use deck::Deck;
 
@@ -61,46 +65,16 @@ fn groups(plan: &Plan) -> usize {
     partition.all().filter(|group| group.fused.is_some()).count()
 }
 
-/// Panics unless two sessions of a problem have the same fields and scalars.
-fn compare(what: &str, problem: &Problem, sessions: &mut [Box<dyn Session>; 2]) {
-    let [one, two] = sessions;
-    let [fields, others] = [&mut *one, &mut *two].map(|session| read_all(&mut **session, problem));
-    for (number, (field, other)) in fields.iter().zip(&others).enumerate() {
-        let name = &problem.program.fields()[number];
-        let differs = |&i: &usize| field.get(i).map(f64::to_bits) != other.get(i).map(f64::to_bits);
-        let first = (0..field.len()).find(differs);
-        let pair = first.map(|first| [field, other].map(|field| field.get(first)));
-        let count = (0..field.len()).filter(differs).count();
-        assert!(
-            field.same_bits(other),
-            "{what}: field {name} differs at {count} of {} from {first:?} on: {pair:?}",
-            field.len()
-        );
-    }
-    let [scalars, others] = [one, two].map(|session| session.scalars().unwrap());
-    let is_same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
-    assert!(scalars.iter().zip(&others).all(is_same), "{what}: {others:?}, not {scalars:?}");
-}
-
-/// Runs a case with a plan beside a launch per stage, and another field in between.
-fn check(backend: &WgpuBackend, case: &Case, fused: &Plan) {
-    let Case { name, problem, start, steps } = case;
-    let alone = plan(backend, problem, Fuse::Off);
-    let mut sessions = [&alone, fused].map(|plan| backend.open(problem, plan, start.clone()).unwrap());
-    let advance = |sessions: &mut [Box<dyn Session>; 2], steps: u64| {
-        for session in sessions.iter_mut() {
-            session.advance(steps).unwrap();
-        }
-        compare(name, problem, sessions);
+/// Runs a case with a plan, and with another field in between, which gives each field a buffer of its own again.
+fn check(backend: &WgpuBackend, case: &Case, plan: &Plan) {
+    let run = || -> Result<()> {
+        let mut pair = Pair::open(backend, case, plan)?;
+        pair.advance(1)?;
+        pair.advance(case.steps)?;
+        pair.write(case.start.len() - 1)?;
+        pair.advance(3)
     };
-    advance(&mut sessions, 1);
-    advance(&mut sessions, *steps);
-    // Each field gets a buffer of its own again.
-    let last = start.len() - 1;
-    let len = start[last].len();
-    let other = Array::from_fn(problem.dtype, len, |i| 0.5 * start[last].get((i + 1) % len).unwrap_or(0.0));
-    sessions.iter_mut().for_each(|session| session.write(last, &other).unwrap());
-    advance(&mut sessions, 3);
+    run().unwrap_or_else(|error| panic!("{}: {error}", case.name));
 }
 
 /// Runs a case with random groups, and returns how many there are.
@@ -117,29 +91,34 @@ fn check_random(backend: &WgpuBackend, case: &Case, seed: u64) -> usize {
 }
 
 #[test]
-fn random_groups_have_the_bits_of_their_stages() {
+fn random_groups_agree_with_the_reference() {
     let Some(backend) = backend() else { return };
     let mut all = 0;
-    for (case, seed) in cases().unwrap().into_iter().chain(random(200..260)).zip(0..) {
+    for (case, seed) in cases().unwrap().into_iter().chain(random(200..225)).zip(0..) {
         let begun = std::time::Instant::now();
         let groups = check_random(&backend, &case, seed);
         all += groups;
         println!("{}: {groups} groups, {:.1} s", case.name, begun.elapsed().as_secs_f64());
     }
-    assert!(all > 60, "{all}");
+    assert!(all > 50, "{all}");
 }
 
 #[test]
-fn groups_of_cloverleaf_have_the_bits_of_their_stages() {
+fn groups_of_cloverleaf_agree_with_the_reference() {
     let Some(backend) = backend() else { return };
-    for (case, seed) in decks().iter().zip(7..) {
-        for dtype in [DType::F64, DType::F32] {
-            let case = cast(case, dtype);
-            assert!(check_random(&backend, &case, seed) > 0);
+    for (case, (dtype, is_greedy)) in
+        decks().iter().zip([(DType::F32, true), (DType::F64, false), (DType::F64, true)])
+    {
+        let begun = std::time::Instant::now();
+        let case = cast(case, dtype);
+        if is_greedy {
             let fused = plan(&backend, &case.problem, Fuse::Greedy);
             assert!(groups(&fused) > 0, "{}", case.name);
             check(&backend, &case, &fused);
+        } else {
+            assert!(check_random(&backend, &case, 7) > 0);
         }
+        println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());
     }
 }
 
@@ -151,12 +130,13 @@ fn a_condition_ends_groups() {
     let problem = &mut case.problem;
     // The third step comes to 0.22.
     problem.until = Some(Until::parse("time >= 0.2", &problem.program).unwrap());
-    let plans = [Fuse::Off, Fuse::Greedy].map(|fuse| plan(&backend, &case.problem, fuse));
-    let mut sessions =
-        plans.map(|plan| backend.open(&case.problem, &plan, case.start.clone()).unwrap());
-    for session in &mut sessions {
-        session.advance(50).unwrap();
-        assert_eq!(session.undone(), 47);
-    }
-    compare("ended", &case.problem, &mut sessions);
+    let plan = plan(&backend, &case.problem, Fuse::Greedy);
+    let mut session = backend.open(&case.problem, &plan, case.start.clone()).unwrap();
+    session.advance(50).unwrap();
+    assert_eq!(session.undone(), 47);
+    case.problem.until = None;
+    let mut three = backend.open(&case.problem, &plan, case.start.clone()).unwrap();
+    three.advance(3).unwrap();
+    let [found, expected] = [&mut session, &mut three].map(|own| read_all(&mut **own, &case.problem));
+    assert!(found.iter().zip(&expected).all(|(found, expected)| found.same_bits(expected)));
 }

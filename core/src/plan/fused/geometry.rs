@@ -261,11 +261,14 @@ impl<'a> Group<'a> {
             }
             self.beyond[member] = beyond;
             let is_anew = (0..3).any(|axis| self.wraps[axis] && beyond[axis] != [0; 2]);
-            let is_linked = |name: usize| self.links.iter().any(|link| link.to == member && link.name == name);
+            let is_linked =
+                |name: usize| self.links.iter().any(|link| link.to == member && link.name == name);
             let mut taps = self.stages[member].dag.taps().map(|tap| usize::from(tap.field));
             if is_anew && taps.any(|name| !self.is_field(name) && !is_linked(name)) {
                 let name = &self.stages[member].name;
-                return refuse(format!("{name} is needed beyond the domain, where a temporary has no values"));
+                return refuse(format!(
+                    "{name} is needed beyond the domain, where a temporary has no values"
+                ));
             }
         }
         Ok(())

@@ -251,9 +251,7 @@ impl Writer<'_> {
             text.push(format!("fn kept_{ring}(a: Ghost, b: Ghost, c: Ghost, first: vec3i) -> real {{"));
             text.push(format!("var stored = {zero};"));
             text.push("if !(a.constant || b.constant || c.constant) {");
-            text.push(format!(
-                "stored = rings[row_{ring}({row}) + {across}c.index - first.z + BEFORE_X];"
-            ));
+            text.push(format!("stored = rings[row_{ring}({row}) + {across}c.index - first.z + BEFORE_X];"));
             text.push("}\nreturn seen(stored, a, b, c);\n}");
         }
         text.blank();
@@ -284,8 +282,9 @@ impl Writer<'_> {
         let member = &fused.members[number];
         let (stage, own) = (&stages[member.stage], &boxes.stages[member.stage]);
         let is_reduced = matches!(stage.does, Does::Reduce(..));
-        let outputs: Vec<usize> =
-            (0..own.len()).filter(|&output| is_reduced || member.outputs[output] != Output::default()).collect();
+        let outputs: Vec<usize> = (0..own.len())
+            .filter(|&output| is_reduced || member.outputs[output] != Output::default())
+            .collect();
         if outputs.is_empty() {
             return;
         }
@@ -359,8 +358,7 @@ impl Writer<'_> {
     fn active(&self, member: &Member) -> String {
         let sides = (0..3).filter(|&axis| axis >= self.fused.axis).map(|axis| {
             let letter = axis_name(axis);
-            let index =
-                if axis == self.fused.axis { "row".to_owned() } else { format!("across_{letter}") };
+            let index = if axis == self.fused.axis { "row".to_owned() } else { format!("across_{letter}") };
             let [low, high] = member.beyond[axis];
             // All indices of a row are visited that the member farthest beyond the tile needs.
             let is_whole = axis > self.fused.axis && member.beyond[axis] == self.fused.beyond[axis];
@@ -374,8 +372,7 @@ impl Writer<'_> {
     fn owned(&self, member: &Member) -> Option<String> {
         let sides = (self.fused.axis..3).filter(|&axis| member.beyond[axis] != [0; 2]).map(|axis| {
             let letter = axis_name(axis);
-            let index =
-                if axis == self.fused.axis { "row".to_owned() } else { format!("across_{letter}") };
+            let index = if axis == self.fused.axis { "row".to_owned() } else { format!("across_{letter}") };
             format!("{index} >= 0 && {index} < TILE_{}", letter.to_uppercase())
         });
         Some(sides.collect::<Vec<_>>().join(" && ")).filter(|condition| !condition.is_empty())
@@ -476,7 +473,11 @@ impl Writer<'_> {
                 true => {
                     let index = format!("{}{}", axis_name(axis), moved(offset[axis] as isize));
                     let value = format!("Ghost({index}, false, false, {zero})");
-                    Named::add(&mut named.ghosts, format!("{}_anew", ghost(axis, number, offset[axis])), value)
+                    Named::add(
+                        &mut named.ghosts,
+                        format!("{}_anew", ghost(axis, number, offset[axis])),
+                        value,
+                    )
                 }
             });
             return format!("kept_{ring}({a}, {b}, {c}, vec3i(z0, y0, x0))");

@@ -143,7 +143,11 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -
             let names: Vec<&str> = launch.stages.iter().map(|&stage| &*stages[stage].name).collect();
             let number = bodies.number(&text, body, names[0]);
             let all = &mut bodies.all[number].1;
-            names.into_iter().for_each(|name| if !all.contains(&name) { all.push(name) });
+            names.into_iter().for_each(|name| {
+                if !all.contains(&name) {
+                    all.push(name)
+                }
+            });
             number
         });
         let kernels = numbers.collect();

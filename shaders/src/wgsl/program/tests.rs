@@ -134,7 +134,8 @@ fn every_kernel_of_groups_is_valid() {
         for fused in tiles.partition.all().filter_map(|group| group.fused.as_ref()) {
             let names: Vec<&str> =
                 fused.members.iter().map(|member| &*problem.program.stages()[member.stage].name).collect();
-            let own = |kernel: &&Kernel<Place>| kernel.name.contains(names[0]) && kernel.threads == fused.threads;
+            let own =
+                |kernel: &&Kernel<Place>| kernel.name.contains(names[0]) && kernel.threads == fused.threads;
             let bindings = made.kernels.iter().filter(own).map(|kernel| kernel.bindings.len()).min();
             assert!(bindings.is_some_and(|bindings| bindings <= fused.buffers(&problem, &boxes)));
             let bytes = (fused.values(&problem) * problem.dtype.bytes()).next_multiple_of(16);
