@@ -91,7 +91,7 @@ pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fu
 
 /// Returns the blocks of a group that a device holds at once.
 fn resident_blocks(problem: &Problem, device: &DeviceSpec, fused: &Fused) -> usize {
-    let shared = fused.values(problem) * problem.dtype.bytes() + device.shared_bytes_reserved;
+    let shared = fused.values_of_rings() * problem.dtype.bytes() + device.shared_bytes_reserved;
     let by_shared = device.shared_bytes / shared.max(1);
     let by_registers = device.registers.map_or(usize::MAX, |all| all / (REGISTERS * fused.threads));
     let by_threads = device.threads / fused.threads;

@@ -194,7 +194,7 @@ impl<'a> Group<'a> {
         }
         let mut extent = None;
         for stage in &self.stages {
-            let has_place = stage.dag.nodes.iter().any(|node| *node == Node::Coord(axis as u8));
+            let has_place = stage.dag.nodes.contains(&Node::Coord(axis as u8));
             let mut names =
                 stage.writes.iter().copied().chain(stage.dag.taps().map(|tap| usize::from(tap.field)));
             let differs = names.any(|name| {
@@ -230,7 +230,7 @@ impl<'a> Group<'a> {
         let Some(all) = around(&laid) else { return refuse("nothing of it is read") };
         let leaf = leaf(self.problem.shape.dimensions());
         for axis in 0..3 {
-            if reduces && tile[axis] % leaf[axis] != 0 {
+            if reduces && !tile[axis].is_multiple_of(leaf[axis]) {
                 return refuse("a reduction needs tiles of whole leaves");
             }
             self.tile[axis] = tile[axis];

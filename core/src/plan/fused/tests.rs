@@ -74,8 +74,7 @@ fn what_is_stored_beyond_a_periodic_domain_has_its_sources() {
     let problem = Problem::new(program, Shape::new(&[40]).unwrap(), DType::F64).unwrap();
     let boxes = Boxes::of(&problem).unwrap();
     let group = |stages: &[usize]| {
-        let needed = |name: usize| outlasts(&problem, &boxes, stages, name);
-        fused(&problem, &boxes, stages, &needed, [1, 1, 16], 64)
+        fused(&problem, &boxes, stages, &outlasts(&problem, &boxes, stages), [1, 1, 16], 64)
     };
     let made = group(&[0, 1]).unwrap();
     assert_eq!((made.first[2], made.wraps[2]), (-1, true));

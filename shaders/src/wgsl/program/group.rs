@@ -336,8 +336,7 @@ impl Writer<'_> {
         }
         text.push(Named::declarations(&named.rows));
         if is_reduced {
-            let neutral = "var value = neutral();";
-            text.push(neutral);
+            text.push("var value = neutral();");
         }
         if asks {
             text.push(format!("if {} {{", holds(&self.unwrapped(&computed, member))));
@@ -398,7 +397,7 @@ impl Writer<'_> {
             let at = named.place(self.kinds().number(name));
             let stored = format!("values_{slot}[{at}] = {value};");
             // What is beyond the domain is computed anew there, and stored where it lies.
-            let all = holds(&self.boxes_of(name));
+            let all = holds(&self.kinds().kind(name).held());
             let is_computed_anew = (0..3).any(|axis| fused.wraps[axis] && member.beyond[axis] != [0; 2]);
             let conditions: Vec<String> =
                 self.owned(member).into_iter().chain(is_computed_anew.then_some(all)).collect();
@@ -408,11 +407,6 @@ impl Writer<'_> {
             });
         }
         text
-    }
-
-    /// Returns the box of all values of a field or temporary.
-    fn boxes_of(&self, name: usize) -> Indices {
-        self.kinds().kind(name).held()
     }
 
     /// Returns the name of the slot of a ring's row, so many behind the member's own.
