@@ -224,7 +224,7 @@ impl Writer<'_> {
         constant(text, "JOINED", first);
         constant(text, "TOP", first + levels * columns);
         text.push(format!("const ALONG_Z: bool = {};", axis == 0));
-        text.push(&self.ground.joining(reduction));
+        text.push(self.ground.joining(reduction));
         text.file(REDUCE);
         text.blank();
         (levels + 1) * columns
