@@ -32,6 +32,7 @@ pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
         l2_bytes: last_level_cache(),
         memory_bytes,
         buffer_bytes: memory_bytes,
+        kernel_buffers: None,
         memory_bandwidth,
         l2_bandwidth: 0.0,
         shared_bandwidth: 0.0,

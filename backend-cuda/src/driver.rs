@@ -113,6 +113,7 @@ fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverErro
         l2_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
         memory_bytes,
         buffer_bytes: memory_bytes,
+        kernel_buffers: None,
         memory_bandwidth,
         l2_bandwidth: (l2_per_clock * clocks).max(memory_bandwidth),
         shared_bandwidth: 128.0 * clocks,

@@ -260,6 +260,7 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         l2_bytes: 0,
         memory_bytes: 0,
         buffer_bytes: adapter.buffer_bytes,
+        kernel_buffers: Some(adapter.buffers),
         memory_bandwidth: bandwidth,
         l2_bandwidth: bandwidth,
         shared_bandwidth: 0.0,

@@ -63,8 +63,10 @@ async fn compile<B: Bound>(gpu: &Gpu, kernel: &Kernel<B>) -> Result<Compiled> {
         // field's buffers together hold the whole domain that the text was made for, and its pieces are as
         // the text divides it. Stages of programs that are not plain store and tap directly only within the
         // boxes of what a buffer holds; other taps ask the boundary as often as the farthest index asked for
-        // needs to come inside. The leaves of reductions have room for each tile, and as many again. Loops
-        // count up to constants, to the steps of a round or to the last of a share's planes. Divisors are constants above zero; there are no ray queries or meshes.
+        // needs to come inside. Rows of a group's rings count around, and within a row a stage reads at most as far
+        // beside the thread's own place as others of the group have computed. The leaves of reductions have
+        // room for each tile, and as many again. Loops count up to constants, to the steps of a round or to the
+        // last of a share's planes. Divisors are constants above zero; there are no ray queries or meshes.
         let module = unsafe {
             device.create_shader_module_trusted(
                 wgpu::ShaderModuleDescriptor { label, source },
@@ -81,7 +83,7 @@ async fn compile<B: Bound>(gpu: &Gpu, kernel: &Kernel<B>) -> Result<Compiled> {
             module: &module,
             entry_point: Some(wgsl::ENTRY),
             compilation_options: wgpu::PipelineCompilationOptions {
-                // Every slot of a tile is loaded before it is read; values that are read beside a window's
+                // Every slot of a tile or ring is set before it is read; values that are read beside a window's
                 // slots reach no cell that is kept.
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()

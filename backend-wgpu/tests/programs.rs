@@ -18,120 +18,22 @@ use std::sync::Arc;
 
 use abide_core::backend::window_of;
 use abide_core::program::{Centring, Definition, MAX_FIELDS, Marks, Probe, Record, Reduction, Until};
-use abide_core::{Array, Backend, Boundary, DType, Error, Options, Problem, Result, Session, Shape};
+use abide_core::{Array, Backend, Boundary, DType, Error, Options, Problem, Result, Shape};
 use abide_random::cases::{Case, cases, random};
-use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
+use abide_wgpu::WgpuBackend;
 
 use clover::clover;
-use common::{backend, distance, magnitude, read_all};
+use common::pair::{Pair, reference};
+use common::{backend, read_all};
 use deck::Deck;
 
 /// Steps that take several submissions and all that repeats.
 const MANY: u64 = 40;
 
-/// The most units in the last place, at the largest magnitude of a state, by which a step differs from the
-/// reference's where its program has no stated bound. No comparison of these programs is so close that a driver
-/// decides it.
-const WITHOUT_BOUND: f64 = 16.0;
-
-fn reference(problem: &Problem, fields: &mut [Array], steps: u64) -> Result<Vec<f64>> {
-    abide_cpu::reference::run_program(problem, fields, steps, |_, _, _| {})
-}
-
-fn epsilon(dtype: DType) -> f64 {
-    match dtype {
-        DType::F32 => f64::from(f32::EPSILON),
-        DType::F64 => f64::EPSILON,
-    }
-}
-
-/// Two sessions of a problem: one goes step by step, each of which is held against the reference's step from
-/// the same values, and the other goes as far in one call.
-struct Pair {
-    name: String,
-    single: Box<dyn Session>,
-    several: Box<dyn Session>,
-    problem: Problem,
-    /// The largest difference of a step, and its bound, in units in the last place.
-    worst: [f64; 2],
-}
-
-impl Pair {
-    fn open(backend: &WgpuBackend, case: &Case) -> Result<Pair> {
-        let plan = backend.plan(&case.problem, &Options::default())?;
-        let open = || backend.open(&case.problem, &plan, case.start.clone());
-        let (name, problem) = (case.name.clone(), case.problem.clone());
-        Ok(Pair { name, single: open()?, several: open()?, problem, worst: [0.0; 2] })
-    }
-
-    fn advance(&mut self, steps: u64) -> Result<()> {
-        for _ in 0..steps {
-            let old = read_all(&mut *self.single, &self.problem);
-            self.problem.scalars = self.single.scalars()?;
-            let mut expected = old.clone();
-            let scalars = reference(&self.problem, &mut expected, 1)?;
-            self.single.advance(1)?;
-            let new = read_all(&mut *self.single, &self.problem);
-            let scale = magnitude(&old).max(magnitude(&expected)).max(0.5);
-            let bound = ulp_bound_per_step_of(&self.problem, scale);
-            let off = distance(&new, &expected, scale);
-            let at = self.problem.first_step;
-            assert!(
-                scale.is_finite() && off <= bound.min(WITHOUT_BOUND),
-                "{}: {off} of {bound} in step {at}",
-                self.name
-            );
-            self.worst = [self.worst[0].max(off), self.worst[1].max(bound)];
-            for (found, expected) in self.single.scalars()?.into_iter().zip(scalars) {
-                let limit = 1e2 * epsilon(self.problem.dtype) * (self.problem.shape.cells() as f64) * scale;
-                // The signs of zeros count too.
-                let is_zero = found == 0.0 && expected == 0.0;
-                let alike = (is_zero && found.to_bits() == expected.to_bits())
-                    || (found == expected && !is_zero)
-                    || (found - expected).abs() <= limit
-                    || (found.is_nan() && expected.is_nan());
-                assert!(alike, "{}: a scalar is {found}, not {expected}, after step {at}", self.name);
-            }
-            self.problem.first_step += 1;
-        }
-        self.several.advance(steps)?;
-        self.compare()
-    }
-
-    /// Panics where the sessions differ.
-    fn compare(&mut self) -> Result<()> {
-        let at = self.problem.first_step;
-        let [a, b] =
-            [&mut self.single, &mut self.several].map(|session| read_all(&mut **session, &self.problem));
-        for (number, (a, b)) in a.iter().zip(&b).enumerate() {
-            let field = &self.problem.program.fields()[number];
-            assert!(a.same_bits(b), "{}: field {field} after {at} steps", self.name);
-        }
-        let [a, b] = [self.single.scalars()?, self.several.scalars()?];
-        let is_same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
-        assert!(a.iter().zip(&b).all(is_same), "{}: {a:?}, not {b:?} after {at} steps", self.name);
-        Ok(())
-    }
-
-    /// Replaces a field by other values, and finds all others as they were.
-    fn write(&mut self, field: usize) -> Result<()> {
-        let before = read_all(&mut *self.single, &self.problem);
-        let (old, len) = (&before[field], before[field].len());
-        let new =
-            Array::from_fn(self.problem.dtype, len, |i| 0.5 * old.get((i + 1) % len).unwrap_or(0.0) + 0.125);
-        self.single.write(field, &new)?;
-        self.several.write(field, &new)?;
-        for (number, now) in read_all(&mut *self.single, &self.problem).iter().enumerate() {
-            let expected = if number == field { &new } else { &before[number] };
-            assert!(now.same_bits(expected), "{}: field {number}, written {field}", self.name);
-        }
-        self.compare()
-    }
-}
-
 /// Runs a case, with writes and another parameter between steps, and reads windows at last.
 fn follow(backend: &WgpuBackend, case: &Case) -> Result<[f64; 2]> {
-    let mut pair = Pair::open(backend, case)?;
+    let plan = backend.plan(&case.problem, &Options::default())?;
+    let mut pair = Pair::open(backend, case, &plan)?;
     pair.compare()?;
     pair.advance(0)?;
     pair.advance(1)?;
@@ -181,7 +83,8 @@ fn cloverleaf_agrees_with_the_reference() {
         let (problem, start) = clover(&Deck::parse(text).unwrap()).unwrap();
         let case = Case { name: name.to_owned(), problem, start, steps };
         let begun = std::time::Instant::now();
-        let mut pair = Pair::open(&backend, &case).unwrap();
+        let plan = backend.plan(&case.problem, &Options::default()).unwrap();
+        let mut pair = Pair::open(&backend, &case, &plan).unwrap();
         println!("{name}: opened after {:.1} s", begun.elapsed().as_secs_f64());
         pair.advance(1).unwrap();
         pair.advance(steps - 1).unwrap();

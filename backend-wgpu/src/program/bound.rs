@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use abide_core::{Error, Problem, Result};
+use abide_core::{Error, Result};
 use abide_shaders::wgsl::{Kernel, Place};
 
 use super::Made;
@@ -28,7 +28,7 @@ struct Dispatch {
 impl Dispatches {
     /// Compiles the kernels and binds the buffers of every launch; launches of the same kernel on the same
     /// buffers share what is bound.
-    pub async fn new(gpu: &Gpu, problem: &Problem, made: &Made, memory: &Memory) -> Result<Dispatches> {
+    pub async fn new(gpu: &Gpu, made: &Made, memory: &Memory) -> Result<Dispatches> {
         let kernels = &made.kernels.kernels;
         let mut compiled = Vec::with_capacity(kernels.len());
         for kernel in kernels {
@@ -46,7 +46,7 @@ impl Dispatches {
         for step in &made.storage.steps {
             let mut own = Vec::new();
             for launch in &step.launches {
-                let (kernels, buffers) = made.kernels.dispatches(problem, launch);
+                let (kernels, buffers) = made.kernels.dispatches(launch);
                 own.extend(kernels.iter().map(|&kernel| number(kernel, buffers.clone())));
             }
             own.extend(made.kernels.until.map(|until| number(until, Vec::new())));

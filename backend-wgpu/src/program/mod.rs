@@ -40,7 +40,7 @@ impl Made {
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
-        let storage = Storage::of(problem, &Boxes::of(problem)?)?;
+        let storage = Storage::of_groups(problem, &Boxes::of(problem)?, &tiles.partition.groups())?;
         let kernels = program_kernels(problem, tiles, &storage)?;
         Ok(Made { storage, kernels })
     }
@@ -78,7 +78,7 @@ impl ProgramSession {
     ) -> Result<ProgramSession> {
         check_fields(problem, &fields)?;
         let memory = Memory::new(&gpu, problem, &made).await?;
-        let dispatches = Dispatches::new(&gpu, problem, &made, &memory).await?;
+        let dispatches = Dispatches::new(&gpu, &made, &memory).await?;
         for (&buffer, field) in made.storage.first.iter().zip(&fields) {
             memory.stored(buffer).write(&gpu, field).await?;
         }
@@ -204,7 +204,7 @@ impl ProgramSession {
         let made = Made::of(&problem, &self.plan)?;
         let names = self.made.storage.fields_after(self.steps).to_vec();
         self.memory.settle(&self.gpu, &names, &made.storage).await?;
-        self.dispatches = Dispatches::new(&self.gpu, &problem, &made, &self.memory).await?;
+        self.dispatches = Dispatches::new(&self.gpu, &made, &self.memory).await?;
         (self.problem, self.made, self.steps) = (problem, made, 0);
         Ok(())
     }

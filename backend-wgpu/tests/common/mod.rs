@@ -1,6 +1,7 @@
 //! Helpers that the tests on a device share.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
+pub mod pair;
 pub mod random;
 
 use std::sync::Arc;

@@ -46,6 +46,8 @@ pub struct DeviceSpec {
     pub memory_bytes: u64,
     /// The most bytes of one buffer that a kernel can address.
     pub buffer_bytes: u64,
+    /// The most buffers that a kernel can name; `None` if there is no such limit.
+    pub kernel_buffers: Option<usize>,
     /// Bytes per second between device memory and the chip; 0 also if no one needed to measure the rate.
     pub memory_bandwidth: f64,
     /// Bytes per second from the last-level cache.

@@ -113,6 +113,7 @@ impl DeviceSpec {
             l2_bytes: p.l2_mib << 20,
             memory_bytes,
             buffer_bytes: memory_bytes,
+            kernel_buffers: None,
             memory_bandwidth: p.memory_gb_per_s * 1e9,
             l2_bandwidth: p.l2_gb_per_s * 1e9,
             shared_bandwidth: 128.0 * clocks,

@@ -21,7 +21,7 @@ impl Grid {
     }
 
     /// Returns the tiles over a box, the first of which begins at these indices.
-    fn over(indices: &Indices, tile: [usize; 3], first: [isize; 3]) -> Grid {
+    pub fn over(indices: &Indices, tile: [usize; 3], first: [isize; 3]) -> Grid {
         let blocks =
             [0, 1, 2].map(|axis| ((indices[axis].end - first[axis]).max(1) as usize).div_ceil(tile[axis]));
         Grid { tile, first, blocks }

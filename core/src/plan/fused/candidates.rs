@@ -59,6 +59,12 @@ pub fn fastest(
             }
             match fused(problem, boxes, stages, &outlasts, tile, threads) {
                 Ok(group) => {
+                    let buffers = group.buffers(problem, boxes);
+                    if let Some(most) = device.kernel_buffers.filter(|&most| buffers > most) {
+                        let reason =
+                            format!("a kernel on {} names {most} buffers, not {buffers}", device.name);
+                        return Err(Refusal(reason));
+                    }
                     let most = |new: [usize; 2], old: [usize; 2]| [new[0].max(old[0]), new[1].max(old[1])];
                     beyond = [0, 1, 2].map(|axis| most(group.beyond[axis], beyond[axis]));
                     let row = group.row();
@@ -66,8 +72,7 @@ pub fn fastest(
                         continue;
                     }
                     last = Some(tile);
-                    let bytes =
-                        group.values_of_rings() * problem.dtype.bytes() + device.shared_bytes_reserved;
+                    let bytes = group.values(problem) * problem.dtype.bytes() + device.shared_bytes_reserved;
                     if bytes > device.shared_bytes_per_block {
                         continue;
                     }

@@ -18,6 +18,9 @@ const DIVISION: f64 = 10.0;
 const TURN_SECONDS: f64 = 0.7e-6;
 const MEMBER_SECONDS: f64 = 0.1e-6;
 
+/// Multiprocessors of a device that does not tell how many it has.
+const MULTIPROCESSORS: usize = 64;
+
 /// Registers that a thread of a fused kernel is taken to have.
 const REGISTERS: usize = 128;
 
@@ -92,7 +95,8 @@ fn resident_blocks(problem: &Problem, device: &DeviceSpec, fused: &Fused) -> usi
     let by_shared = device.shared_bytes / shared.max(1);
     let by_registers = device.registers.map_or(usize::MAX, |all| all / (REGISTERS * fused.threads));
     let by_threads = device.threads / fused.threads;
-    device.multiprocessors * by_shared.min(by_registers).min(by_threads)
+    let multiprocessors = if device.multiprocessors == 0 { MULTIPROCESSORS } else { device.multiprocessors };
+    multiprocessors * by_shared.min(by_registers).min(by_threads)
 }
 
 fn bound(problem: &Problem, device: &DeviceSpec, bytes: f64, slots: f64) -> Estimate {

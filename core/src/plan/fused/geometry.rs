@@ -132,6 +132,9 @@ impl<'a> Group<'a> {
             let mut all: Vec<Indices> = own(member).clone();
             for (output, &name) in stage.writes.iter().enumerate() {
                 let buffer = &boxes.buffers[name];
+                if name < fields && is_empty(&own(member)[output]) {
+                    return refuse(format!("{} computes no value of a field", stage.name));
+                }
                 let whole: Indices =
                     [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize);
                 if name < fields && own(member)[output] != whole {
@@ -191,7 +194,7 @@ impl<'a> Group<'a> {
         }
         let mut extent = None;
         for stage in &self.stages {
-            let has_place = stage.dag.nodes.iter().any(|node| *node == Node::Coord(axis as u8));
+            let has_place = stage.dag.nodes.contains(&Node::Coord(axis as u8));
             let mut names =
                 stage.writes.iter().copied().chain(stage.dag.taps().map(|tap| usize::from(tap.field)));
             let differs = names.any(|name| {
@@ -227,7 +230,7 @@ impl<'a> Group<'a> {
         let Some(all) = around(&laid) else { return refuse("nothing of it is read") };
         let leaf = leaf(self.problem.shape.dimensions());
         for axis in 0..3 {
-            if reduces && tile[axis] % leaf[axis] != 0 {
+            if reduces && !tile[axis].is_multiple_of(leaf[axis]) {
                 return refuse("a reduction needs tiles of whole leaves");
             }
             self.tile[axis] = tile[axis];
@@ -249,7 +252,24 @@ impl<'a> Group<'a> {
                     }
                 }
             }
+            let is_read = self.links.iter().any(|link| link.from == member);
+            for axis in (0..3).filter(|&axis| is_read && self.wraps[axis]) {
+                // What is stored beyond the domain needs more of a stage whose own indices end before it.
+                let own = &self.held[member][axis];
+                beyond[axis][0] += (own.start - all[axis].start).max(0) as usize;
+                beyond[axis][1] += (all[axis].end - own.end).max(0) as usize;
+            }
             self.beyond[member] = beyond;
+            let is_anew = (0..3).any(|axis| self.wraps[axis] && beyond[axis] != [0; 2]);
+            let is_linked =
+                |name: usize| self.links.iter().any(|link| link.to == member && link.name == name);
+            let mut taps = self.stages[member].dag.taps().map(|tap| usize::from(tap.field));
+            if is_anew && taps.any(|name| !self.is_field(name) && !is_linked(name)) {
+                let name = &self.stages[member].name;
+                return refuse(format!(
+                    "{name} is needed beyond the domain, where a temporary has no values"
+                ));
+            }
         }
         Ok(())
     }

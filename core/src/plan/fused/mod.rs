@@ -16,6 +16,9 @@ mod tests;
 
 use serde::Serialize;
 
+use crate::program::{Boxes, Does, Problem};
+use crate::reduction::leaf;
+
 pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
 pub use self::partition::{Group, Partition, greedy};
@@ -106,6 +109,38 @@ impl Fused {
     /// Returns the values of all rings.
     pub fn values_of_rings(&self) -> usize {
         self.rings.iter().map(|ring| ring.rows).sum::<usize>() * self.values_of_row()
+    }
+
+    /// Returns the values that a block keeps in shared memory: those of all rings, and of a reduction's argument the
+    /// rows of a leaf and one more.
+    pub fn values(&self, problem: &Problem) -> usize {
+        let stages = problem.program.stages();
+        let reduces = self.members.iter().any(|member| matches!(stages[member.stage].does, Does::Reduce(..)));
+        let rows = if reduces { leaf(problem.shape.dimensions())[self.axis] + 1 } else { 0 };
+        self.values_of_rings() + rows * self.values_of_row()
+    }
+
+    /// Returns the buffers that the group's kernel names at most: those that it reads and writes, the scalars, and the
+    /// leaves of a reduction.
+    pub fn buffers(&self, problem: &Problem, boxes: &Boxes) -> usize {
+        let program = &problem.program;
+        let (mut reads, mut others): (Vec<usize>, usize) = (Vec::new(), 1);
+        for member in &self.members {
+            let stage = &program.stages()[member.stage];
+            let is_made = |name: usize| member.sources.iter().any(|&(made, _)| made == name);
+            reads.extend(stage.dag.taps().map(|tap| usize::from(tap.field)).filter(|&name| !is_made(name)));
+            let outputs = stage.writes.iter().zip(&member.outputs).zip(&boxes.stages[member.stage]);
+            for ((&name, output), own) in outputs {
+                others += usize::from(output.is_stored);
+                // What a stage does not compute it takes along.
+                let is_whole = own.clone().map(|own| own.len()) == boxes.buffers[name].extents;
+                reads.extend((name < program.fields().len() && !is_whole).then_some(name));
+            }
+            others += usize::from(matches!(stage.does, Does::Reduce(..)));
+        }
+        reads.sort_unstable();
+        reads.dedup();
+        reads.len() + others
     }
 
     /// Returns the share by which a member computes more indices than its tile's, 1 for none.

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::catalogue;
 use crate::device::DeviceSpec;
-use crate::domain::Shape;
-use crate::program::{Boxes, Problem, Storage, outlasts};
+use crate::domain::{Boundary, Shape};
+use crate::program::{Boxes, Centring, Definition, Problem, Storage, outlasts};
 use crate::real::DType;
 
 fn clover(extents: &[usize]) -> (Problem, Boxes) {
@@ -54,4 +54,45 @@ fn members_follow_what_they_read() {
     assert!(group.members[2].sources.iter().any(|(_, source)| *source == Source::Passed(1, 0)));
     assert_eq!((group.blocks, group.first), ([1, 3, 3], [0; 3]));
     assert!(fused(&problem, &boxes, &stages, &outlasts, [1, 12, 32], 64).is_err(), "no whole leaves");
+}
+
+/// Where a temporary is stored beyond a periodic domain, what it is made of is computed there too; and what taps a
+/// temporary that lies in memory is not computed farther beyond.
+#[test]
+fn what_is_stored_beyond_a_periodic_domain_has_its_sources() {
+    let mut p = Definition::new("beyond", 1);
+    p.boundary(Boundary::Periodic).field("u", Centring::CELL).field("v", Centring::CELL);
+    p.temporary("t", Centring::CELL).temporary("s", Centring::CELL);
+    p.step()
+        .stage("u", |s| s.set("u", s.field("u").at([1]) * 0.5))
+        .stage("t", |s| s.set("t", s.field("u").at([-1]) + s.field("u").at([1])))
+        .stage("v", |s| s.set("v", s.field("t").at([-1])))
+        .stage("s", |s| s.set("s", s.field("v").here()))
+        .stage("u again", |s| s.set("u", s.field("s").here() + s.field("v").here()))
+        .stage("v again", |s| s.set("v", s.field("u").at([1])));
+    let program = Arc::new(p.build().unwrap());
+    let problem = Problem::new(program, Shape::new(&[40]).unwrap(), DType::F64).unwrap();
+    let boxes = Boxes::of(&problem).unwrap();
+    let group = |stages: &[usize]| {
+        fused(&problem, &boxes, stages, &outlasts(&problem, &boxes, stages), [1, 1, 16], 64)
+    };
+    let made = group(&[0, 1]).unwrap();
+    assert_eq!((made.first[2], made.wraps[2]), (-1, true));
+    // The first index is -1, which needs -2.
+    assert!(made.members[0].beyond[2][0] >= 2, "{:?}", made.members[0].beyond);
+    assert!(group(&[4, 5]).is_err() && group(&[3, 4, 5]).is_ok());
+}
+
+/// A group names no more buffers than a kernel of the device can.
+#[test]
+fn groups_fit_the_buffers_that_a_kernel_names() {
+    let (problem, boxes) = clover(&[960, 960]);
+    let most_of = |kernel_buffers: Option<usize>| {
+        let device = DeviceSpec { kernel_buffers, ..DeviceSpec::preset("h200").unwrap() };
+        let partition = greedy(&problem, &boxes, &device);
+        let fused = partition.all().filter_map(|group| group.fused.as_ref());
+        fused.map(|fused| fused.buffers(&problem, &boxes)).max().unwrap_or(0)
+    };
+    let (free, bound) = (most_of(None), most_of(Some(8)));
+    assert!(free > 8 && bound > 0 && bound <= 8, "{free} {bound}");
 }

@@ -23,6 +23,7 @@ fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandw
         l2_bytes: 0,
         memory_bytes: 0,
         buffer_bytes: 1 << 31,
+        kernel_buffers: Some(8),
         memory_bandwidth,
         l2_bandwidth: memory_bandwidth,
         shared_bandwidth: 0.0,

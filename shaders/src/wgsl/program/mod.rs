@@ -1,16 +1,17 @@
-//! The kernels of a launch per stage, for programs that are not plain: one or two per stage, the same ones for
-//! stages that do the same.
+//! The kernels of programs that are not plain: one or two per stage or group of stages, the same ones for those that
+//! do the same.
 //!
 //! A kernel binds only the buffers that its stage uses. A buffer that is written may be bound once only, so a
 //! stage that writes a field where it lies has another kernel than one that writes it elsewhere.
 
+mod group;
 mod stages;
 
 use std::collections::HashMap;
 
 use abide_core::expr::Binary;
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Does, Launch, Launches, Storage, Until};
+use abide_core::program::{Boxes, Launch, Launches, Storage, Until};
 use abide_core::{DType, Error, Problem, Result};
 
 use self::stages::{Body, Ground};
@@ -72,20 +73,19 @@ struct Dispatches {
     slots: Vec<Slot>,
 }
 
-/// A stage by its number, and which of its outputs are written where they lie.
-type Variant = (usize, Vec<bool>);
+/// Stages by their numbers, and which of their outputs are written where they lie.
+type Variant = (Vec<usize>, Vec<bool>);
 
-fn variant(problem: &Problem, launch: &Launch) -> Variant {
-    let targets = &problem.program.stages()[launch.stage()].writes;
+fn variant(launch: &Launch) -> Variant {
     let stays =
         |(&target, buffer): (&usize, &Option<usize>)| buffer.is_some() && launch.reads[target] == *buffer;
-    (launch.stage(), targets.iter().zip(&launch.writes).map(stays).collect())
+    (launch.stages.clone(), launch.made.iter().zip(&launch.writes).map(stays).collect())
 }
 
 impl ProgramKernels {
     /// Returns the numbers of a launch's kernels, in order, and the number of each of its slots' buffers.
-    pub fn dispatches(&self, problem: &Problem, launch: &Launch) -> (&[usize], Vec<Option<usize>>) {
-        match self.launches.get(&variant(problem, launch)) {
+    pub fn dispatches(&self, launch: &Launch) -> (&[usize], Vec<Option<usize>>) {
+        match self.launches.get(&variant(launch)) {
             Some(own) => (&own.kernels, own.slots.iter().map(|slot| slot.buffer(launch)).collect()),
             None => (&[], Vec::new()),
         }
@@ -123,20 +123,32 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut launches: HashMap<Variant, Dispatches> = HashMap::new();
     for launch in storage.steps.iter().flat_map(|Launches { launches, .. }| launches) {
-        let variant = variant(problem, launch);
+        let variant = variant(launch);
         if launches.contains_key(&variant) {
             continue;
         }
-        let (stage, own) = (&stages[launch.stage()], &boxes.stages[launch.stage()]);
-        let (made, slots) = match stage.does {
-            Does::Update if !stage.points.is_empty() => ground.points(stage, own, &variant.1),
-            Does::Update => ground.update(stage, own, &variant.1),
-            Does::Reduce(reduction, _, scalar) => ground.reduce(stage, own, reduction, scalar),
-            Does::Scalar(scalar) => (vec![ground.scalar(stage, scalar)], Vec::new()),
+        let (made, slots) = match &launch.stages[..] {
+            [_] => ground.single(&stages[launch.stage()], &boxes.stages[launch.stage()], &variant.1),
+            all => {
+                let fused = tiles.partition.all().find(|group| group.stages == all);
+                let Some(fused) = fused.and_then(|group| group.fused.as_ref()) else {
+                    let reason = format!("it has no kernel of the stages {all:?}");
+                    return Err(Error::invalid("plan", reason, "make a plan for this problem"));
+                };
+                ground.group(&stages, &boxes, fused, &launch.made)
+            }
         };
         let numbers = made.into_iter().map(|body| {
             let text = String::from(body.text.as_ref());
-            bodies.number(&text, body, &stage.name)
+            let names: Vec<&str> = launch.stages.iter().map(|&stage| &*stages[stage].name).collect();
+            let number = bodies.number(&text, body, names[0]);
+            let all = &mut bodies.all[number].1;
+            names.into_iter().for_each(|name| {
+                if !all.contains(&name) {
+                    all.push(name)
+                }
+            });
+            number
         });
         let kernels = numbers.collect();
         launches.insert(variant, Dispatches { kernels, slots });

@@ -4,7 +4,7 @@
 use abide_core::domain::axis_name;
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Indices, Reduction, is_empty};
+use abide_core::program::{Does, Indices, Reduction, is_empty};
 use abide_core::reduction::leaf;
 use abide_core::{Problem, Stage};
 
@@ -37,7 +37,7 @@ pub struct Body {
 
 impl Body {
     /// Returns a kernel that writes values of fields and temporaries.
-    fn of_values(text: Text, slots: &[Slot], threads: usize, workgroups: usize) -> Body {
+    pub fn of_values(text: Text, slots: &[Slot], threads: usize, workgroups: usize) -> Body {
         let access = |slot: &Slot| match slot {
             Slot::Read(_) => Access::Read,
             Slot::Write(_) => Access::Write,
@@ -86,8 +86,19 @@ struct Writer<'a> {
 }
 
 impl Ground<'_> {
+    /// Returns the kernels of a stage that is launched alone, and the slots of the first. It is given which of its
+    /// outputs are written where they lie.
+    pub fn single(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
+        match stage.does {
+            Does::Update if !stage.points.is_empty() => self.points(stage, own, stays),
+            Does::Update => self.update(stage, own, stays),
+            Does::Reduce(reduction, _, scalar) => self.reduce(stage, own, reduction, scalar),
+            Does::Scalar(scalar) => (vec![self.scalar(stage, scalar)], Vec::new()),
+        }
+    }
+
     /// Returns the kernel of a stage of new values, none if nothing needs them, and its slots.
-    pub fn update(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
+    fn update(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
         let fields = self.problem.program.fields().len();
         let Some(work) = program::update(self.kinds, stage, own, fields, self.tiles.tile, 1) else {
             return (Vec::new(), Vec::new());
@@ -127,7 +138,7 @@ impl Ground<'_> {
 
     /// Returns the kernels of a stage at points and their slots: first one that takes all other values along, if
     /// any output goes to another buffer.
-    pub fn points(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
+    fn points(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
         let Some(work) = program::points(self.kinds, stage, own, self.problem.shape.dimensions()) else {
             return (Vec::new(), Vec::new());
         };
@@ -180,7 +191,7 @@ impl Ground<'_> {
     }
 
     /// Returns the kernels of a reduction, and the slots of the first.
-    pub fn reduce(
+    fn reduce(
         &self,
         stage: &Stage,
         own: &[Indices],
@@ -210,27 +221,32 @@ impl Ground<'_> {
             ("edge", edge_text),
         ];
         text.filled(REDUCE, &parts);
-        let leaves = 2 * work.grid.count();
         let slots = writer.slots.0;
         let first = Body {
             text,
             slots: vec![Access::Read; slots.len()],
             scalars: Access::Read,
-            leaves,
+            leaves: leaves_of(&work.grid),
             threads,
             workgroups: work.grid.count(),
             workgroup_bytes: threads * self.problem.dtype.bytes(),
         };
+        (vec![first, self.leaves(reduction, scalar, &work.grid)], slots)
+    }
+
+    /// Returns the kernel that joins the leaves of a reduction, one of each block of a grid.
+    pub fn leaves(&self, reduction: Reduction, scalar: usize, grid: &Grid) -> Body {
+        let threads = leaf(1).iter().product();
         let mut text = self.joining(reduction);
         constant(&mut text, "THREADS", threads);
-        blocks(&mut text, &work.grid);
+        blocks(&mut text, grid);
         let store = std::iter::once(format!("parameters.p{scalar} = value;")).collect();
         text.filled(JOIN, &[("ended", self.ended()), ("store", store)]);
-        (vec![first, Body { leaves, threads, ..Body::single(text) }], slots)
+        Body { leaves: leaves_of(grid), threads, ..Body::single(text) }
     }
 
     /// Returns the kernel of a formula of scalars.
-    pub fn scalar(&self, stage: &Stage, scalar: usize) -> Body {
+    fn scalar(&self, stage: &Stage, scalar: usize) -> Body {
         let Dag { nodes, outputs } = &stage.dag;
         let dtype = self.problem.dtype;
         let formula = part(nodes, outputs, |_| None, &language(), dtype, |_| String::new());
@@ -241,13 +257,45 @@ impl Ground<'_> {
         Body::single(text)
     }
 
+    /// Writes the function that taps a buffer where the boundary is asked.
+    pub fn tap_function(&self, text: &mut Text, slot: usize, name: usize) {
+        let ([z, y, _], first) = strides(self.kinds.kind(name));
+        text.blank();
+        text.push(format!("fn tap_{slot}(a: Ghost, b: Ghost, c: Ghost) -> real {{"));
+        text.push(format!(
+            "return seen(values_{slot}[a.index * {z} + b.index * {y} + c.index{}], a, b, c);",
+            moved(-first)
+        ));
+        text.push("}");
+    }
+
+    /// Writes the functions that ask the boundary of a kind, which has this number, along each axis.
+    pub fn ghost_functions(&self, text: &mut Text, number: usize) {
+        let kind = &self.kinds.all[number];
+        for axis in 0..3 {
+            let (sides, letter) = (kind.sides(axis), axis_name(axis));
+            let [low, high] = sides.map(|side| side.constant());
+            let values = kind.values(axis, self.problem, |number| format!("parameters.p{number}"), literal);
+            text.blank();
+            text.push(format!("fn ghost_{letter}_{number}(i: i32) -> Ghost {{"));
+            text.push(format!(
+                "return ghost(i, {}, {}, {low}, {high}, {}, {});",
+                kind.buffer.extents[axis],
+                kind.folds(axis),
+                values[0],
+                values[1]
+            ));
+            text.push("}");
+        }
+    }
+
     /// Returns the statement that ends kernels after the run has ended, if a condition may end it.
-    fn ended(&self) -> Text {
+    pub fn ended(&self) -> Text {
         self.problem.until.iter().map(|_| "if parameters.ended != 0u { return; }").collect()
     }
 
     /// Returns the functions that join two values of a reduction.
-    fn joining(&self, reduction: Reduction) -> Text {
+    pub fn joining(&self, reduction: Reduction) -> Text {
         let dtype = self.problem.dtype;
         let (joined, needs) = match reduction {
             Reduction::Min => ("least(a, b)", true),
@@ -353,11 +401,7 @@ impl Writer<'_> {
             tapped.chain(written).map(|name| self.ground.kinds.number(name)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let line = |number: usize| {
-            let (strides, first) = strides(&self.ground.kinds.all[number]);
-            format!("let at_{number} = z * {} + y * {} + x{};", strides[0], strides[1], moved(-first))
-        };
-        numbers.into_iter().map(line).collect()
+        numbers.into_iter().map(|number| place(&self.ground.kinds.all[number], number)).collect()
     }
 
     /// Writes the tiles, the boxes, and the functions by which taps ask boundaries.
@@ -380,54 +424,41 @@ impl Writer<'_> {
             Slot::Write(output) => self.stays[output].then_some((slot, self.stage.writes[output])),
         });
         for (slot, name) in tapped.filter(|(_, name)| asks_boundary(self.ground.kinds.kind(*name))) {
-            let (number, kind) = (self.ground.kinds.number(name), self.ground.kinds.kind(name));
+            let number = self.ground.kinds.number(name);
             if !written.contains(&number) {
                 written.push(number);
-                (0..3).for_each(|axis| self.ghost_function(text, kind, number, axis));
+                self.ground.ghost_functions(text, number);
             }
-            let ([z, y, _], first) = strides(kind);
-            text.blank();
-            text.push(format!("fn tap_{slot}(a: Ghost, b: Ghost, c: Ghost) -> real {{"));
-            text.push(format!(
-                "return seen(values_{slot}[a.index * {z} + b.index * {y} + c.index{}], a, b, c);",
-                moved(-first)
-            ));
-            text.push("}");
+            self.ground.tap_function(text, slot, name);
         }
         text.blank();
     }
-
-    /// Writes the function that asks the boundary of a kind along an axis.
-    fn ghost_function(&self, text: &mut Text, kind: &Kind, number: usize, axis: usize) {
-        let (sides, letter) = (kind.sides(axis), axis_name(axis));
-        let [low, high] = sides.map(|side| side.constant());
-        let values =
-            kind.values(axis, self.ground.problem, |number| format!("parameters.p{number}"), literal);
-        text.blank();
-        text.push(format!("fn ghost_{letter}_{number}(i: i32) -> Ghost {{"));
-        text.push(format!(
-            "return ghost(i, {}, {}, {low}, {high}, {}, {});",
-            kind.buffer.extents[axis],
-            kind.folds(axis),
-            values[0],
-            values[1]
-        ));
-        text.push("}");
-    }
 }
 
-fn language() -> Wgsl {
+pub fn language() -> Wgsl {
     Wgsl { index: [0, 1, 2].map(|axis| axis_name(axis).to_owned()) }
 }
 
 /// Returns the distances between neighbours in a buffer whose rows follow each other, and the place that the
 /// index 0 would have before the first value.
-fn strides(kind: &Kind) -> ([isize; 3], isize) {
+pub fn strides(kind: &Kind) -> ([isize; 3], isize) {
     kind.strides(kind.buffer.extents[2])
 }
 
+/// Returns the declaration of the place of the index computed in a buffer of a kind, which has this number.
+pub fn place(kind: &Kind, number: usize) -> String {
+    let (strides, first) = strides(kind);
+    format!("let at_{number} = z * {} + y * {} + x{};", strides[0], strides[1], moved(-first))
+}
+
+/// Returns the values of the buffer of a reduction's leaves, one of each block of a grid: what joins them needs as much
+/// room again.
+pub fn leaves_of(grid: &Grid) -> usize {
+    2 * grid.count()
+}
+
 /// Returns whether any stage reads beyond the values of a kind.
-fn asks_boundary(kind: &Kind) -> bool {
+pub fn asks_boundary(kind: &Kind) -> bool {
     (0..3).any(|axis| kind.folds(axis) > 0)
 }
 
@@ -437,7 +468,7 @@ fn has_inner_tile(work: &Work) -> bool {
 }
 
 /// Returns the name of the place at a distance along an axis from the index computed, for a kind.
-fn ghost(axis: usize, kind: usize, offset: i32) -> String {
+pub fn ghost(axis: usize, kind: usize, offset: i32) -> String {
     let side = match offset {
         0 => "",
         1.. => "_p",
@@ -448,7 +479,7 @@ fn ghost(axis: usize, kind: usize, offset: i32) -> String {
 }
 
 /// Returns the condition that an index lies in a box.
-fn holds(indices: &Indices) -> String {
+pub fn holds(indices: &Indices) -> String {
     let side = |axis: usize| {
         let (letter, range) = (axis_name(axis), &indices[axis]);
         format!("{letter} >= {} && {letter} < {}", range.start, range.end)
@@ -457,7 +488,7 @@ fn holds(indices: &Indices) -> String {
 }
 
 /// Writes the numbers of tiles.
-fn blocks(text: &mut Text, grid: &Grid) {
+pub fn blocks(text: &mut Text, grid: &Grid) {
     for (axis, letter) in ["Z", "Y", "X"].into_iter().enumerate() {
         constant(text, &format!("BLOCKS_{letter}"), grid.blocks[axis]);
     }

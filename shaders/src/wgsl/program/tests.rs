@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use abide_core::plan::fused::{Partition, greedy};
 use abide_core::plan::{Options, plan_stepwise};
 use abide_core::{DeviceSpec, Shape, catalogue};
+use abide_random::cases::{cases, random};
+use abide_random::partitions::partition;
 
 use super::*;
 use crate::wgsl::tests::check_module;
@@ -12,6 +15,16 @@ fn kernels_of(problem: &Problem) -> ProgramKernels {
     let plan = plan_stepwise(problem, &DeviceSpec::preset("a100").unwrap(), &Options::default()).unwrap();
     let storage = Storage::of(problem, &Boxes::of(problem).unwrap()).unwrap();
     program_kernels(problem, plan.stepwise().unwrap(), &storage).unwrap()
+}
+
+/// Checks a kernel's text, and the names of what it binds.
+fn check_names(kernel: &Kernel<Place>) {
+    let names = kernel.bindings.iter().map(|binding| match binding {
+        Place::Scalars(_) => "parameters".to_owned(),
+        Place::Leaves => "leaves".to_owned(),
+        Place::Slot(slot, _) => format!("values_{slot}"),
+    });
+    check_module(kernel, names.collect());
 }
 
 /// Checks every program of the catalogue that is not plain, with and without tiles inside, and with a
@@ -39,14 +52,7 @@ fn every_kernel_of_programs_is_valid() {
                         .map(|scalar| Until::parse(&format!("{} >= 0.1", scalar.name), &program).unwrap());
                     let made = kernels_of(&problem);
                     assert_eq!(made.until.is_some(), problem.until.is_some());
-                    for kernel in &made.kernels {
-                        let names = kernel.bindings.iter().map(|binding| match binding {
-                            Place::Scalars(_) => "parameters".to_owned(),
-                            Place::Leaves => "leaves".to_owned(),
-                            Place::Slot(slot, _) => format!("values_{slot}"),
-                        });
-                        check_module(kernel, names.collect());
-                    }
+                    made.kernels.iter().for_each(check_names);
                     seen += 1;
                 }
             }
@@ -96,4 +102,47 @@ fn a_limit_between_two_numbers_divides_the_same() {
             }
         }
     }
+}
+
+/// Checks the kernels of groups: those that the planner makes of CloverLeaf, and random ones of random programs.
+#[test]
+fn every_kernel_of_groups_is_valid() {
+    let device = DeviceSpec::preset("a100").unwrap();
+    let mut problems: Vec<(Problem, Partition)> = Vec::new();
+    for (extents, program) in
+        [(&[240, 200][..], catalogue::cloverleaf()), (&[24, 40, 100], catalogue::cloverleaf_3d())]
+    {
+        let program = Arc::new(program.unwrap());
+        for dtype in [DType::F32, DType::F64] {
+            let shape = Shape::new(extents).unwrap();
+            let problem = Problem::new(program.clone(), shape, dtype).unwrap();
+            let partition = greedy(&problem, &Boxes::of(&problem).unwrap(), &device);
+            problems.push((problem, partition));
+        }
+    }
+    for (case, seed) in cases().unwrap().into_iter().chain(random(300..340)).zip(0..) {
+        let partition = partition(&case.problem, seed, 256, 8192).unwrap();
+        problems.push((case.problem, partition));
+    }
+    let mut seen = 0;
+    for (problem, partition) in problems {
+        let plan = plan_stepwise(&problem, &device, &Options::default()).unwrap();
+        let boxes = Boxes::of(&problem).unwrap();
+        let storage = Storage::of_groups(&problem, &boxes, &partition.groups()).unwrap();
+        let tiles = Stepwise { partition, ..plan.stepwise().unwrap().clone() };
+        let made = program_kernels(&problem, &tiles, &storage).unwrap();
+        for fused in tiles.partition.all().filter_map(|group| group.fused.as_ref()) {
+            let names: Vec<&str> =
+                fused.members.iter().map(|member| &*problem.program.stages()[member.stage].name).collect();
+            let own =
+                |kernel: &&Kernel<Place>| kernel.name.contains(names[0]) && kernel.threads == fused.threads;
+            let bindings = made.kernels.iter().filter(own).map(|kernel| kernel.bindings.len()).min();
+            assert!(bindings.is_some_and(|bindings| bindings <= fused.buffers(&problem, &boxes)));
+            let bytes = (fused.values(&problem) * problem.dtype.bytes()).next_multiple_of(16);
+            assert!(made.kernels.iter().any(|kernel| own(&kernel) && kernel.workgroup_bytes <= bytes));
+            seen += 1;
+        }
+        made.kernels.iter().for_each(check_names);
+    }
+    assert!(seen > 60, "{seen}");
 }

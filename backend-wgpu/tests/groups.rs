@@ -1,0 +1,142 @@
+//! Groups of stages as one kernel each (fusion), on the device against the CPU's reference: any partition of a program
+//! into groups, with any tiles.
+//!
+//! A driver may fuse operations of a group in another way than those of its stages, so each step is held to the bound
+//! that a launch per stage is held to.
+
+// The deck's reader names the whole crate.
+extern crate abide_core as abide;
+
+#[path = "../../tests/cloverleaf/clover.rs"]
+mod clover;
+mod common;
+#[path = "../../examples/cloverleaf/deck.rs"]
+#[allow(dead_code)]
+mod deck;
+
+use abide_core::plan::fused::Partition;
+use abide_core::plan::{Fuse, Schedule};
+use abide_core::program::Until;
+use abide_core::{Backend, DType, Options, Plan, Problem, Result};
+use abide_random::cases::{Case, cases, random};
+use abide_random::partitions::partition;
+use abide_wgpu::WgpuBackend;
+
+use clover::clover;
+use common::pair::Pair;
+use common::{backend, read_all};
+use deck::Deck;
+
+fn decks() -> Vec<Case> {
+    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
+    let decks = [
+        (include_str!("../../tests/cloverleaf/trace13x7/clover.in"), 4),
+        (include_str!("../../tests/cloverleaf/flows7x6x5/clover.in"), 3),
+        (&larger, 4),
+    ];
+    let case = |(deck, steps): (&str, u64)| {
+        let (problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
+        Case { name: format!("cloverleaf {}", problem.shape), problem, start, steps }
+    };
+    decks.map(case).into()
+}
+
+/// Returns a case in another type.
+fn cast(case: &Case, dtype: DType) -> Case {
+    let mut problem = case.problem.clone();
+    problem.dtype = dtype;
+    let start = case.start.iter().map(|field| field.cast(dtype).unwrap()).collect();
+    Case { name: format!("{} {dtype}", case.name), problem, start, steps: case.steps }
+}
+
+fn plan(backend: &WgpuBackend, problem: &Problem, fuse: Fuse) -> Plan {
+    backend.plan(problem, &Options { fuse, ..Options::default() }).unwrap()
+}
+
+fn with(mut plan: Plan, partition: Partition) -> Plan {
+    if let Schedule::Stepwise(stepwise) = &mut plan.schedule {
+        stepwise.partition = partition;
+    }
+    plan
+}
+
+fn groups(plan: &Plan) -> usize {
+    let partition = &plan.stepwise().unwrap().partition;
+    partition.all().filter(|group| group.fused.is_some()).count()
+}
+
+/// Runs a case with a plan, and with another field in between, which gives each field a buffer of its own again.
+fn check(backend: &WgpuBackend, case: &Case, plan: &Plan) {
+    let run = || -> Result<()> {
+        let mut pair = Pair::open(backend, case, plan)?;
+        pair.advance(1)?;
+        pair.advance(case.steps)?;
+        pair.write(case.start.len() - 1)?;
+        pair.advance(3)
+    };
+    run().unwrap_or_else(|error| panic!("{}: {error}", case.name));
+}
+
+/// Runs a case with random groups, and returns how many there are.
+fn check_random(backend: &WgpuBackend, case: &Case, seed: u64) -> usize {
+    let alone = plan(backend, &case.problem, Fuse::Off);
+    let values = backend.adapter().workgroup_bytes / case.problem.dtype.bytes();
+    let threads = [64, 96, 256][seed as usize % 3].min(backend.adapter().workgroup_threads);
+    let plan = with(alone, partition(&case.problem, seed, threads, values).unwrap());
+    let groups = groups(&plan);
+    if groups > 0 {
+        check(backend, case, &plan);
+    }
+    groups
+}
+
+#[test]
+fn random_groups_agree_with_the_reference() {
+    let Some(backend) = backend() else { return };
+    let mut all = 0;
+    for (case, seed) in cases().unwrap().into_iter().chain(random(200..225)).zip(0..) {
+        let begun = std::time::Instant::now();
+        let groups = check_random(&backend, &case, seed);
+        all += groups;
+        println!("{}: {groups} groups, {:.1} s", case.name, begun.elapsed().as_secs_f64());
+    }
+    assert!(all > 50, "{all}");
+}
+
+#[test]
+fn groups_of_cloverleaf_agree_with_the_reference() {
+    let Some(backend) = backend() else { return };
+    for (case, (dtype, is_greedy)) in
+        decks().iter().zip([(DType::F32, true), (DType::F64, false), (DType::F64, true)])
+    {
+        let begun = std::time::Instant::now();
+        let case = cast(case, dtype);
+        if is_greedy {
+            let fused = plan(&backend, &case.problem, Fuse::Greedy);
+            assert!(groups(&fused) > 0, "{}", case.name);
+            check(&backend, &case, &fused);
+        } else {
+            assert!(check_random(&backend, &case, 7) > 0);
+        }
+        println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());
+    }
+}
+
+/// Nothing changes after a condition has ended a run.
+#[test]
+fn a_condition_ends_groups() {
+    let Some(backend) = backend() else { return };
+    let mut case = decks().remove(0);
+    let problem = &mut case.problem;
+    // The third step comes to 0.22.
+    problem.until = Some(Until::parse("time >= 0.2", &problem.program).unwrap());
+    let plan = plan(&backend, &case.problem, Fuse::Greedy);
+    let mut session = backend.open(&case.problem, &plan, case.start.clone()).unwrap();
+    session.advance(50).unwrap();
+    assert_eq!(session.undone(), 47);
+    case.problem.until = None;
+    let mut three = backend.open(&case.problem, &plan, case.start.clone()).unwrap();
+    three.advance(3).unwrap();
+    let [found, expected] = [&mut session, &mut three].map(|own| read_all(&mut **own, &case.problem));
+    assert!(found.iter().zip(&expected).all(|(found, expected)| found.same_bits(expected)));
+}
