@@ -14,10 +14,10 @@ mod common;
 #[allow(dead_code)]
 mod deck;
 
-use abide_core::plan::fused::Partition;
+use abide_core::plan::fused::{Partition, greedy};
 use abide_core::plan::{Fuse, Schedule};
-use abide_core::program::Until;
-use abide_core::{Backend, DType, Options, Plan, Problem, Result};
+use abide_core::program::{Boxes, Until};
+use abide_core::{Backend, DType, DeviceSpec, Options, Plan, Problem, Result};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
 use abide_wgpu::WgpuBackend;
@@ -58,6 +58,13 @@ fn with(mut plan: Plan, partition: Partition) -> Plan {
         stepwise.partition = partition;
     }
     plan
+}
+
+/// Returns the planner's groups where a launch costs so much that they pay on any domain.
+fn united(backend: &WgpuBackend, problem: &Problem) -> Plan {
+    let device = DeviceSpec { launch_seconds: 1.0, ..backend.device().clone() };
+    let partition = greedy(problem, &Boxes::of(problem).unwrap(), &device);
+    with(plan(backend, problem, Fuse::Off), partition)
 }
 
 fn groups(plan: &Plan) -> usize {
@@ -112,7 +119,7 @@ fn groups_of_cloverleaf_agree_with_the_reference() {
         let begun = std::time::Instant::now();
         let case = cast(case, dtype);
         if is_greedy {
-            let fused = plan(&backend, &case.problem, Fuse::Greedy);
+            let fused = united(&backend, &case.problem);
             assert!(groups(&fused) > 0, "{}", case.name);
             check(&backend, &case, &fused);
         } else {
@@ -130,7 +137,7 @@ fn a_condition_ends_groups() {
     let problem = &mut case.problem;
     // The third step comes to 0.22.
     problem.until = Some(Until::parse("time >= 0.2", &problem.program).unwrap());
-    let plan = plan(&backend, &case.problem, Fuse::Greedy);
+    let plan = united(&backend, &case.problem);
     let mut session = backend.open(&case.problem, &plan, case.start.clone()).unwrap();
     session.advance(50).unwrap();
     assert_eq!(session.undone(), 47);
