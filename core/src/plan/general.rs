@@ -59,7 +59,8 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
     }
     let partition = match options.fuse {
         Fuse::Auto | Fuse::Off => Partition::alone(&problem.program),
-        Fuse::Greedy | Fuse::Search => fused::greedy(problem, &boxes, device),
+        Fuse::Greedy => fused::greedy(problem, &boxes, device),
+        Fuse::Search => fused::searched(problem, &boxes, device)?,
     };
     let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
     let traffic = traffic(problem, device, &boxes, &storage);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::description::{Describe, Line, times};
-use super::fused::Partition;
+use super::fused::{Fused, Partition};
 use super::general::plan_general;
 use super::{Execution, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
@@ -53,10 +53,30 @@ impl Describe for Stepwise {
     fn lines(&self, _: &Plan) -> Vec<Line> {
         let bytes = self.shared_bytes.iter().max().copied().unwrap_or(0);
         let (tile, threads) = (times(&self.tile), times(&self.threads));
-        vec![(
-            "tiling",
-            format!("tiles of {tile} cells, {threads} threads and {bytes} bytes of shared memory per block"),
-        )]
+        let tiling =
+            format!("tiles of {tile} cells, {threads} threads and {bytes} bytes of shared memory per block");
+        let mut lines = vec![("tiling", tiling)];
+        let fused: Vec<(&[usize], &Fused)> =
+            self.partition.all().filter_map(|group| Some((&*group.stages, group.fused.as_ref()?))).collect();
+        if !fused.is_empty() {
+            let (kernels, stages) =
+                (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));
+            lines.push(("groups", format!("{} stages in {kernels} groups", stages.sum::<usize>())));
+        }
+        for (stages, fused) in fused {
+            let numbers: Vec<String> = stages.iter().map(usize::to_string).collect();
+            let (rings, tile) = (fused.rings.len(), times(&fused.tile));
+            lines.push((
+                "group",
+                format!(
+                    "stages {}: tiles of {tile} and {} threads, {rings} names in shared memory, {} rows behind at the most",
+                    numbers.join(", "),
+                    fused.threads,
+                    fused.members.iter().map(|member| member.lag).max().unwrap_or(0)
+                ),
+            ));
+        }
+        lines
     }
 }
 

@@ -80,20 +80,16 @@ impl Groups {
 pub fn waits(problem: &Problem, later: usize, earlier: usize) -> bool {
     let [first, second] = [earlier, later].map(|stage| &problem.program.stages()[stage]);
     let reads = |stage: &Stage, name: usize| stage.dag.taps().any(|tap| usize::from(tap.field) == name);
-    let makes = |stage: &Stage| match stage.does {
-        Does::Update => None,
-        Does::Reduce(_, _, scalar) | Does::Scalar(scalar) => Some(scalar),
-    };
-    let (one, two) = (makes(first), makes(second));
+    let (one, two) = (first.does.scalar(), second.does.scalar());
     first.writes.iter().any(|&name| second.writes.contains(&name) || reads(second, name))
         || second.writes.iter().any(|&name| reads(first, name))
-        || one.is_some_and(|scalar| one == two || uses(problem, second, scalar))
-        || two.is_some_and(|scalar| uses(problem, first, scalar))
+        || one.is_some_and(|scalar| one == two || uses_scalar(problem, second, scalar))
+        || two.is_some_and(|scalar| uses_scalar(problem, first, scalar))
 }
 
 /// Returns whether a computed scalar, by its number in formulas, is in a stage's own, or ghost values that it taps
 /// may hold it.
-fn uses(problem: &Problem, stage: &Stage, number: usize) -> bool {
+pub fn uses_scalar(problem: &Problem, stage: &Stage, number: usize) -> bool {
     let program = &problem.program;
     let shows = |field: usize| {
         let mut names = problem.boundaries_of(field).scalars();

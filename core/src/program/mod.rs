@@ -36,7 +36,7 @@ pub use self::boxes::{Boxes, Buffer, Indices, Shown, around, is_empty};
 pub use self::centring::Centring;
 pub use self::definition::Definition;
 pub use self::footprint::{Footprint, Neighbourhood};
-pub use self::groups::{Groups, made, outlasts, waits};
+pub use self::groups::{Groups, made, outlasts, uses_scalar, waits};
 pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
 pub use self::member::{Member, check_members};

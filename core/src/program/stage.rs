@@ -37,6 +37,16 @@ pub enum Does {
     Scalar(usize),
 }
 
+impl Does {
+    /// Returns the scalar that the stage makes, by its number in formulas.
+    pub fn scalar(self) -> Option<usize> {
+        match self {
+            Does::Update => None,
+            Does::Reduce(_, _, scalar) | Does::Scalar(scalar) => Some(scalar),
+        }
+    }
+}
+
 /// Returns the stage of new values that `define` writes.
 pub(super) fn update(
     name: &str,

@@ -88,6 +88,14 @@ impl StageKernels {
     }
 }
 
+/// A group of stages, the numbers of the struct of a stage and of a group that it has, and the buffers that it names.
+struct Numbered<'a> {
+    stages: &'a [usize],
+    body: Option<usize>,
+    group: Option<usize>,
+    slots: Vec<Slot>,
+}
+
 /// Returns the kernels of a problem that is not plain, for the tile of its plan.
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
@@ -96,9 +104,8 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     let kinds = Kinds::of(problem, program.stages(), &boxes, partition);
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut groups: Distinct<'_, GroupBody> = Distinct::default();
-    // Of each group, the numbers of a stage's body and of a group's, and the slots: groups that do the same may read
-    // other fields.
-    let mut all: Vec<(&Vec<usize>, Option<usize>, Option<usize>, Vec<Slot>)> = Vec::new();
+    // Groups that do the same may read other fields.
+    let mut all: Vec<Numbered<'_>> = Vec::new();
     let mut stage_of = |number: usize| {
         let (stage, own) = (&program.stages()[number], &boxes.stages[number]);
         let body = match stage.does {
@@ -111,13 +118,13 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         Some((bodies.number(&text, body, &stage.name), slots))
     };
     for Group { stages, fused } in partition.all() {
-        if all.iter().any(|(known, ..)| *known == stages) {
+        if all.iter().any(|known| known.stages == stages) {
             continue;
         }
         let Some(fused) = fused else {
             let body = stage_of(stages[0]);
             let (number, slots) = body.map_or((None, Vec::new()), |(number, slots)| (Some(number), slots));
-            all.push((stages, number, None, slots));
+            all.push(Numbered { stages, body: number, group: None, slots });
             continue;
         };
         let body = group::group(problem, &kinds, program.stages(), &boxes, fused, &made(&program, stages));
@@ -127,11 +134,11 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         let names: Vec<&str> = stages.iter().map(|&stage| &*program.stages()[stage].name).collect();
         let number = groups.number(&text, GroupBody { joined_by: reduced, ..body }, names[0]);
         groups.all[number].1 = names;
-        all.push((stages, reduced, Some(number), slots));
+        all.push(Numbered { stages, body: reduced, group: Some(number), slots });
     }
     let (bodies, groups) = (bodies.all, groups.all);
     let end = StepEnd::of(problem);
-    let slots = all.iter().map(|(.., slots)| slots.len()).chain(end.iter().map(StepEnd::slots));
+    let slots = all.iter().map(|own| own.slots.len()).chain(end.iter().map(StepEnd::slots));
     let slots = slots.max().unwrap_or(0).max(1);
     let may_stop = problem.until.is_some() || problem.marks.is_some();
     let is_reduced = |body: &Body| body.entries.contains(&Entry::Reduce);
@@ -194,9 +201,8 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         }
         Ok(launches)
     };
-    let groups = all.iter().map(|(stages, body, group, slots)| {
-        let launches = launches(*body, *group)?;
-        Ok(((*stages).clone(), StageKernels { launches, slots: slots.clone() }))
+    let groups = all.into_iter().map(|Numbered { stages, body, group, slots }| {
+        Ok((stages.to_vec(), StageKernels { launches: launches(body, group)?, slots }))
     });
     let groups = groups.collect::<Result<_>>()?;
     if let Some(end) = &end {

@@ -13,7 +13,7 @@ mod tiling;
 use serde::Serialize;
 
 use super::general::refuse_others;
-use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base, perks::Traffic};
+use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, base, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::Problem;
@@ -67,7 +67,7 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
     problem.check()?;
     if !problem.is_plain() {
         refuse_others(problem, device, options)?;
-        return Ok(stepwise(problem, device));
+        return together(problem, device, options.fuse);
     }
     let persistent = || -> Result<Plan> {
         if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
@@ -112,6 +112,25 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             Ok(if other.estimated_seconds < one.estimated_seconds { other } else { one })
         }
     }
+}
+
+/// Plans a run of a program, whose launches go over the rows together unless that is to be off.
+fn together(problem: &Problem, device: &DeviceSpec, fuse: Fuse) -> Result<Plan> {
+    let mut plan = stepwise(problem, device);
+    if let Schedule::Cpu(cpu) = &mut plan.schedule {
+        cpu.fuse = match fuse {
+            Fuse::Off => false,
+            Fuse::Auto | Fuse::Greedy => true,
+            Fuse::Search => {
+                return Err(Error::unsupported(
+                    device.name.clone(),
+                    "fusion by search is for GPUs: a CPU's launches go over the rows together in their order",
+                    "use --fuse greedy",
+                ));
+            }
+        };
+    }
+    Ok(plan)
 }
 
 /// Plans a stepwise run: all of a stage, then the next stage.

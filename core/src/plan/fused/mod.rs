@@ -11,6 +11,7 @@ mod candidates;
 mod estimate;
 mod geometry;
 mod partition;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use crate::reduction::leaf;
 pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
 pub use self::partition::{Group, Partition, greedy};
+pub use self::search::searched;
 
 /// A group of stages as one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -54,7 +54,7 @@ impl Partition {
 pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
     let program = &problem.program;
     let mut groups = Groups::needed(program, boxes);
-    let mut costs = Costs { problem, boxes, device, known: HashMap::new() };
+    let mut costs = Costs::new(problem, boxes, device);
     let order = Order::of(problem);
     for step in &mut groups.steps {
         while let Some(united) = costs.best_union(step, &order) {
@@ -65,17 +65,21 @@ pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partitio
 }
 
 /// A group's seconds, and the group as a kernel; `None` where the stages are no group.
-type Known = Option<(f64, Option<Fused>)>;
+pub type Known = Option<(f64, Option<Fused>)>;
 
 /// What groups cost, and which were asked for already.
-struct Costs<'a> {
+pub struct Costs<'a> {
     problem: &'a Problem,
     boxes: &'a Boxes,
     device: &'a DeviceSpec,
-    known: HashMap<Vec<usize>, Known>,
+    pub known: HashMap<Vec<usize>, Known>,
 }
 
-impl Costs<'_> {
+impl<'a> Costs<'a> {
+    pub fn new(problem: &'a Problem, boxes: &'a Boxes, device: &'a DeviceSpec) -> Costs<'a> {
+        Costs { problem, boxes, device, known: HashMap::new() }
+    }
+
     /// Returns the groups of a step with those two united that save most by it; `None` where none do.
     fn best_union(&mut self, step: &[Vec<usize>], order: &Order) -> Option<Vec<Vec<usize>>> {
         let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
@@ -114,21 +118,25 @@ impl Costs<'_> {
             }
             names
         };
-        let is_fit = |&stage: &usize| {
-            !matches!(stages[stage].does, Does::Scalar(_)) && stages[stage].points.is_empty()
-        };
         let other = names(pair[1]);
-        pair.iter().all(|group| group.iter().all(is_fit))
-            && names(pair[0]).iter().any(|name| other.contains(name))
+        pair.iter().all(|group| self.are_fit(group)) && names(pair[0]).iter().any(|name| other.contains(name))
+    }
+
+    /// Returns whether stages are of those that can be fused.
+    pub fn are_fit(&self, stages: &[usize]) -> bool {
+        let all = self.problem.program.stages();
+        stages
+            .iter()
+            .all(|&stage| !matches!(all[stage].does, Does::Scalar(_)) && all[stage].points.is_empty())
     }
 
     /// Returns the seconds of a group with its launch.
-    fn of(&mut self, group: &Vec<usize>) -> Option<f64> {
+    pub fn of(&mut self, group: &[usize]) -> Option<f64> {
         if let Some(known) = self.known.get(group) {
             return known.as_ref().map(|(seconds, _)| *seconds);
         }
         let launch = self.device.launch_seconds;
-        let known = match group[..] {
+        let known = match *group {
             // A stage that only copies gives another name to a buffer.
             [stage] if is_renamed(self.problem, self.boxes, stage) => Some((0.0, None)),
             [stage] => {
@@ -140,7 +148,7 @@ impl Costs<'_> {
                 .map(|(fused, estimate)| (estimate.seconds + launch, Some(fused))),
         };
         let seconds = known.as_ref().map(|(seconds, _)| *seconds);
-        self.known.insert(group.clone(), known);
+        self.known.insert(group.to_vec(), known);
         seconds
     }
 }

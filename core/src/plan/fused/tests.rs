@@ -96,3 +96,21 @@ fn groups_fit_the_buffers_that_a_kernel_names() {
     let (free, bound) = (most_of(None), most_of(Some(8)));
     assert!(free > 8 && bound > 0 && bound <= 8, "{free} {bound}");
 }
+
+/// The search's groups keep every precedence too, and are estimated to take no longer than the greedy ones.
+#[test]
+fn a_search_is_no_worse_than_greed() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let (problem, boxes) = clover(&[3840, 3840]);
+    let seconds = |partition: &Partition| -> f64 {
+        partition.groups().check(&problem, &boxes).unwrap();
+        let mut costs = partition::Costs::new(&problem, &boxes, &device);
+        partition.all().filter_map(|group| costs.of(&group.stages)).sum()
+    };
+    let begun = std::time::Instant::now();
+    let found = searched(&problem, &boxes, &device).unwrap();
+    println!("{:?}", begun.elapsed());
+    let (found, greedy) = (seconds(&found), seconds(&greedy(&problem, &boxes, &device)));
+    println!("{found} {greedy}");
+    assert!(found <= greedy * 1.0001, "{found} s, {greedy} s by greed");
+}
