@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use abide_core::plan::{Options, plan};
+use abide_core::plan::{Fuse, Options, plan};
 use abide_core::program::{Marks, Probe, Record, Until};
 use abide_core::{DType, DeviceSpec, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
@@ -31,6 +31,38 @@ fn cloverleaf_does_not_spill() {
                 assert_eq!(kernel.spill_bytes, 0, "{kernel:?}");
             }
             assert!(compiled.len() < problem.program.stages().len(), "{} kernels", compiled.len());
+        }
+    }
+}
+
+/// Groups of CloverLeaf's stages compile; what their registers and spills are is printed.
+#[test]
+fn groups_of_cloverleaf_compile() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "h200"] };
+    for name in names {
+        let device = DeviceSpec::preset(name).unwrap();
+        for (program, extents) in
+            [(catalogue::cloverleaf(), &[3840, 3840][..]), (catalogue::cloverleaf_3d(), &[256, 256, 256])]
+        {
+            let shape = Shape::new(extents).unwrap();
+            let problem = Problem::new(Arc::new(program.unwrap()), shape, DType::F64).unwrap();
+            let options = Options { fuse: Fuse::Greedy, ..Options::default() };
+            let plan = plan(&problem, &device, &options).unwrap();
+            let begun = std::time::Instant::now();
+            let compiled = report(&problem, &plan, &target(&device)).unwrap();
+            let groups: Vec<_> =
+                compiled.iter().filter(|kernel| kernel.kernel.starts_with("group")).collect();
+            println!("{name} {shape}: {:.1} s", begun.elapsed().as_secs_f64());
+            for kernel in &groups {
+                println!(
+                    "{}: {} registers, {} bytes spilt",
+                    kernel.kernel, kernel.registers, kernel.spill_bytes
+                );
+            }
+            assert!(groups.len() > 3, "{} groups", groups.len());
+            // A value or two around the calls of divisions' rare cases.
+            assert!(groups.iter().all(|kernel| kernel.spill_bytes <= 16), "{groups:?}");
         }
     }
 }

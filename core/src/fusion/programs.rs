@@ -160,6 +160,9 @@ impl Display for Fused {
             sum(&|group| group.unfused_seconds * 1e6),
             sum(&|group| group.projection.map_or(0.0, |projection| projection.seconds * 1e6)),
         )?;
-        writeln!(f, "Groups are not made into kernels yet: a program runs a launch per stage.")
+        writeln!(
+            f,
+            "These are the models' groups; those that run are chosen by --fuse, and the plan lists them."
+        )
     }
 }
