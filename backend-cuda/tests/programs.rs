@@ -11,10 +11,12 @@ mod common;
 mod deck;
 
 use abide_core::backend::{window_of, write_rows};
+use abide_core::plan::Schedule;
 use abide_core::program::{Marks, Probe, Record, Until};
-use abide_core::{Array, Backend, Options, Problem, Result, Session};
+use abide_core::{Array, Backend, Options, Plan, Problem, Result, Session};
 use abide_cuda::CudaBackend;
 use abide_random::cases::{Case, cases, random};
+use abide_random::partitions::partition;
 
 use clover::clover;
 use common::present;
@@ -34,7 +36,17 @@ struct Pair {
 impl Pair {
     fn open(backend: &CudaBackend, name: &str, problem: Problem, fields: Vec<Array>) -> Result<Pair> {
         let plan = backend.plan(&problem, &Options::default())?;
-        let session = backend.open(&problem, &plan, fields.clone())?;
+        Pair::open_plan(backend, name, problem, fields, &plan)
+    }
+
+    fn open_plan(
+        backend: &CudaBackend,
+        name: &str,
+        problem: Problem,
+        fields: Vec<Array>,
+        plan: &Plan,
+    ) -> Result<Pair> {
+        let session = backend.open(&problem, plan, fields.clone())?;
         Ok(Pair { name: name.to_owned(), session, problem, fields })
     }
 
@@ -90,6 +102,47 @@ fn write_window(pair: &mut Pair, field: usize) -> Result<()> {
     let found = pair.session.non_finite(field)?;
     assert_eq!(found, pair.fields[field].non_finite() as u64, "{}: field {field}", pair.name);
     pair.compare()
+}
+
+/// Runs a case with its stages in random groups, whose blocks have these threads.
+fn follow_groups(backend: &CudaBackend, case: Case, seed: u64, threads: usize) -> Result<usize> {
+    let values = backend.device().shared_bytes_per_block / case.problem.dtype.bytes();
+    let partition = partition(&case.problem, seed, threads, values)?;
+    let groups = partition.all().filter(|group| group.fused.is_some()).count();
+    let mut plan = backend.plan(&case.problem, &Options::default())?;
+    if let Schedule::Stepwise(stepwise) = &mut plan.schedule {
+        stepwise.partition = partition;
+    }
+    let mut pair = Pair::open_plan(backend, &case.name, case.problem, case.start, &plan)?;
+    pair.advance(1)?;
+    pair.advance(case.steps)?;
+    let fields = pair.fields.len();
+    pair.write(fields - 1)?;
+    pair.advance(MANY / 3)?;
+    Ok(groups)
+}
+
+/// Stages in groups have the bits of the stages one by one, whatever the groups, tiles and threads.
+#[test]
+fn groups_have_the_references_bits() -> Result<()> {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return Ok(()) };
+    let decks = [
+        include_str!("../../tests/cloverleaf/trace13x7/clover.in"),
+        include_str!("../../tests/cloverleaf/flows7x6x5/clover.in"),
+    ];
+    let mut all: Vec<Case> = Vec::new();
+    for deck in decks {
+        let (problem, start) = clover(&Deck::parse(deck)?)?;
+        all.push(Case { name: format!("cloverleaf {}", problem.shape), problem, start, steps: 4 });
+    }
+    all.extend(cases()?);
+    all.extend(random(300..380));
+    let mut groups = 0;
+    for (case, seed) in all.into_iter().zip(0..) {
+        groups += follow_groups(&backend, case, seed, [64, 128, 256][seed as usize % 3])?;
+    }
+    assert!(groups > 100, "{groups} groups");
+    Ok(())
 }
 
 fn follow(backend: &CudaBackend, case: Case) -> Result<()> {

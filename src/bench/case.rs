@@ -36,6 +36,14 @@ const MODELS: [(&str, &[usize]); 4] = [
     ("fdtd-tm", &[1024]),
 ];
 
+/// The programs of several loops and their extents, in f64.
+const PROGRAMS: [(&str, &[usize]); 4] = [
+    ("cloverleaf", &[960, 960]),
+    ("cloverleaf", &[3840, 3840]),
+    ("cloverleaf", &[7680, 7680]),
+    ("cloverleaf-3d", &[256, 256, 256]),
+];
+
 /// The stencils that are measured under every boundary on large domains.
 const UNDER_EVERY_BOUNDARY: [&str; 5] = ["2d5pt", "2d25pt", "3d7pt", "3d27pt", "poisson"];
 
@@ -74,6 +82,11 @@ impl Case {
             }
         }
         Ok(all)
+    }
+
+    /// Returns the programs whose stages are measured by themselves and in groups.
+    pub fn programs() -> Result<Vec<Case>> {
+        PROGRAMS.iter().map(|(program, extents)| Case::own(program, extents, DType::F64)).collect()
     }
 
     /// Returns the problems on which the planner's choice is judged: those of [`Case::chip`], large domains, some
@@ -155,6 +168,7 @@ mod tests {
         let chip = Case::chip().unwrap();
         assert_eq!(chip.len(), 2 * 8 + 5 + 6 + 2 * 13 - 2);
         assert_eq!(all.len(), chip.len() + 2 * 13 + 2 * 5 * (Boundary::NAMES.len() - 1) + RANDOM);
+        assert!(Case::programs().unwrap().iter().all(|case| !case.problem().unwrap().is_plain()));
         let mut named: Vec<_> = all.iter().map(|case| words(&case.problem().unwrap())).collect();
         named.sort();
         named.dedup();

@@ -170,6 +170,23 @@ fn the_planners_choice_is_set_against_every_other_plan() {
 }
 
 #[test]
+fn programs_are_timed_by_stages_and_in_groups() {
+    let place = Place::new();
+    let line = "bench programs --backend cpu --quick --seconds 0.002 --only 960x960";
+    let report = json(&place.works(&format!("{line} off,greedy --json --csv programs.csv")));
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!((report["holds"].as_bool(), rows.len()), (Some(true), 2), "{report}");
+    assert!(rows.iter().all(|row| row["ms_per_step"].as_f64().unwrap() > 0.0), "{report}");
+    let results = std::fs::read_to_string(place.path("programs.csv")).unwrap();
+    assert_eq!(
+        table(&results)[0],
+        "program,domain,dtype,fuse,groups,ms_per_step,planned_bytes_per_cell,dram_bytes_per_cell,spread_percent"
+    );
+    let refused = place.works(&format!("{line} search"));
+    assert!(refused.contains("use --fuse greedy"), "{refused}");
+}
+
+#[test]
 fn what_a_chip_holds_is_measured_and_verified() {
     let place = Place::new();
     let line = "bench chip --backend cpu --quick --seconds 0.002 --only 3d7pt 32x32x32";

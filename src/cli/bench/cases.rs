@@ -1,11 +1,11 @@
-//! What `bench chip` and `bench planner` share: they go through a list of problems, print a row for each, and keep it in
+//! What `bench chip`, `bench planner` and `bench programs` share: they go through a list of problems, print a row for each, and keep it in
 //! a file.
 
 use abide::backend::Opened;
 use abide::bench::{Case, Settings, words};
 use abide::io::Targets;
 use abide::program::Problem;
-use abide::{Choice, Error, Result};
+use abide::{Choice, Error, Fuse, Result};
 use clap::Args;
 use serde_json::json;
 
@@ -41,6 +41,24 @@ pub struct Cases {
     json: bool,
 }
 
+/// A problem, how its stages become kernels, and the words that name both in a table.
+pub struct Item {
+    pub problem: Problem,
+    pub fuse: Fuse,
+    pub words: [String; 4],
+}
+
+impl Item {
+    /// Returns the items of cases whose stages are left to the backend.
+    pub fn of(cases: &[Case]) -> Result<Vec<Item>> {
+        let item = |case: &Case| {
+            let problem = case.problem()?;
+            Ok(Item { words: words(&problem), problem, fuse: Fuse::Auto })
+        };
+        cases.iter().map(item).collect()
+    }
+}
+
 /// A problem's line, how it reads, and what is wrong with it.
 pub struct Measured<L> {
     pub line: L,
@@ -49,24 +67,23 @@ pub struct Measured<L> {
 }
 
 impl Cases {
-    /// Measures the cases one after the other. `header` stands above the rows, `tail` tells what all lines say together.
+    /// Measures the items one after the other. `header` stands above the rows, `tail` tells what all lines say together.
     pub fn execute<L: Columns>(
         &self,
-        cases: &[Case],
+        mut items: Vec<Item>,
         header: &str,
-        measure: impl Fn(&Opened, &Problem, &Settings) -> Result<Measured<L>>,
+        measure: impl Fn(&Opened, &Item, &Settings) -> Result<Measured<L>>,
         tail: impl Fn(&[L]) -> String,
     ) -> Ended {
         let settings = self.settings().map_err(Ending::usage)?;
         let mut targets = Targets::default();
         self.rows.target(&mut targets);
         targets.check()?;
-        let mut problems = cases.iter().map(Case::problem).collect::<Result<Vec<_>>>()?;
-        problems.retain(|problem| {
-            self.rows.ask_for(&words(problem))
-                && self.most_cells.is_none_or(|most| problem.shape.cells() <= most)
+        items.retain(|item| {
+            self.rows.ask_for(&item.words)
+                && self.most_cells.is_none_or(|most| item.problem.shape.cells() <= most)
         });
-        if problems.is_empty() {
+        if items.is_empty() {
             let reason = "no row has all these words";
             let change = "give words as they stand in the table: 2d5pt, 64x64, f32, fixed";
             return Err(Ending::usage(Error::invalid("--only", reason, change)));
@@ -74,17 +91,17 @@ impl Cases {
         let (opened, notes) = choose(self.backend, |_| None)?;
         let machine = Machine::of(&opened);
         let mut lines: Vec<L> = self.rows.kept(&machine)?;
-        problems.retain(|problem| lines.iter().all(|line| line.words() != words(problem)));
+        items.retain(|item| lines.iter().all(|line| line.words() != item.words));
         if !self.json {
             print(&(machine.title(&notes) + "\n" + header))?;
         }
         let (mut remarks, mut holds, mut missing) = (Vec::new(), true, Vec::new());
         remarks.push(format!("runs: {} of {} s", settings.repeats, settings.seconds));
-        let bar = progress_bar(problems.len());
-        for problem in &problems {
-            let name = words(problem).join(" ");
+        let bar = progress_bar(items.len());
+        for item in &items {
+            let name = item.words.join(" ");
             bar.set_message(name.clone());
-            let text = match measure(&opened, problem, &settings) {
+            let text = match measure(&opened, item, &settings) {
                 Ok(Measured { line, text, faults }) if faults.is_empty() => {
                     lines.push(line);
                     text

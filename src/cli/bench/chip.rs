@@ -5,7 +5,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::super::Ended;
-use super::cases::{Cases, Measured};
+use super::cases::{Cases, Item, Measured};
 use super::record::{Columns, significant};
 
 const EXAMPLES: &str = "\
@@ -70,8 +70,8 @@ impl Chip {
             "{:<18}{:>12}{:>5}{:>10}{:>10}{:>7}  plan\n",
             "problem", "domain", "type", "boundary", "GCells/s", "± %"
         );
-        let measured = |opened: &_, problem: &_, settings: &_| {
-            let row = measure(opened, problem, settings)?;
+        let measured = |opened: &_, item: &Item, settings: &_| {
+            let row = measure(opened, &item.problem, settings)?;
             let line = Line::of(&row);
             let text = format!(
                 "{:<18}{:>12}{:>5}{:>10}{:>10.2}{:>7.1}  {}\n",
@@ -85,6 +85,8 @@ impl Chip {
             );
             Ok(Measured { line, text, faults: row.checked.map(|checked| checked.faults).unwrap_or_default() })
         };
-        self.cases.execute(&Case::chip()?, &header, measured, |lines| format!("\nrows: {}\n", lines.len()))
+        self.cases.execute(Item::of(&Case::chip()?)?, &header, measured, |lines| {
+            format!("\nrows: {}\n", lines.len())
+        })
     }
 }

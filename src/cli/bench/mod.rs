@@ -5,6 +5,7 @@ mod chip;
 mod labels;
 mod planner;
 mod portable;
+mod programs;
 mod record;
 mod roofline;
 mod rows;
@@ -41,6 +42,8 @@ enum What {
     Chip(chip::Chip),
     /// Time the planner's choice against every other execution, cache policy and depth, on problems of all kinds
     Planner(planner::Planner),
+    /// Time whole programs with their stages by themselves and in groups, and compare the results to the bit
+    Programs(programs::Programs),
     /// Time iterations of the solvers on matrices of several kinds and sizes, and check their solutions
     Solvers(Box<solvers::Solvers>),
     /// Time several steps at once against one, on wgpu and the CPU, and hold the results to the CPU's
@@ -58,6 +61,7 @@ impl Bench {
             What::Stencils(args) => args.execute(),
             What::Chip(args) => args.execute(),
             What::Planner(args) => args.execute(),
+            What::Programs(args) => args.execute(),
             What::Solvers(args) => args.execute(),
             What::Portable(args) => args.execute(),
             What::Search(args) => args.execute(),

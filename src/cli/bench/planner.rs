@@ -1,11 +1,11 @@
 //! `abide bench planner`.
 
-use abide::bench::{Case, regret, words};
+use abide::bench::{Case, regret};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::super::Ended;
-use super::cases::{Cases, Measured};
+use super::cases::{Cases, Item, Measured};
 use super::record::{Columns, significant};
 
 const EXAMPLES: &str = "\
@@ -61,9 +61,9 @@ impl Planner {
             "{:<20}{:>12}{:>5}{:>12}{:>11}{:>11}{:>8}  plans\n",
             "problem", "domain", "type", "boundary", "chosen µs", "best µs", "regret"
         );
-        let measured = |opened: &_, problem: &_, settings: &_| {
-            let found = regret(opened, problem, settings)?;
-            let [name, domain, dtype, boundary] = words(problem);
+        let measured = |opened: &_, item: &Item, settings: &_| {
+            let found = regret(opened, &item.problem, settings)?;
+            let [name, domain, dtype, boundary] = item.words.clone();
             let ratio = found.regret();
             let plans = match found.chosen == found.best {
                 true => format!("{} is the best of {}", found.chosen, found.tried),
@@ -87,7 +87,7 @@ impl Planner {
             };
             Ok(Measured { line, text, faults: found.faults })
         };
-        self.cases.execute(&Case::planner()?, &header, measured, verdict)
+        self.cases.execute(Item::of(&Case::planner()?)?, &header, measured, verdict)
     }
 }
 

@@ -1,0 +1,94 @@
+//! Steps of whole programs, timed from their own starts: scalars such as the time step go on from run to run.
+
+use super::check::differs;
+use super::timing::rates;
+use super::{Settings, afford, begin};
+use crate::backend::{Opened, Session};
+use crate::program::Problem;
+use crate::{Array, Error, Fuse, Options, Result, Tune};
+
+/// The steps after which two ways to run a program are compared.
+const COMPARED: u64 = 10;
+
+/// A program's time per step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProgramRow {
+    /// How its stages become kernels.
+    pub fuse: Fuse,
+    /// The launches of a step, the mean of the cycle's; `None` on a device whose plan does not tell.
+    pub groups: Option<f64>,
+    /// Milliseconds per step: the median of the runs.
+    pub ms_per_step: f64,
+    /// Distance from the median to the farthest run, in percent of the median.
+    pub spread_percent: f64,
+    /// Bytes per cell and step through device memory, by the plan.
+    pub planned_bytes_per_cell: f64,
+    /// Steps of a timed run.
+    pub steps: u64,
+    /// The plan in one line.
+    pub plan: String,
+    /// Where the fields after a few steps differ from those of the stages by themselves.
+    pub faults: Vec<String>,
+}
+
+/// Times steps of a program that begins with its own start, and compares the fields after ten steps with those
+/// of its stages by themselves.
+///
+/// # Errors
+///
+/// Those of a plan and a run; [`Error::Limit`] for no runs.
+pub fn measure_program(
+    opened: &Opened,
+    problem: &Problem,
+    fuse: Fuse,
+    settings: &Settings,
+) -> Result<ProgramRow> {
+    abide_cpu::start_threads()?;
+    afford(problem, "memory to measure and compare", 4, "choose a smaller program with --only")?;
+    let start = (0..problem.program.fields().len())
+        .map(|field| problem.program.start(field).fill(&problem.shape_of(field)?, problem.dtype))
+        .collect::<Result<Vec<Array>>>()?;
+    let session =
+        |fuse| begin(opened, problem, &Options { fuse, tune: Tune::Off, ..Options::default() }, &start);
+    let compared = |session: &mut dyn Session| -> Result<Vec<Array>> {
+        session.advance(COMPARED)?;
+        (0..start.len()).map(|field| session.read(field)).collect()
+    };
+    let mut timed = session(fuse)?;
+    let found = compared(timed.as_mut())?;
+    let fault = match fuse {
+        Fuse::Off => None,
+        _ => differs(problem, &compared(session(Fuse::Off)?.as_mut())?, &found),
+    };
+    drop(found);
+    let mut steps = 1;
+    let mut seconds = timed.advance(steps)?;
+    while settings.steps.is_none() && seconds < 0.25 * settings.seconds {
+        steps *= 2;
+        seconds = timed.advance(steps)?;
+    }
+    let filling = (settings.seconds * steps as f64 / seconds.max(1e-9)).ceil() as u64;
+    let steps = settings.steps.unwrap_or(filling).max(1);
+    let mut runs = Vec::new();
+    for _ in 0..settings.repeats {
+        runs.push(1e3 * timed.advance(steps)? / steps as f64);
+    }
+    let found =
+        rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
+    let plan = timed.plan();
+    let groups =
+        plan.stepwise().map(|stepwise| &stepwise.partition).filter(|groups| !groups.steps.is_empty());
+    Ok(ProgramRow {
+        fuse,
+        groups: groups.map(|groups| groups.all().count() as f64 / groups.steps.len() as f64),
+        ms_per_step: found.median,
+        spread_percent: found.spread_percent,
+        planned_bytes_per_cell: plan.traffic.load_bytes + plan.traffic.store_bytes,
+        steps,
+        plan: plan.summary(),
+        faults: fault
+            .map(|how| format!("after {COMPARED} steps of the stages by themselves: {how}"))
+            .into_iter()
+            .collect(),
+    })
+}
