@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use abide_core::plan::resident::Exchange;
+use abide_core::plan::resident::{Configuration, Exchange, plan_configuration};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, Schedule, Synchronisation, Tune};
 use abide_core::plan::{persistent_plans, plan, resident_plans, streaming_plans};
 use abide_core::{
@@ -82,11 +82,15 @@ fn plans(
         let options = Options { execution: Execution::Persistent, depth, ..own };
         let whole = resident_plans(problem, device, &options).unwrap_or_default();
         for exchange in Exchange::ALL {
-            let of = |plan: &&Plan| plan.resident().is_some_and(|tiles| tiles.exchange == exchange);
-            let all: Vec<Plan> = whole.iter().filter(of).cloned().collect();
+            // The planner's tiles exchange by counters; any of them may have tags.
+            let of = |plan: Plan| {
+                let configuration = Configuration { exchange, ..plan.resident()?.configuration() };
+                let plan = plan_configuration(problem, device, &configuration)?;
+                plan.resident().is_some_and(|tiles| tiles.exchange == exchange).then_some(plan)
+            };
             let name = |how: &str| format!("the whole domain, {exchange:?}, {how}");
-            plans.extend(all.first().map(|plan| (name("planned"), plan.clone())));
-            plans.extend(pick(all, rng).map(|plan| (name("random"), plan)));
+            plans.extend(whole.first().cloned().and_then(of).map(|plan| (name("planned"), plan)));
+            plans.extend(pick(whole.clone(), rng).and_then(of).map(|plan| (name("random"), plan)));
         }
         let options = Options { execution: Execution::Streaming, depth, ..own };
         plans.extend(
