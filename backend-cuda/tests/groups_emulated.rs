@@ -109,7 +109,7 @@ fn defects_of_groups_are_found() {
         (
             "an index computed anew",
             "periodic",
-            "S::WRAPS_X ? Ghost{x} : K::ghost_x(s, x)",
+            "S::WRAPS_X ? as_it_is(x) : K::ghost_x(s, x)",
             "K::ghost_x(s, x)",
         ),
         (

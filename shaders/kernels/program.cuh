@@ -70,6 +70,17 @@ __device__ __forceinline__ real read(const real* from)
     else return __ldg(from);
 }
 
+// Returns a quotient. Exact division goes a long way round for a dividend of zero, and most of a domain may be at rest;
+// the product is the quotient then, with its sign, unless the divisor is zero, infinite or not a number.
+__device__ __forceinline__ real divide(real a, real b)
+{
+    if (a == real(0)) {
+        const real product = a * b;
+        if (product == real(0) && b != real(0)) return product;
+    }
+    return a / b;
+}
+
 // What every formula sees.
 struct Spot {
     const Arguments& arguments;

@@ -59,6 +59,15 @@ pub const COMPILE_OPTIONS: [&str; 5] =
 struct Cuda {
     /// The offset of the arriving plane from the cell's, where planes arrive one by one.
     plane: Option<i32>,
+    /// Whether the kernel has the function `divide`, which is fast where the dividend is zero.
+    divides: bool,
+}
+
+impl Cuda {
+    /// Formulas of plain programs.
+    const PLAIN: Cuda = Cuda { plane: None, divides: false };
+    /// Formulas in launches per stage or group of stages.
+    const PROGRAM: Cuda = Cuda { plane: None, divides: true };
 }
 
 impl Language for Cuda {
@@ -80,6 +89,10 @@ impl Language for Cuda {
 
     fn own<'t>(&self, c: &'t str, _: &'t str) -> &'t str {
         c
+    }
+
+    fn divide(&self, a: &str, b: &str) -> String {
+        if self.divides { format!("divide({a}, {b})") } else { format!("{a} / {b}") }
     }
 
     fn coordinate(&self, _: DType, axis: u8) -> String {
@@ -278,7 +291,7 @@ fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, s
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body = formula(&stage.dag, &Cuda { plane: None }, problem.dtype, |tap: Tap| {
+    let body = formula(&stage.dag, &Cuda::PLAIN, problem.dtype, |tap: Tap| {
         place(tap.field as usize, tap.offset)
     });
     text.blank();

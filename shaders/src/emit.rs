@@ -20,6 +20,11 @@ pub trait Language {
     /// Returns this language's choice of two texts that mean the same: `c` in C, `wgsl` in WGSL.
     fn own<'t>(&self, c: &'t str, wgsl: &'t str) -> &'t str;
 
+    /// Returns the quotient of two values.
+    fn divide(&self, a: &str, b: &str) -> String {
+        format!("{a} / {b}")
+    }
+
     /// Returns the function or sign of an operator of one operand.
     fn function(&self, op: Unary) -> &'static str {
         self.own(op.c(), op.wgsl())
@@ -97,6 +102,7 @@ pub fn part(
             Node::Binary(op, a, b) => {
                 let (a, b) = (at(a), at(b));
                 match op.text() {
+                    Text::Infix("/") => language.divide(a, b),
                     Text::Infix(sign) => format!("{a} {sign} {b}"),
                     Text::Call(c, wgsl) => format!("{}({a}, {b})", language.own(c, wgsl)),
                     Text::Choose(sign) => language.choose(&format!("{a} {sign} {b}"), a, b),

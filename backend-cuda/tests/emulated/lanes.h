@@ -59,12 +59,13 @@ unsigned late = 100;                     // of a hundred copies, those that arri
 ucontext_t scheduler;
 Lane lanes[LANES];
 Meeting warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
+int threads = THREADS_LAUNCHED;          // of a block of this launch, which may have fewer than were compiled for
 int current = 0;                         // the lane that runs
 long events = 0;                         // meetings that ended and lanes that finished
 constexpr size_t SHARED_SLOT = (SHARED_BYTES + 127) / 128 * 128 + 128;
 alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
 
-inline int block() { return current / THREADS_LAUNCHED; }
+inline int block() { return current / threads; }
 inline unsigned char* shared_memory() { return memory[block()]; }
 
 inline void suspend() { swapcontext(&lanes[current].context, &scheduler); }
@@ -94,10 +95,10 @@ inline void meet(Meeting& meeting, int members, const char* what)
 }
 
 inline void meet_warp(const char* what) { meet(warps[current / WARP], WARP, what); }
-inline void meet_block(const char* what) { meet(blocks[block()], THREADS_LAUNCHED, what); }
+inline void meet_block(const char* what) { meet(blocks[block()], threads, what); }
 
 // All lanes of the launch: it is one cluster.
-inline void meet_cluster() { meet(cluster, LANES, "barrier.cluster"); }
+inline void meet_cluster() { meet(cluster, BLOCKS_LAUNCHED * threads, "barrier.cluster"); }
 
 // Returns the place in another block's shared memory that `at` is in this block's.
 template <class T>
@@ -170,7 +171,7 @@ int turn(int warp, const Enter& enter)
         if (lane.done || (lane.awaited && lane.awaited->ended == lane.number)) continue;
         lane.awaited = nullptr;
         current = number;
-        enter(number / THREADS_LAUNCHED, number % THREADS_LAUNCHED);
+        enter(number / threads, number % threads);
         swapcontext(&scheduler, &lane.context);
         finished += lane.done;
     }
@@ -192,10 +193,11 @@ void launch(void (*body)(), const Enter& enter)
         lanes[i].context.uc_link = &scheduler;
         makecontext(&lanes[i].context, lane_begins, 0);
     }
+    const int count = BLOCKS_LAUNCHED * threads;
     long idle = 0;
-    for (int left = LANES; left > 0;) {
+    for (int left = count; left > 0;) {
         // A warp runs for a few turns or many, or until it waits for others: warps must be able to get far ahead.
-        const int warp = drawn() % (LANES / WARP), turns = 1 << drawn() % 12;
+        const int warp = drawn() % (count / WARP), turns = 1 << drawn() % 12;
         for (int i = 0; i < turns; ++i) {
             const long before = events;
             left -= turn(warp, enter);

@@ -89,7 +89,8 @@ void run_block(int block, int threads)
 {
     blockIdx.x = block;
     if (strncmp(running->name, "update", 6) != 0 && threads > 1) {
-        if (threads != THREADS_LAUNCHED) emulated::fail("a block of another size");
+        if (threads > THREADS_LAUNCHED || threads % emulated::WARP != 0) emulated::fail("a block of another size");
+        emulated::threads = threads;
         for (emulated::Lane& lane : emulated::lanes) lane.done = false;
         emulated::launch(body, [](int, int thread) { threadIdx.x = thread; });
         return;

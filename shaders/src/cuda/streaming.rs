@@ -102,7 +102,7 @@ pub(super) fn arriving(
 fn arrival(text: &mut Text, problem: &Problem, carry: &Carry, plane: i32, axes: Axes) {
     let (wanted, kept) = carry.wanted(plane);
     let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("u.template carried<{slot}>()"));
-    let language = Cuda { plane: Some(plane) };
+    let language = Cuda { plane: Some(plane), ..Cuda::PLAIN };
     let now = |tap: Tap| {
         let [_, y, x] = axes.order(tap.offset);
         format!("u.template now<{}, {y}, {x}>()", tap.field)

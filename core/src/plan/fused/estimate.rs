@@ -1,28 +1,40 @@
-//! The planner's estimate of a group's time: bytes, arithmetic and turns.
+//! The planner's estimate of a group's time: bytes, instructions, and how many warps there are to hide their latency.
+//!
+//! The weights are those of kernels compiled for sm_90 (CloverLeaf, f64), the rates what an H200's counters said.
 
-use super::{Fused, Source};
+use super::Fused;
 use crate::device::DeviceSpec;
 use crate::expr::{Binary, Node, Unary};
+use crate::plan::MEMORY_SHARE;
 use crate::program::{Boxes, Problem, Stage};
+use crate::real::DType;
 
-/// The share of a device's bandwidth that stages reach.
-const MEMORY_SHARE: f64 = 0.85;
+/// Instructions of an index besides those of its members, and of each member.
+const INDEX: f64 = 40.0;
+const MEMBER: f64 = 6.0;
+/// Instructions of a tap, of an operation (f64 has half the rate), of an exact division or root, of a value that is kept
+/// in a ring and of one that is stored.
+const TAP: f64 = 3.0;
+const OPERATION: [f64; 2] = [1.2, 2.0];
+const DIVISION: [f64; 2] = [12.0, 22.0];
+const KEPT: f64 = 5.0;
+const STORED: f64 = 5.0;
+/// How much longer a tile at the domain's sides takes, where boundaries are asked.
+const SIDES: f64 = 1.5;
 
-/// The share of a pipe's issue slots that is arithmetic.
-const ARITHMETIC_SHARE: f64 = 0.5;
-
-/// Issue slots of a division or a root, which are exact.
-const DIVISION: f64 = 10.0;
-
-/// Seconds of a turn besides those of each member: a barrier, and the way to device memory.
-const TURN_SECONDS: f64 = 0.7e-6;
-const MEMBER_SECONDS: f64 = 0.1e-6;
+/// The share of the issue slots that is used at best.
+const ISSUED: f64 = 0.75;
+/// Cycles between two instructions of one warp, because each waits for the one before or for memory.
+const GAP: f64 = 10.0;
+/// Schedulers of a multiprocessor, and threads of a warp.
+const SCHEDULERS: f64 = 4.0;
+const WARP: usize = 32;
 
 /// Multiprocessors of a device that does not tell how many it has.
 const MULTIPROCESSORS: usize = 64;
 
 /// Registers that a thread of a fused kernel is taken to have.
-const REGISTERS: usize = 128;
+const REGISTERS: usize = 80;
 
 /// What a group moves and computes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -35,12 +47,14 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
-/// Returns the issue slots that a stage's arithmetic takes for each index.
-pub fn slots(stage: &Stage) -> f64 {
+/// Returns the instructions of a stage's formulas for each index.
+fn instructions(stage: &Stage, dtype: DType) -> f64 {
+    let wide = usize::from(dtype == DType::F64);
     let of = |node: &Node| match node {
-        Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => 0.0,
-        Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _) => DIVISION,
-        _ => 1.0,
+        Node::Const(_) | Node::Param(_) | Node::Coord(_) => 0.0,
+        Node::Tap(_) => TAP,
+        Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _) => DIVISION[wide],
+        _ => OPERATION[wide],
     };
     stage.dag.nodes.iter().map(of).sum()
 }
@@ -52,18 +66,21 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     let reads = own.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
     let read: f64 = reads.map(|(name, _)| bytes(name)).sum();
     let written: f64 = own.writes.iter().map(|&name| bytes(name)).sum();
-    let slots = slots(own) * problem.shape.cells() as f64;
-    bound(problem, device, read + written, slots)
+    let slots = INDEX + STORED * own.writes.len() as f64 + instructions(own, problem.dtype);
+    bound(device, read + written, slots * problem.shape.cells() as f64, ISSUED)
 }
 
 /// Estimates a group.
 pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fused) -> Estimate {
     let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
+    let cells = problem.shape.cells() as f64;
     let across: f64 = (0..3)
         .filter(|&axis| axis > fused.axis)
         .map(|axis| fused.row()[axis] as f64 / fused.tile[axis] as f64)
         .product();
-    let (mut loaded, mut stored, mut slots): (Vec<usize>, f64, f64) = (Vec::new(), 0.0, 0.0);
+    // Every thread takes part in every turn, whether or not a stage is active there.
+    let turns = fused.turns() as f64 / fused.tile[fused.axis] as f64;
+    let (mut loaded, mut stored, mut slots): (Vec<usize>, f64, f64) = (Vec::new(), 0.0, INDEX * across * turns);
     for (number, member) in fused.members.iter().enumerate() {
         let stage = &problem.program.stages()[member.stage];
         for tap in stage.dag.taps() {
@@ -74,35 +91,41 @@ pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fu
         }
         let outputs = stage.writes.iter().zip(&member.outputs).filter(|(_, output)| output.is_stored);
         stored += outputs.map(|(&name, _)| bytes(name)).sum::<f64>();
-        slots += self::slots(stage) * problem.shape.cells() as f64 * fused.redundancy(number);
+        let of = |takes: fn(&super::Output) -> bool, slots: f64| {
+            slots * member.outputs.iter().filter(|&output| takes(output)).count() as f64
+        };
+        let out = of(|output| output.ring.is_some(), KEPT) + of(|output| output.is_stored, STORED);
+        slots += MEMBER * across * turns;
+        slots += (instructions(stage, problem.dtype) + out) * fused.redundancy(number);
     }
     // Of what lies beyond a tile's sides, about half is still in the cache from the tile beside.
     let loaded = loaded.into_iter().map(bytes).sum::<f64>() * (1.0 + 0.5 * (across - 1.0));
-    let mut estimate = bound(problem, device, loaded + stored, slots);
-    let resident = resident_blocks(problem, device, fused).max(1);
-    let waves = fused.blocks.iter().product::<usize>().div_ceil(resident) as f64;
-    let rows_at_once = fused.values_of_row().div_ceil(fused.threads) as f64;
-    let passed = fused.members.iter().flat_map(|member| &member.sources);
-    let waits = passed.filter(|(_, source)| matches!(source, Source::Passed(..))).count();
-    let turn = TURN_SECONDS + MEMBER_SECONDS * (fused.members.len() + waits) as f64 * rows_at_once;
-    estimate.seconds = estimate.seconds.max(waves * fused.turns() as f64 * turn);
+    let inner: f64 = fused.blocks.iter().map(|&count| if count == 1 { 1.0 } else { 1.0 - 2.0 / count as f64 }).product();
+    slots *= inner + SIDES * (1.0 - inner);
+    let multiprocessors = if device.multiprocessors == 0 { MULTIPROCESSORS } else { device.multiprocessors };
+    let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors as f64;
+    let held = resident_blocks(problem, device, fused).max(1) as f64;
+    let warps = each.min(held) * fused.threads.div_ceil(WARP) as f64;
+    let share = (warps / SCHEDULERS / GAP).min(ISSUED);
+    let mut estimate = bound(device, loaded + stored, slots * cells, share);
+    // The last blocks have a multiprocessor to themselves.
+    let waves = each / held.min(each.ceil());
+    estimate.seconds *= waves.ceil() / waves * 0.5 + 0.5;
     estimate
 }
 
-/// Returns the blocks of a group that a device holds at once.
+/// Returns the blocks of a group that a multiprocessor holds at once.
 fn resident_blocks(problem: &Problem, device: &DeviceSpec, fused: &Fused) -> usize {
-    let shared = fused.values_of_rings() * problem.dtype.bytes() + device.shared_bytes_reserved;
+    let shared = fused.values(problem) * problem.dtype.bytes() + device.shared_bytes_reserved;
     let by_shared = device.shared_bytes / shared.max(1);
     let by_registers = device.registers.map_or(usize::MAX, |all| all / (REGISTERS * fused.threads));
-    let by_threads = device.threads / fused.threads;
-    let multiprocessors = if device.multiprocessors == 0 { MULTIPROCESSORS } else { device.multiprocessors };
-    multiprocessors * by_shared.min(by_registers).min(by_threads)
+    by_shared.min(by_registers).min(device.threads / fused.threads)
 }
 
-fn bound(problem: &Problem, device: &DeviceSpec, bytes: f64, slots: f64) -> Estimate {
+fn bound(device: &DeviceSpec, bytes: f64, slots: f64, share: f64) -> Estimate {
     let over = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
     let memory = over(bytes, device.memory_bandwidth * MEMORY_SHARE);
-    // A multiply-add counts twice in the rate.
-    let arithmetic = over(slots, device.flops(problem.dtype) / 2.0 * ARITHMETIC_SHARE);
-    Estimate { bytes, slots, seconds: memory.max(arithmetic) }
+    // A multiply-add counts twice in the rate, and each is one instruction.
+    let issue = over(slots, device.flops(DType::F32) / 2.0 * share);
+    Estimate { bytes, slots, seconds: memory.max(issue) }
 }

@@ -289,7 +289,7 @@ impl Writer<'_> {
     fn formula(&mut self, member: &Member, outputs: &[usize]) -> Formula {
         let Dag { nodes, outputs: all } = &self.stages[member.stage].dag;
         let wanted: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
-        let (language, dtype) = (Cuda { plane: None }, self.problem.dtype);
+        let (language, dtype) = (Cuda::PROGRAM, self.problem.dtype);
         part(
             nodes,
             &wanted,

@@ -106,7 +106,7 @@ impl Writer<'_> {
         let Dag { nodes, outputs: all } = &self.stage.dag;
         let outputs: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
         let dtype = self.problem.dtype;
-        part(nodes, &outputs, |_| None, &Cuda { plane: None }, dtype, |tap| self.tap(tap))
+        part(nodes, &outputs, |_| None, &Cuda::PROGRAM, dtype, |tap| self.tap(tap))
     }
 
     /// Writes the function that stores the new values of outputs inside of their `own` boxes.
@@ -206,7 +206,7 @@ pub fn scalar(problem: &Problem, stage: &Stage, scalar: usize) -> Body {
     let mut text = Text::default();
     text.push(format!("static constexpr int SCALAR = {};", scalar));
     let Dag { nodes, outputs } = &stage.dag;
-    let language = Cuda { plane: None };
+    let language = Cuda::PROGRAM;
     value(&mut text, &part(nodes, outputs, |_| None, &language, problem.dtype, |_| String::new()));
     Body { text, slots: Vec::new(), grid: Grid::single(), points: 0, entries: &[Entry::Scalar] }
 }
