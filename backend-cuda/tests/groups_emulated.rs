@@ -27,8 +27,8 @@ use common::present;
 use deck::Deck;
 use program::{Program, all};
 
-/// Threads of a block.
-const THREADS: usize = 256;
+/// Threads of blocks.
+const THREADS: [usize; 3] = [256, 64, 128];
 
 /// Values that a block keeps at most.
 const VALUES: usize = 1 << 16;
@@ -49,7 +49,8 @@ fn decks() -> Vec<Case> {
 
 /// Checks a case with a random partition; returns the groups of several stages.
 fn check(compiler: &[String], case: &Case, seed: u64, changes: &[(&str, &str)]) -> Result<usize, String> {
-    let partition = partition(&case.problem, seed, THREADS, VALUES).map_err(|why| why.to_string())?;
+    let partition = partition(&case.problem, seed, THREADS[seed as usize % THREADS.len()], VALUES)
+        .map_err(|why| why.to_string())?;
     let several = partition.all().filter(|group| group.fused.is_some()).count();
     if several > 0 {
         let program = Program::compile_groups(compiler, &case.problem, 1, Some(partition), changes)?;

@@ -291,9 +291,8 @@ fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, s
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body = formula(&stage.dag, &Cuda::PLAIN, problem.dtype, |tap: Tap| {
-        place(tap.field as usize, tap.offset)
-    });
+    let body =
+        formula(&stage.dag, &Cuda::PLAIN, problem.dtype, |tap: Tap| place(tap.field as usize, tap.offset));
     text.blank();
     text.push(format!("// {}", stage.name));
     text.push(format!("struct Stage{number} {{"));

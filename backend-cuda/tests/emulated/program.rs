@@ -77,7 +77,7 @@ impl<'a> Program<'a> {
         Program::compile_groups(compiler, problem, rows, None, changes)
     }
 
-    /// Does the same with the stages in groups, whose blocks have 256 threads.
+    /// Does the same with the stages in groups, whose blocks have 256 threads at most.
     pub fn compile_groups(
         compiler: &[String],
         problem: &'a Problem,

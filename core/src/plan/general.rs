@@ -58,7 +58,8 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
         ));
     }
     let partition = match options.fuse {
-        Fuse::Auto | Fuse::Off => Partition::alone(&problem.program),
+        Fuse::Auto => fused::worthwhile(problem, &boxes, device),
+        Fuse::Off => Partition::alone(&problem.program),
         Fuse::Greedy => fused::greedy(problem, &boxes, device),
         Fuse::Search => fused::searched(problem, &boxes, device)?,
     };

@@ -111,7 +111,8 @@ named! {
 named! {
     /// How the stages of a program that is not plain become kernels.
     Fuse "fusion" {
-        /// As the backend has it: a CPU lets stages go over rows together, a GPU launches each by itself.
+        /// As the device has it: a CPU lets stages go over rows together, CUDA groups them where that is estimated to
+        /// save 15 % of the time, wgpu launches each by itself.
         #[default]
         Auto = "auto",
         /// Each stage by itself.

@@ -22,10 +22,10 @@ const STORED: f64 = 5.0;
 /// How much longer a tile at the domain's sides takes, where boundaries are asked.
 const SIDES: f64 = 1.5;
 
-/// The share of the issue slots that is used at best.
-const ISSUED: f64 = 0.75;
-/// Cycles between two instructions of one warp, because each waits for the one before or for memory.
-const GAP: f64 = 10.0;
+/// The share of the issue slots that is used at best, at the clock that a device keeps under load.
+const ISSUED: f64 = 0.9;
+/// Cycles between two instructions of one warp, because each waits for the one before.
+const GAP: f64 = 7.0;
 /// Schedulers of a multiprocessor, and threads of a warp.
 const SCHEDULERS: f64 = 4.0;
 const WARP: usize = 32;
@@ -41,7 +41,7 @@ const REGISTERS: usize = 80;
 pub struct Estimate {
     /// Bytes that come from device memory and go there.
     pub bytes: f64,
-    /// Issue slots of its arithmetic, those of values computed twice among them.
+    /// Instructions for each index of the domain, those of values computed twice among them.
     pub slots: f64,
     /// Seconds, without the launch.
     pub seconds: f64,
@@ -67,7 +67,9 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     let read: f64 = reads.map(|(name, _)| bytes(name)).sum();
     let written: f64 = own.writes.iter().map(|&name| bytes(name)).sum();
     let slots = INDEX + STORED * own.writes.len() as f64 + instructions(own, problem.dtype);
-    bound(device, read + written, slots * problem.shape.cells() as f64, ISSUED)
+    let [memory, issue] = seconds(device, read + written, slots * problem.shape.cells() as f64, ISSUED);
+    // Other blocks compute while one waits for memory.
+    Estimate { bytes: read + written, slots, seconds: memory.hypot(issue) }
 }
 
 /// Estimates a group.
@@ -80,7 +82,8 @@ pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fu
         .product();
     // Every thread takes part in every turn, whether or not a stage is active there.
     let turns = fused.turns() as f64 / fused.tile[fused.axis] as f64;
-    let (mut loaded, mut stored, mut slots): (Vec<usize>, f64, f64) = (Vec::new(), 0.0, INDEX * across * turns);
+    let (mut loaded, mut stored, mut slots): (Vec<usize>, f64, f64) =
+        (Vec::new(), 0.0, INDEX * across * turns);
     for (number, member) in fused.members.iter().enumerate() {
         let stage = &problem.program.stages()[member.stage];
         for tap in stage.dag.taps() {
@@ -100,18 +103,20 @@ pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fu
     }
     // Of what lies beyond a tile's sides, about half is still in the cache from the tile beside.
     let loaded = loaded.into_iter().map(bytes).sum::<f64>() * (1.0 + 0.5 * (across - 1.0));
-    let inner: f64 = fused.blocks.iter().map(|&count| if count == 1 { 1.0 } else { 1.0 - 2.0 / count as f64 }).product();
+    let inner: f64 =
+        fused.blocks.iter().map(|&count| if count == 1 { 1.0 } else { 1.0 - 2.0 / count as f64 }).product();
     slots *= inner + SIDES * (1.0 - inner);
     let multiprocessors = if device.multiprocessors == 0 { MULTIPROCESSORS } else { device.multiprocessors };
     let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors as f64;
     let held = resident_blocks(problem, device, fused).max(1) as f64;
     let warps = each.min(held) * fused.threads.div_ceil(WARP) as f64;
     let share = (warps / SCHEDULERS / GAP).min(ISSUED);
-    let mut estimate = bound(device, loaded + stored, slots * cells, share);
+    let [memory, issue] = seconds(device, loaded + stored, slots * cells, share);
     // The last blocks have a multiprocessor to themselves.
     let waves = each / held.min(each.ceil());
-    estimate.seconds *= waves.ceil() / waves * 0.5 + 0.5;
-    estimate
+    let tail = waves.ceil() / waves * 0.5 + 0.5;
+    // A block's warps wait for memory together, because of the barrier after each turn.
+    Estimate { bytes: loaded + stored, slots, seconds: (memory + issue) * tail }
 }
 
 /// Returns the blocks of a group that a multiprocessor holds at once.
@@ -122,10 +127,10 @@ fn resident_blocks(problem: &Problem, device: &DeviceSpec, fused: &Fused) -> usi
     by_shared.min(by_registers).min(device.threads / fused.threads)
 }
 
-fn bound(device: &DeviceSpec, bytes: f64, slots: f64, share: f64) -> Estimate {
+/// Returns the seconds that bytes and instructions of threads take, each by itself.
+fn seconds(device: &DeviceSpec, bytes: f64, slots: f64, share: f64) -> [f64; 2] {
     let over = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
     let memory = over(bytes, device.memory_bandwidth * MEMORY_SHARE);
     // A multiply-add counts twice in the rate, and each is one instruction.
-    let issue = over(slots, device.flops(DType::F32) / 2.0 * share);
-    Estimate { bytes, slots, seconds: memory.max(issue) }
+    [memory, over(slots, device.flops(DType::F32) / 2.0 * share)]
 }

@@ -22,7 +22,7 @@ use crate::reduction::leaf;
 
 pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
-pub use self::partition::{Group, Partition, greedy};
+pub use self::partition::{Group, Partition, greedy, worthwhile};
 pub use self::search::searched;
 
 /// A group of stages as one kernel.

@@ -50,10 +50,36 @@ impl Partition {
     }
 }
 
+/// The share of the time of stages by themselves that groups may take at most to be chosen unasked, because estimates
+/// are wrong by some 15 %.
+const WORTHWHILE: f64 = 0.85;
+
 /// Unites groups of a problem that is not plain, two at a time, as long as that is estimated to save time on a device.
 pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
-    let program = &problem.program;
-    let mut groups = Groups::needed(program, boxes);
+    united_greedily(problem, boxes, device).0
+}
+
+/// Returns the groups of [`greedy`] where they are well worth it, else every stage by itself. Only devices that tell
+/// their registers are like those on which the estimate was measured.
+pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
+    if device.registers.is_none() {
+        return Partition::alone(&problem.program);
+    }
+    let (partition, mut costs) = united_greedily(problem, boxes, device);
+    let mut seconds = |groups: &mut dyn Iterator<Item = &Vec<usize>>| -> f64 {
+        groups.map(|group| costs.of(group).unwrap_or(f64::INFINITY)).sum()
+    };
+    let grouped = seconds(&mut partition.groups().steps.iter().flatten());
+    let alone = seconds(&mut Groups::needed(&problem.program, boxes).steps.iter().flatten());
+    if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) }
+}
+
+fn united_greedily<'a>(
+    problem: &'a Problem,
+    boxes: &'a Boxes,
+    device: &'a DeviceSpec,
+) -> (Partition, Costs<'a>) {
+    let mut groups = Groups::needed(&problem.program, boxes);
     let mut costs = Costs::new(problem, boxes, device);
     let order = Order::of(problem);
     for step in &mut groups.steps {
@@ -61,7 +87,7 @@ pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partitio
             *step = united;
         }
     }
-    Partition::of(groups, |stages| costs.known.get(stages)?.clone()?.1)
+    (Partition::of(groups, |stages| costs.known.get(stages)?.clone()?.1), costs)
 }
 
 /// A group's seconds, and the group as a kernel; `None` where the stages are no group.

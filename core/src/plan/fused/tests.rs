@@ -20,7 +20,7 @@ fn clover(extents: &[usize]) -> (Problem, Boxes) {
 #[test]
 fn cloverleaf_becomes_a_few_kernels() {
     let device = DeviceSpec::preset("h200").unwrap();
-    for (extents, most) in [(&[3840, 3840][..], 6), (&[960, 960], 7), (&[256, 256, 256], 20)] {
+    for (extents, most) in [(&[3840, 3840][..], 15), (&[7680, 7680], 14), (&[256, 256, 256], 47)] {
         let (problem, boxes) = clover(extents);
         let partition = greedy(&problem, &boxes, &device);
         let groups = partition.groups();
@@ -86,7 +86,7 @@ fn what_is_stored_beyond_a_periodic_domain_has_its_sources() {
 /// A group names no more buffers than a kernel of the device can.
 #[test]
 fn groups_fit_the_buffers_that_a_kernel_names() {
-    let (problem, boxes) = clover(&[960, 960]);
+    let (problem, boxes) = clover(&[3840, 3840]);
     let most_of = |kernel_buffers: Option<usize>| {
         let device = DeviceSpec { kernel_buffers, ..DeviceSpec::preset("h200").unwrap() };
         let partition = greedy(&problem, &boxes, &device);
@@ -95,6 +95,19 @@ fn groups_fit_the_buffers_that_a_kernel_names() {
     };
     let (free, bound) = (most_of(None), most_of(Some(8)));
     assert!(free > 8 && bound > 0 && bound <= 8, "{free} {bound}");
+}
+
+/// Unasked, groups come where they save much and on devices like those that were measured alone.
+#[test]
+fn groups_come_unasked_where_they_are_worthwhile() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let launches = |extents: &[usize], device: &DeviceSpec| {
+        let (problem, boxes) = clover(extents);
+        worthwhile(&problem, &boxes, device).groups().steps.iter().map(Vec::len).sum::<usize>()
+    };
+    let alone = launches(&[96, 96], &device);
+    assert!(launches(&[3840, 3840], &device) < alone / 2);
+    assert_eq!(launches(&[3840, 3840], &DeviceSpec { registers: None, ..device }), alone);
 }
 
 /// The search's groups keep every precedence too, and are estimated to take no longer than the greedy ones.

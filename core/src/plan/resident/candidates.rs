@@ -21,6 +21,16 @@ pub enum Exchange {
 impl Exchange {
     /// All ways.
     pub const ALL: [Exchange; 2] = [Exchange::Counted, Exchange::Tagged];
+
+    /// Returns the ways that are worth a try: on an H200 tags were slower for f64 in two and three dimensions, and in
+    /// three for the smallest domains alone not.
+    fn worthwhile(demand: &Demand<'_>) -> &'static [Exchange] {
+        match demand.dimensions() {
+            1 => &Exchange::ALL,
+            2 if demand.bytes == 4 => &Exchange::ALL,
+            _ => &[Exchange::Counted],
+        }
+    }
 }
 
 /// The free choices of tiles; the rest follows from them.
@@ -250,17 +260,18 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
                             continue;
                         }
                         let planes_registers = planes_in_registers(demand, registers, planes, [row, column]);
-                        let configuration = Configuration {
-                            depth,
-                            warps,
-                            planes,
-                            planes_registers,
-                            cells_per_thread: [row, column],
-                            blocks_per_multiprocessor,
-                            // Tags are for those who ask until they have been timed on a device.
-                            exchange: Exchange::Counted,
-                        };
-                        all.extend(resident(demand, device, &configuration));
+                        for &exchange in Exchange::worthwhile(demand) {
+                            let configuration = Configuration {
+                                depth,
+                                warps,
+                                planes,
+                                planes_registers,
+                                cells_per_thread: [row, column],
+                                blocks_per_multiprocessor,
+                                exchange,
+                            };
+                            all.extend(resident(demand, device, &configuration));
+                        }
                     }
                 }
             }
