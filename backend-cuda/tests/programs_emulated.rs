@@ -20,9 +20,11 @@ mod program;
 #[allow(dead_code)]
 mod rig;
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::program::{Marks, Probe, Record, Until};
+use abide_core::program::{Centring, Definition, Marks, Probe, Record, Until};
+use abide_core::{Array, Boundary, DType, Problem, Shape};
 use abide_random::cases::{Case, cases, random};
 use clover::clover;
 use common::present;
@@ -178,4 +180,33 @@ fn defects_are_found() {
         }
         Err(format!("{name} has the reference's bits without: {words}"))
     });
+}
+
+/// Quotients of zero are decided by hand (`divide`): signs, and what is no number, stay as division has them.
+#[test]
+fn quotients_of_zero_have_the_bits_of_division_without_a_gpu() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let values =
+        [0.0, -0.0, 1.5, -2.0, 1e-320, -1e-40, f64::MAX, -1e300, f64::INFINITY, -f64::INFINITY, f64::NAN];
+    let mut p = Definition::new("quotients", 1);
+    p.boundary(Boundary::Clamp).field("a", Centring::CELL).field("b", Centring::CELL);
+    p.field("q", Centring::CELL).field("n", Centring::NODE);
+    p.step()
+        .stage("quotients", |s| s.set("q", s.field("a").here() / s.field("b").here()))
+        .stage("nodes", |s| s.set("n", s.field("n").here() + 1.0));
+    let program = Arc::new(p.build().unwrap());
+    let count = values.len() * values.len();
+    for dtype in [DType::F32, DType::F64] {
+        let problem = Problem::new(program.clone(), Shape::new(&[count]).unwrap(), dtype).unwrap();
+        let start = [
+            Array::from_fn(dtype, count, |i| values[i % values.len()]),
+            Array::from_fn(dtype, count, |i| values[i / values.len()]),
+            Array::from_fn(dtype, count, |_| 7.0),
+            Array::from_fn(dtype, count + 1, |_| 0.0),
+        ];
+        Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, 1).unwrap();
+        // Without the question about the divisor, zero over zero is zero.
+        let defect = [("product == real(0) && b != real(0)", "product == real(0)")];
+        assert!(Program::compile(&compiler, &problem, 1, &defect).unwrap().check(&start, 1).is_err());
+    }
 }

@@ -46,7 +46,7 @@ if [ "${1-}" = --sanitize ]; then
     "$program" --ignored || exit 1
     passed=0 failed=0 lines=
     for tool in $tools; do
-        for kernels in stepwise persistent streaming; do
+        for kernels in stepwise persistent whole_domains_on_the_chip streaming; do
             echo "== $tool, $kernels kernels"
             begun=$SECONDS
             timeout 900 "$sanitizer" --tool "$tool" --error-exitcode 9 \
@@ -58,7 +58,7 @@ if [ "${1-}" = --sanitize ]; then
             else
                 failed=$((failed + 1)) verdict="FAILED ($status)"
             fi
-            lines+=$(printf '%-10s %-10s %5d s  %s' "$tool" "$kernels" $((SECONDS - begun)) "$verdict")$'\n'
+            lines+=$(printf '%-10s %-25s %5d s  %s' "$tool" "$kernels" $((SECONDS - begun)) "$verdict")$'\n'
         done
     done
     printf '\n%s%d passed, %d failed\n' "$lines" "$passed" "$failed"
