@@ -26,6 +26,7 @@ use std::time::Instant;
 use abide_core::program::{Centring, Definition, Marks, Probe, Record, Until};
 use abide_core::{Array, Boundary, DType, Problem, Shape};
 use abide_random::cases::{Case, cases, random};
+use abide_random::partitions::partition;
 use clover::clover;
 use common::present;
 use deck::Deck;
@@ -111,6 +112,9 @@ fn rows_are_recorded_without_a_gpu() {
         let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
         let ended = (1..steps).find(|&steps| kernels.check_beyond(&start, steps, 3).is_ok());
         assert!(ended.is_some(), "no step ends the run of {}", problem.shape);
+        let groups = partition(&problem, 1, 256, 1 << 16).unwrap();
+        let kernels = Program::compile_groups(&compiler, &problem, 1, Some(groups), &[]).unwrap();
+        kernels.check_beyond(&start, ended.unwrap(), 3).unwrap();
     }
     // Fields of a single type, f32, are widened.
     for case in cases().unwrap().into_iter().filter(|case| !case.problem.scalars.is_empty()) {

@@ -77,7 +77,7 @@ struct Member : Asked {
 
 // A place across the axis along which a block goes.
 template <class S, class Asked>
-struct Column {
+struct Across {
     const Arguments& arguments;
     real* rings;
     Offset z, y, x;     // there, in the tile's first row
@@ -109,7 +109,7 @@ __device__ __forceinline__ void take_turns(const Arguments& arguments, real* rin
         #pragma unroll 1
         for (int i = threadIdx.x; i < S::ROW_Y * S::ROW_X; i += S::THREADS) {
             const int across_y = i / S::ROW_X - S::BEFORE_Y, across_x = i % S::ROW_X - S::BEFORE_X;
-            S::turn(Column<S, Asked>{arguments, rings, z, y + across_y, x + across_x, across_y, across_x, i}, front);
+            S::turn(Across<S, Asked>{arguments, rings, z, y + across_y, x + across_x, across_y, across_x, i}, front);
         }
         __syncthreads();
         R::template join_rows<S>(arguments, rings, front, z, y, x);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::backend::window_of;
 use abide_core::plan::fused::Partition;
-use abide_core::plan::{Options, plan};
+use abide_core::plan::{Fuse, Options, plan};
 use abide_core::program::{Boxes, Buffer, Groups, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, buffer_pitch, pitched_values, program_kernels};
@@ -86,7 +86,8 @@ impl<'a> Program<'a> {
         changes: &[(&str, &str)],
     ) -> Result<Program<'a>, String> {
         let device = DeviceSpec::preset("h200").map_err(said)?;
-        let plan = plan(problem, &device, &Options::default()).map_err(said)?;
+        let options = Options { fuse: Fuse::Off, ..Options::default() };
+        let plan = plan(problem, &device, &options).map_err(said)?;
         let mut tiles = plan.stepwise().ok_or("no tiles")?.clone();
         tiles.tile[1] *= rows;
         if let Some(partition) = partition {
