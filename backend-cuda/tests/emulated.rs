@@ -47,7 +47,7 @@ const fn streaming(
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 51] = [
+const CASES: [Case; 55] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -178,6 +178,15 @@ const CASES: [Case; 51] = [
         architecture: 800, plan: resident(2, 3, 5, 5, [3, 2], 27, 5) },
     Case { name: "tile-cube", program: "3d13pt", extents: &[5, 11, 32], dtype: DType::F64, boundaries: "z=periodic,y=clamp,x=constant=0.5",
         architecture: 900, plan: resident(1, 4, 5, 3, [3, 2], 1, 4) },
+    // … with more warps than rows, so that several have the first; and with fewer rows of a warp than taps reach.
+    Case { name: "tiles-cube-low", program: "advection-diffusion", extents: &[19, 2, 29], dtype: DType::F32,
+        boundaries: "z-=constant=0.3,z+=fixed,y-=fixed,y+=clamp,x=fixed", architecture: 900, plan: resident(2, 3, 13, 13, [1, 1], 8, 5) },
+    Case { name: "tiles-cube-lapped", program: "3d7pt", extents: &[14, 7, 29], dtype: DType::F64,
+        boundaries: "z=fixed,y-=mirror,y+=constant=0.3,x-=clamp,x+=fixed", architecture: 900, plan: resident(1, 9, 6, 6, [1, 1], 40, 4) },
+    Case { name: "tiles-cube-flat", program: "3d13pt", extents: &[15, 8, 15], dtype: DType::F32, boundaries: "z=fixed,y=mirror,x=fixed",
+        architecture: 900, plan: resident(1, 8, 6, 6, [1, 1], 40, 3) },
+    Case { name: "tiles-cube-round", program: "3d13pt", extents: &[15, 8, 15], dtype: DType::F32, boundaries: "z=fixed,y=periodic,x=fixed",
+        architecture: 800, plan: resident(1, 8, 6, 6, [1, 1], 40, 3) },
     Case { name: "tiles-line", program: "1d3pt", extents: &[301], dtype: DType::F64, boundaries: "mirror",
         architecture: 900, plan: resident(5, 1, 1, 1, [1, 2], 8, 23) },
 ];
@@ -274,6 +283,10 @@ fn defects_are_found() {
         ("tiles-reaction", "__syncwarp();        // all lanes' columns have arrived", ""),
         // Warps that overlap find the lines beside theirs a line nearer.
         ("tile-overlaps", "return first - skip_low - K;", "return first - K;"),
+        // Rows beyond the domain are beside more warps than the first and the last.
+        ("tiles-cube-lapped", "tile_y == 0 && first_y + Y < 0", "tile_y == 0 && warp == 0"),
+        ("tiles-cube-flat", "tile_y == 0 && first_y + Y < 0", "tile_y == 0 && warp == 0"),
+        ("tiles-cube-low", "first_y + Y >= TILE_Y", "warp == WARPS - 1"),
         // Of two lanes at a side that is no multiple of a lane's columns both see cells beyond it.
         ("tile-mirror", "(BACK == 0 || INSIDE < RX)", "BACK == 0"),
     ];

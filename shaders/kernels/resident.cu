@@ -127,7 +127,7 @@ struct Resident : Exchange {
                     else if constexpr (HAS_LINES) load_line(line<F>(place, place_y<Y>(), half[F]), cells);
                     each<OWN_X>([&](auto x) { wide[F][RY + Y][RX + x.value] = cells[x.value]; });
                     const bool given = (P < 0 && LOW_S == CONSTANT && low_s()) || (P >= PLANES && HIGH_S == CONSTANT && high_s()) ||
-                                       (Y < 0 && LOW_Y == CONSTANT && low_y()) || (Y >= OWN_Y && HIGH_Y == CONSTANT && high_y());
+                                       (LOW_Y == CONSTANT && below_y<Y>()) || (HIGH_Y == CONSTANT && above_y<Y>());
                     columns_beside<S, SIDE, F, P, RY + Y>(wide[F][RY + Y], given);
                 });
             });

@@ -199,8 +199,12 @@ struct Tile {
 
     __device__ __forceinline__ bool low_s() const { return tile_s == 0 && (!STACKED || warp == 0); }
     __device__ __forceinline__ bool high_s() const { return tile_s == TILES_S - 1 && (!STACKED || warp == WARPS - 1); }
-    __device__ __forceinline__ bool low_y() const { return tile_y == 0 && (STACKED || warp == 0); }
-    __device__ __forceinline__ bool high_y() const { return tile_y == TILES_Y - 1 && (STACKED || warp == WARPS - 1); }
+    // Whether row `Y` from the warp's first lies beyond the domain: of any warp, where warps own less than taps reach or
+    // overlap.
+    template <int Y>
+    __device__ __forceinline__ bool below_y() const { return Y < 0 && tile_y == 0 && first_y + Y < 0; }
+    template <int Y>
+    __device__ __forceinline__ bool above_y() const { return Y >= OWN_Y && tile_y == TILES_Y - 1 && first_y + Y >= TILE_Y; }
 
     // Works out the tile's place, once per launch.
     __device__ __forceinline__ void settle() const
@@ -281,14 +285,15 @@ struct Tile {
     template <int Y>
     __device__ __forceinline__ int place_y() const
     {
+        const int row = first_y + Y;
         if constexpr (Y < 0) {
-            if constexpr (WHOLE_Y) { if (low_y()) return RING_Y + TILE_Y + Y; }
-            if constexpr (SHOWN_LOW_Y) { if (low_y()) return RING_Y + int(below(LOW_Y, Y, EXTENT_Y)); }
+            if constexpr (WHOLE_Y) { if (below_y<Y>()) return RING_Y + TILE_Y + row; }
+            if constexpr (SHOWN_LOW_Y) { if (below_y<Y>()) return RING_Y + int(below(LOW_Y, row, EXTENT_Y)); }
         } else if constexpr (Y >= OWN_Y) {
-            if constexpr (WHOLE_Y) { if (high_y()) return RING_Y + Y - OWN_Y; }
-            if constexpr (SHOWN_HIGH_Y) { if (high_y()) return RING_Y + TILE_Y - int(EXTENT_Y - above(HIGH_Y, EXTENT_Y + Y - OWN_Y, EXTENT_Y)); }
+            if constexpr (WHOLE_Y) { if (above_y<Y>()) return RING_Y + row - TILE_Y; }
+            if constexpr (SHOWN_HIGH_Y) { if (above_y<Y>()) return RING_Y + TILE_Y - int(EXTENT_Y - above(HIGH_Y, EXTENT_Y + row - TILE_Y, EXTENT_Y)); }
         }
-        return RING_Y + first_y + Y;
+        return RING_Y + row;
     }
     template <int F>
     __device__ __forceinline__ real* line(int place_s, int place_y, int half) const
