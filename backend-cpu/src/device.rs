@@ -40,6 +40,7 @@ pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
         f64_flops: flops,
         launch_seconds: 5e-6,
         barrier_seconds: 5e-6,
+        exchange_seconds: 5e-6,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
 use crate::program::ProgramSession;
 use crate::session::{CudaSession, launcher};
-use crate::{driver, tune};
+use crate::{costs, driver, tune};
 
 /// One CUDA device.
 pub struct CudaBackend {
@@ -37,8 +37,9 @@ impl CudaBackend {
 
     /// Opens a device by number, as the driver counts them.
     pub fn with_ordinal(ordinal: usize) -> Result<Self> {
-        let (context, device) = driver::open(ordinal)?;
+        let (context, mut device) = driver::open(ordinal)?;
         let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), Winners::of_user());
+        costs::set(&mut device, &context, &nvrtc);
         let counter = Arc::new(Counter::new(&context, &nvrtc, target(&device)));
         Ok(CudaBackend { context, device, nvrtc, winners, counter })
     }

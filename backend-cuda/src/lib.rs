@@ -21,8 +21,10 @@
 mod backend;
 mod batch;
 mod cache;
+mod costs;
 mod count;
 mod driver;
+mod graph;
 mod kernels;
 mod krylov;
 mod launcher;

@@ -4,10 +4,10 @@ use std::ffi::c_void;
 
 use abide_core::{Error, Plan, Result};
 use abide_shaders::cuda;
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode_enum as CaptureMode};
 use cudarc::driver::{CudaFunction, CudaGraph, result};
 
 use crate::driver::during;
+use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::memory::Fields;
@@ -79,16 +79,7 @@ impl Stepwise {
     }
 
     fn record(&self, fields: &Fields, parameters: &mut [u8]) -> Result<CudaGraph> {
-        let stream = &fields.stream;
-        stream
-            .begin_capture(CaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .map_err(during("recording a graph"))?;
-        let launched = self.launch_each(fields, parameters, GRAPH_STEPS);
-        let graph =
-            stream.end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
-        launched?;
-        let graph = graph.map_err(during("recording a graph"))?;
-        graph.ok_or_else(|| Error::device("cuda", "recording a graph", "the recording is empty"))
+        recorded(&fields.stream, || self.launch_each(fields, parameters, GRAPH_STEPS))
     }
 }
 

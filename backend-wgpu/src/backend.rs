@@ -268,6 +268,7 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         f64_flops: 0.0,
         launch_seconds: LAUNCH_SECONDS,
         barrier_seconds: 0.0,
+        exchange_seconds: 0.0,
     }
 }
 

@@ -3,6 +3,7 @@
 mod arguments;
 mod count;
 mod krylov;
+mod meet;
 mod pitch;
 mod program;
 mod resident;
@@ -22,6 +23,7 @@ use crate::text::{LETTERS, Text};
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use count::{COUNT, count_entry, count_launch};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
+pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{KernelLaunch, ProgramKernels, StageKernels, StepEnd, program_kernels};
 pub use resident::outbox_bytes;

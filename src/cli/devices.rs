@@ -99,6 +99,15 @@ fn numbers(d: &DeviceSpec) -> String {
     number(d.l2_bytes as f64, format!("{} of last-level cache", bytes(d.l2_bytes as f64)));
     number(d.f32_flops, format!("{:.2} TFlop/s in f32", d.f32_flops / 1e12));
     number(d.f64_flops, format!("{:.2} TFlop/s in f64", d.f64_flops / 1e12));
+    if d.registers.is_some() {
+        for (what, seconds) in [
+            ("from kernel to kernel", d.launch_seconds),
+            ("a barrier of all blocks", d.barrier_seconds),
+            ("an exchange with the blocks beside", d.exchange_seconds),
+        ] {
+            number(seconds, format!("{:.2} µs {what}", 1e6 * seconds));
+        }
+    }
     if d.f64_flops == 0.0 && d.f32_flops > 0.0 {
         parts.push("no f64".to_owned());
     }

@@ -16,13 +16,13 @@ use abide_core::backend::{check_field, check_values, check_window};
 use abide_core::program::{Boxes, Groups, Rows, Storage};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, program_kernels};
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode_enum as CaptureMode};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 
 use self::memory::{Memory, Progress};
 use self::recorder::Recorder;
 use crate::count::Counter;
 use crate::driver::during;
+use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::memory::set_parameter;
 use crate::timing::Timer;
@@ -206,17 +206,9 @@ impl ProgramSession {
     }
 
     fn record(&self) -> Result<CudaGraph> {
-        let stream = &self.memory.stream;
         let first = self.storage.repeated as u64;
-        stream
-            .begin_capture(CaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .map_err(during("recording a graph"))?;
-        let launched = (first..first + rounds(&self.storage).1).try_for_each(|step| self.launch(step));
-        let graph =
-            stream.end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
-        launched?;
-        let graph = graph.map_err(during("recording a graph"))?;
-        graph.ok_or_else(|| Error::device("cuda", "recording a graph", "the recording is empty"))
+        let mut steps = first..first + rounds(&self.storage).1;
+        recorded(&self.memory.stream, || steps.try_for_each(|step| self.launch(step)))
     }
 
     /// Returns the buffer in which a field lies.

@@ -62,6 +62,8 @@ pub struct DeviceSpec {
     pub launch_seconds: f64,
     /// Seconds per barrier among all resident blocks.
     pub barrier_seconds: f64,
+    /// Seconds per exchange of a word of each thread between blocks and those beside them, through device memory.
+    pub exchange_seconds: f64,
 }
 
 /// The caches of a CPU's core.

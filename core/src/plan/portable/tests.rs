@@ -31,6 +31,7 @@ fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandw
         f64_flops: 0.0,
         launch_seconds: 7e-6,
         barrier_seconds: 0.0,
+        exchange_seconds: 0.0,
     }
 }
 

@@ -24,8 +24,9 @@ const PASS_CLOCKS: f64 = 56.0;
 
 /// What an exchange through the second-level cache takes beside its bytes.
 struct Latency {
-    seconds: f64,
-    /// The share of those seconds that every other field takes again.
+    /// Exchanges of a word with the blocks beside that would take as long.
+    exchanges: f64,
+    /// The share of that time that every other field takes again.
     field_share: f64,
     /// Words that travel for each word of a value.
     words: f64,
@@ -33,11 +34,11 @@ struct Latency {
 
 /// Stores that must have arrived before the counter, the counter, loads; each field's cells follow those of the field
 /// before.
-const COUNTED: Latency = Latency { seconds: 2.4e-6, field_share: 0.4, words: 1.0 };
+const COUNTED: Latency = Latency { exchanges: 2.3, field_share: 0.4, words: 1.0 };
 
 /// Stores, and loads until the tags are right, all fields at once. Of a prototype of 512² cells; the kernel itself was
 /// not timed yet.
-const TAGGED: Latency = Latency { seconds: 1.2e-6, field_share: 0.0, words: 2.0 };
+const TAGGED: Latency = Latency { exchanges: 1.15, field_share: 0.0, words: 2.0 };
 
 /// Loads of words with tags that a lane has under way at once, and the seconds of each further group of them: a trip to
 /// the second-level cache, guessed.
@@ -116,7 +117,7 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
         };
         // All blocks send at the same time, and then all load.
         let cells = lines_of_block * resident.tile[2] as f64 + columns_of_block;
-        latency.seconds * (1.0 + latency.field_share * (written - 1.0).max(0.0))
+        latency.exchanges * device.exchange_seconds * (1.0 + latency.field_share * (written - 1.0).max(0.0))
             + TRIP_SECONDS * trips
             + COLUMN_SECONDS * bytes * columns_of_block
             + 2.0 * bytes * cells * resident.blocks() as f64 / device.l2_bandwidth

@@ -1,0 +1,101 @@
+//! The kernels by which launches and waits are timed, compiled for every architecture, and run without a GPU.
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "emulated/rig.rs"]
+#[allow(dead_code)]
+mod rig;
+
+use std::path::Path;
+use std::process::Command;
+
+use abide_cuda::Nvrtc;
+use abide_shaders::cuda::{COMPILE_OPTIONS, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
+
+use common::present;
+
+#[test]
+fn the_kernels_compile_for_every_architecture() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let targets =
+        if nvrtc.version().0 >= 13 { &["sm_80", "sm_90"][..] } else { &["sm_70", "sm_80", "sm_90"] };
+    for target in targets {
+        let report = nvrtc.compile(&meet(), target, &COMPILE_OPTIONS).unwrap().report;
+        let mut names: Vec<&str> = report.iter().map(|kernel| kernel.kernel.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, [IDLE, MEET_ALL, MEET_BESIDE], "{target}");
+        assert!(report.iter().all(|kernel| kernel.spill_bytes == 0), "{report:?}");
+    }
+}
+
+/// Compiles the kernels, after words of them were replaced, for so many blocks.
+fn build(compiler: &[String], folder: &Path, blocks: usize, defect: &[(&str, &str)]) {
+    let text = rig::rewritten(&rig::replaced(&meet(), defect).unwrap(), &rig::FLAGS).unwrap();
+    for (name, text) in [
+        ("main.cc", include_str!("emulated/meet.cc")),
+        ("cuda.h", include_str!("emulated/cuda.h")),
+        ("lanes.h", include_str!("emulated/lanes.h")),
+        ("kernel.h", &text),
+    ] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let mut command = Command::new(&compiler[0]);
+    command.args(&compiler[1..]).args([
+        "-std=c++20",
+        "-O1",
+        "-w",
+        "main.cc",
+        "-o",
+        "meet",
+        "-DARCHITECTURE=900",
+    ]);
+    command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={MEET_THREADS}"));
+    rig::succeeds(command.arg("-DSHARED_BYTES=0").current_dir(folder)).unwrap();
+}
+
+/// Runs a kernel and compares what its blocks leave with what they leave if they wait.
+fn run(folder: &Path, blocks: usize, all: bool, seed: u32) -> Result<(), String> {
+    const PASSES: u32 = 7;
+    let mut command = Command::new(folder.join("meet"));
+    command.arg(folder).args([seed, u32::from(all), PASSES].map(|number| number.to_string()));
+    rig::succeeds(&mut command)?;
+    let bytes = std::fs::read(folder.join("result")).unwrap();
+    let words: Vec<u32> =
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+    let half = words.len() / 2;
+    let right = words[meet_half(PASSES) * half..][..half] == met(blocks, PASSES);
+    right.then_some(()).ok_or_else(|| "the blocks did not wait".to_owned())
+}
+
+#[test]
+fn blocks_wait_for_each_other() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    for blocks in [1, 2, 5] {
+        let folder = tempfile::tempdir().unwrap();
+        build(&compiler, folder.path(), blocks, &[]);
+        for (all, seed) in [(true, 1), (true, 2), (false, 1), (false, 2)] {
+            run(folder.path(), blocks, all, seed)
+                .unwrap_or_else(|why| panic!("{blocks} {all} {seed}: {why}"));
+        }
+    }
+}
+
+/// Takes a wait away; some order of lanes then shows it.
+#[test]
+fn defects_are_found() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let defects = [
+        (true, "while (load_acquire(meeting.counters) < pass * blocks) {}", ";"),
+        (true, "< pass * blocks", "< pass"),
+        (false, "while (load_acquire(meeting.counters + beside[threadIdx.x] * FLAG_STRIDE) < pass) {}", ";"),
+        (false, "else if (threadIdx.x < 2)", "else if (threadIdx.x < 1)"),
+        (false, "__syncthreads();                 // all words of the block are there", ""),
+        (false, "__syncthreads();                 // those that are awaited have arrived", ""),
+    ];
+    for (all, from, to) in defects {
+        let folder = tempfile::tempdir().unwrap();
+        build(&compiler, folder.path(), 5, &[(from, to)]);
+        let found = (0..20).any(|seed| run(folder.path(), 5, all, seed).is_err());
+        assert!(found, "nothing shows that this is gone: {from}");
+    }
+}
