@@ -6,7 +6,7 @@ use super::stepwise::MEMORY_SHARE;
 use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::program::{Boxes, Buffer, Launch, Problem, Storage};
+use crate::program::{Boxes, Buffer, Groups, Launch, Problem, Storage};
 use crate::reduction::leaf;
 
 /// Refuses all that a program that is not plain cannot do; allows every option of a plain one.
@@ -35,9 +35,54 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
     ))
 }
 
-/// Plans a launch per stage for a problem that is not plain, which has been checked. A block's tile is a leaf
-/// of the tree of reductions, and each thread computes one index of it.
+/// Plans a launch per stage or group for a problem that is not plain, which has been checked.
 pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    plan_in_groups(problem, device, options, |boxes| {
+        Ok(match options.fuse {
+            Fuse::Auto => fused::worthwhile(problem, boxes, device),
+            Fuse::Off => Partition::alone(&problem.program),
+            Fuse::Greedy => fused::greedy(problem, boxes, device),
+            Fuse::Search => fused::searched(problem, boxes, device, &[])?,
+        })
+    })
+}
+
+/// Plans a problem that is not plain in the groups that a search finds, without those that are refused.
+///
+/// # Errors
+///
+/// Those of [`plan_stepwise`](super::plan_stepwise).
+pub fn plan_searched(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    refused: &[Vec<usize>],
+) -> Result<Plan> {
+    problem.check()?;
+    plan_in_groups(problem, device, options, |boxes| fused::searched(problem, boxes, device, refused))
+}
+
+/// Plans a problem that is not plain in groups that were found before; `None` where it has no such groups on the
+/// device. The groups may come from a file.
+pub fn plan_grouped(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    groups: &Groups,
+) -> Option<Plan> {
+    problem.check().ok().filter(|()| !problem.is_plain())?;
+    let partition = fused::partition_of(problem, &Boxes::of(problem).ok()?, device, groups)?;
+    plan_in_groups(problem, device, options, |_| Ok(partition)).ok()
+}
+
+/// Plans a launch per stage or group of a partition that is asked for once the device is found to be able. A block's
+/// tile is a leaf of the tree of reductions, and each thread computes one index of it.
+fn plan_in_groups(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    partition: impl FnOnce(&Boxes) -> Result<Partition>,
+) -> Result<Plan> {
     refuse_others(problem, device, options)?;
     let tile = leaf(problem.shape.dimensions());
     let threads: usize = tile.iter().product();
@@ -57,12 +102,7 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
             "choose a smaller size, f32 or another backend",
         ));
     }
-    let partition = match options.fuse {
-        Fuse::Auto => fused::worthwhile(problem, &boxes, device),
-        Fuse::Off => Partition::alone(&problem.program),
-        Fuse::Greedy => fused::greedy(problem, &boxes, device),
-        Fuse::Search => fused::searched(problem, &boxes, device)?,
-    };
+    let partition = partition(&boxes)?;
     let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
     let traffic = traffic(problem, device, &boxes, &storage);
     let seconds = perks::project(&traffic, device, 1).memory_seconds / MEMORY_SHARE;
@@ -113,8 +153,8 @@ pub(super) fn moved(problem: &Problem, boxes: &Boxes, storage: &Storage, launche
     written.sort_unstable();
     written.dedup_by_key(|(name, _)| *name);
     [
-        read.iter().map(|&name| bytes(&boxes.buffers[name])).sum(),
-        written.iter().map(|&(_, buffer)| bytes(&storage.buffers[buffer])).sum(),
+        read.iter().fold(0.0, |sum, &name| sum + bytes(&boxes.buffers[name])),
+        written.iter().fold(0.0, |sum, &(_, buffer)| sum + bytes(&storage.buffers[buffer])),
     ]
 }
 

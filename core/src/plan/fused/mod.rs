@@ -23,7 +23,7 @@ use crate::reduction::leaf;
 
 pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
-pub use self::partition::{Group, Partition, greedy, worthwhile};
+pub use self::partition::{Group, Partition, greedy, partition_of, worthwhile};
 pub use self::report::{Report, Row, report};
 pub use self::search::searched;
 

@@ -188,7 +188,8 @@ impl Report {
     /// Returns how far projections are from what was measured; `None` where nothing was.
     pub fn error(&self) -> Option<Error> {
         let error = |(place, row): (usize, &Row)| {
-            let measured = row.measured.filter(|&seconds| seconds > 0.0)?;
+            // Scalars cost nothing where bytes alone are counted.
+            let measured = row.measured.filter(|&seconds| seconds > 0.0 && row.projected > 0.0)?;
             Some(((row.projected - measured).abs() / measured, place))
         };
         let mut all: Vec<(f64, usize)> = self.groups.iter().enumerate().filter_map(error).collect();
@@ -240,7 +241,7 @@ impl Display for Report {
         let pair = format!("{:>10}{:>10}", "alone", "group");
         writeln!(
             f,
-            "{:>5}{:>6}{:>9}{:>9}{pair}{}",
+            "{:>6}{:>5}{:>9}{:>9}{pair}{}",
             "kernel",
             "step",
             "alone",
@@ -301,7 +302,12 @@ impl Display for Report {
         for &place in &slower {
             let row = &self.groups[place];
             let ratio = row.measured.unwrap_or(0.0) / row.measured_alone.unwrap_or(f64::NAN);
-            write!(names, "; kernel {} ({ratio:.2} times: {})", place + 1, row.loops.join(", "))?;
+            write!(
+                names,
+                "{} kernel {} ({ratio:.2} times)",
+                if names.is_empty() { ":" } else { "," },
+                place + 1
+            )?;
         }
         writeln!(f, "slower than their loops one by one: {} of {groups} groups{names}", slower.len())
     }
