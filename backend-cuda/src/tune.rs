@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn groups_whose_kernels_spill_are_found() {
         let program = Arc::new(catalogue::cloverleaf().unwrap());
-        let problem = Problem::new(program, Shape::new(&[960, 960]).unwrap(), DType::F32).unwrap();
+        let problem = Problem::new(program, Shape::new(&[3840, 3840]).unwrap(), DType::F32).unwrap();
         let device = DeviceSpec::preset("h200").unwrap();
         let options = Options { fuse: Fuse::Greedy, ..Options::default() };
         let plan = abide_core::plan::plan(&problem, &device, &options).unwrap();

@@ -144,16 +144,25 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use abide_core::catalogue::cloverleaf;
     use abide_core::plan::{Options, plan_stepwise};
+    use abide_core::program::{Centring, Definition};
     use abide_core::{Boundaries, Boundary, DType, Shape};
 
     use super::*;
     use crate::winners::Winners;
 
+    /// Loops of which some are worth one kernel: temporaries that lie in memory otherwise.
     fn problem(extents: &[usize]) -> Problem {
+        let mut p = Definition::new("chain", 2);
+        p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("v", Centring::CELL);
+        p.temporary("s", Centring::CELL).temporary("t", Centring::CELL);
+        p.step()
+            .stage("s", |s| s.set("s", s.field("u").at([0, 1]) - s.field("u").here()))
+            .stage("t", |s| s.set("t", s.field("s").at([-1, 0]) + s.field("s").here()))
+            .stage("v", |s| s.set("v", s.field("t").here() * s.field("v").here()))
+            .stage("u", |s| s.set("u", s.field("v").at([0, -1]) + s.field("t").here()));
         let shape = Shape::new(extents).unwrap();
-        Problem::new(Arc::new(cloverleaf().unwrap()), shape, DType::F64).unwrap()
+        Problem::new(Arc::new(p.build().unwrap()), shape, DType::F64).unwrap()
     }
 
     fn options(fuse: Fuse, tune: Tune) -> Options {
@@ -203,7 +212,7 @@ mod tests {
     fn a_search_is_made_once() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("tuned");
-        let problem = problem(&[480, 480]);
+        let problem = problem(&[4096, 4096]);
         let none = |_: usize, _: &Plan| Vec::new();
         let (first, shown) = planned(&folder, &problem, &SEARCH, none);
         assert_eq!((shown, files(&folder).len()), (1, 1));
@@ -212,7 +221,7 @@ mod tests {
         let (second, shown) = planned(&folder, &problem, &SEARCH, none);
         assert_eq!(shown, 0, "nothing is searched or compiled");
         let note = second.notes.last().unwrap();
-        assert!(note.starts_with("groups kept from a search for cloverleaf 480x480 that took "), "{note}");
+        assert!(note.starts_with("groups kept from a search for chain 4096x4096 that took "), "{note}");
         assert_eq!(second.schedule, first.schedule);
         // Nothing is kept, nor what is kept used, where tuning is off.
         let (third, shown) = planned(&folder, &problem, &options(Fuse::Search, Tune::Off), none);
@@ -220,11 +229,11 @@ mod tests {
         // No other choice than a search's looks there.
         let (greedy, shown) = planned(&folder, &problem, &options(Fuse::Greedy, Tune::Kept), none);
         assert_eq!((shown, greedy.notes.len()), (0, 0));
-        // A damaged file, and one with other groups, do not count and are replaced.
+        // A damaged file, and one without all stages, do not count and are replaced.
         let path = files(&folder).remove(0);
         let whole = fs::read_to_string(&path).unwrap();
         let mut foreign: Found = serde_json::from_str(&whole).unwrap();
-        foreign.groups[0].reverse();
+        foreign.groups[0].clear();
         let foreign = serde_json::to_string(&foreign).unwrap();
         let driver = whole.replace("CUDA 13.0", "CUDA 12.0");
         assert_ne!(driver, whole);
@@ -239,7 +248,7 @@ mod tests {
     #[test]
     fn a_search_goes_on_without_what_is_refused_a_few_times() {
         let folder = tempfile::tempdir().unwrap();
-        let problem = problem(&[480, 480]);
+        let problem = problem(&[4096, 4096]);
         let mut first = Vec::new();
         let (plan, shown) = planned(folder.path(), &problem, &SEARCH, |round, plan| {
             first = if round == 1 { several(plan) } else { std::mem::take(&mut first) };
@@ -260,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_question_is_another_where_groups_may_be() {
-        let base = problem(&[480, 480]);
+        let base = problem(&[4096, 4096]);
         let device = DeviceSpec::preset("h200").unwrap();
         let ask = |problem: &Problem| Question::new(problem, &device, "CUDA 13.0");
         let (mut single, mut periodic, mut hotter) = (base.clone(), base.clone(), base.clone());
@@ -271,7 +280,7 @@ mod tests {
         let other = DeviceSpec::preset("a100").unwrap();
         let all = [
             ask(&base),
-            ask(&problem(&[480, 481])),
+            ask(&problem(&[4096, 4097])),
             ask(&single),
             ask(&periodic),
             Question::new(&base, &other, "CUDA 13.0"),

@@ -132,7 +132,7 @@ fn a_search_is_no_worse_than_greed() {
 #[test]
 fn a_search_goes_on_without_refused_groups() {
     let device = DeviceSpec::preset("h200").unwrap();
-    let (problem, boxes) = clover(&[960, 960]);
+    let (problem, boxes) = clover(&[3840, 3840]);
     let several = |partition: &Partition| -> Vec<Vec<usize>> {
         partition.all().map(|group| group.stages.clone()).filter(|stages| stages.len() > 1).collect()
     };
@@ -149,7 +149,7 @@ fn a_search_goes_on_without_refused_groups() {
 #[test]
 fn groups_are_made_again_and_others_refused() {
     let device = DeviceSpec::preset("h200").unwrap();
-    let (problem, boxes) = clover(&[960, 960]);
+    let (problem, boxes) = clover(&[3840, 3840]);
     let partition = greedy(&problem, &boxes, &device);
     let groups = partition.groups();
     assert_eq!(partition_of(&problem, &boxes, &device, &groups), Some(partition));
@@ -178,7 +178,7 @@ fn groups_are_made_again_and_others_refused() {
 #[test]
 fn a_report_counts_arrays() {
     let device = DeviceSpec::preset("h200").unwrap();
-    let (problem, _) = clover(&[960, 960]);
+    let (problem, _) = clover(&[3840, 3840]);
     let number = |name: &str| problem.program.stages().iter().position(|stage| stage.name == name).unwrap();
     let plan = |fuse| {
         let options = crate::plan::Options { fuse, ..Default::default() };
@@ -189,9 +189,9 @@ fn a_report_counts_arrays() {
     let row = |told: &Report, name: &str| {
         told.groups.iter().find(|row| row.stages == [number(name)]).cloned().unwrap()
     };
-    // Density and energy in, pressure and the speed of sound out, each of 960² values.
+    // Density and energy in, pressure and the speed of sound out, each of 3840² values.
     let gas = row(&told, "ideal gas");
-    assert_eq!((gas.bytes, gas.bytes_alone), (4.0 * 8.0 * 960.0 * 960.0, gas.bytes));
+    assert_eq!((gas.bytes, gas.bytes_alone), (4.0 * 8.0 * 3840.0 * 3840.0, gas.bytes));
     assert_eq!(gas.projected, gas.projected_alone);
     let scalar = row(&told, "dt");
     assert_eq!(scalar.bytes, 0.0);
