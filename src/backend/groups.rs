@@ -31,7 +31,9 @@ pub fn measure_groups(
     // Nothing but the launches is timed.
     let problem = &Problem { until: None, marks: None, record: None, ..problem.clone() };
     check_memory(opened, problem, None, Host { output: 0, ..Host::of(problem) }, 0)?;
-    let (plan, together) = timed(opened, problem, options, timing)?;
+    let (mut plan, together) = timed(opened, problem, options, timing)?;
+    // Plans of small domains do without the bandwidth of a CPU's memory, which takes a while to measure.
+    plan.device = opened.backend.device().clone();
     let one_by_one = Options { fuse: Fuse::Off, tune: Tune::Off, ..*options };
     let (_, alone) = timed(opened, problem, &one_by_one, timing)?;
     let mut report = report(problem, &plan, &together)?.ok_or_else(|| {
