@@ -154,7 +154,8 @@ fn groups_are_made_again_and_others_refused() {
     let groups = partition.groups();
     assert_eq!(partition_of(&problem, &boxes, &device, &groups), Some(partition));
     let several = groups.steps[0].iter().position(|group| group.len() > 1).unwrap();
-    let spoilt: [&dyn Fn(&mut Vec<Vec<Vec<usize>>>); 8] = [
+    type Spoil<'a> = &'a dyn Fn(&mut Vec<Vec<Vec<usize>>>);
+    let spoilt: [Spoil<'_>; 8] = [
         &|steps| steps.clear(),
         &|steps| steps[0].clear(),
         &|steps| steps[0].push(Vec::new()),
