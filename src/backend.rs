@@ -1,6 +1,7 @@
 //! The backends there are, and the choice among them.
 
 mod budget;
+mod groups;
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -11,6 +12,7 @@ pub use abide_wgpu::device_descriptor;
 
 pub(crate) use self::budget::Host;
 use self::budget::check_memory;
+pub use self::groups::measure_groups;
 use crate::memory::amount;
 use crate::program::Problem;
 use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use abide_core::plan::{Execution, Measured, neighbours};
+use abide_core::plan::{Compiled, Execution, Measured, Stepwise, neighbours};
 use abide_core::{Array, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
 use abide_tuning::tuned::Tuning;
@@ -25,12 +25,36 @@ use crate::timing::Timer;
 /// Returns the plan for a problem: as the options ask, the one that an earlier tuning kept, the one that
 /// tuning finds now, or the planner's own choice.
 pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<Nvrtc>) -> Result<Plan> {
-    let own = abide_core::plan::plan(tuning.problem, tuning.device, tuning.options)?;
-    // A launch per stage leaves nothing to choose, and other programs than plain ones have nothing else.
-    if tuning.options.execution == Execution::Stepwise || !tuning.problem.is_plain() {
+    let own = || abide_core::plan::plan(tuning.problem, tuning.device, tuning.options);
+    // Other programs than plain ones have a launch per stage or group alone.
+    if !tuning.problem.is_plain() {
+        return tuning.grouped(own, |plan| spilling(nvrtc, tuning.problem, plan));
+    }
+    let own = own()?;
+    // A launch per stage leaves nothing to choose.
+    if tuning.options.execution == Execution::Stepwise {
         return Ok(own);
     }
     tuning.plan(own, || measure(tuning, context, nvrtc))
+}
+
+/// Compiles a plan's kernels and returns the groups of several stages whose kernels spill registers. What is compiled is
+/// kept, so that a session need not compile it again.
+fn spilling(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan) -> Result<Vec<Vec<usize>>> {
+    let Some(tiles) = plan.stepwise() else { return Ok(Vec::new()) };
+    let (plan, _) = fit(nvrtc, problem, plan, &target(&plan.device))?;
+    Ok(spilling_of(tiles, &cuda::program_kernels(problem, tiles)?, &plan.compiled))
+}
+
+/// Returns the groups of several stages that have a kernel which spills by the compiler's report.
+fn spilling_of(tiles: &Stepwise, kernels: &cuda::ProgramKernels, report: &[Compiled]) -> Vec<Vec<usize>> {
+    let spills = |entry: &str| report.iter().any(|own| own.kernel == entry && own.spill_bytes > 0);
+    let several = tiles.partition.all().filter(|group| group.stages.len() > 1);
+    let spilling = several.filter(|group| {
+        let own = kernels.groups.get(&group.stages);
+        own.is_some_and(|own| own.launches.iter().any(|launch| spills(&launch.entry)))
+    });
+    spilling.map(|group| group.stages.clone()).collect()
 }
 
 /// Compiles the plans worth trying and times those that do not spill, and the planner's own choice in any
@@ -186,7 +210,7 @@ impl Run for Launched<'_> {
 
 #[cfg(test)]
 mod tests {
-    use abide_core::plan::{Compiled, Options, Tune};
+    use abide_core::plan::{Fuse, Options, Tune};
     use abide_core::{DType, DeviceSpec, Shape, catalogue};
 
     use super::*;
@@ -226,17 +250,64 @@ mod tests {
         assert!(found(vec![compiled(8, None), compiled(4, None)]).iter().all(|row| row.0));
     }
 
-    #[test]
-    fn all_plans_are_compiled_each_in_its_place() {
-        let nvrtc = match Nvrtc::open() {
-            Ok(nvrtc) => nvrtc,
+    fn nvrtc() -> Option<Nvrtc> {
+        match Nvrtc::open() {
+            Ok(nvrtc) => Some(nvrtc),
             Err(reason) => {
                 let required = std::env::var("ABIDE_REQUIRE").unwrap_or_default();
                 assert!(required.split(',').all(|one| one.trim() != "nvrtc"), "nvrtc is required: {reason}");
                 println!("skipped: nvrtc: {reason}");
-                return;
+                None
             }
+        }
+    }
+
+    /// A group is refused for its own kernel's spills alone, and the report has every kernel of every group.
+    #[test]
+    fn groups_whose_kernels_spill_are_found() {
+        let program = Arc::new(catalogue::cloverleaf().unwrap());
+        let problem = Problem::new(program, Shape::new(&[3840, 3840]).unwrap(), DType::F32).unwrap();
+        let device = DeviceSpec::preset("h200").unwrap();
+        let options = Options { fuse: Fuse::Greedy, ..Options::default() };
+        let plan = abide_core::plan::plan(&problem, &device, &options).unwrap();
+        let tiles = plan.stepwise().unwrap();
+        let kernels = cuda::program_kernels(&problem, tiles).unwrap();
+        let entries = |stages: &Vec<usize>| -> Vec<&str> {
+            kernels.groups[stages].launches.iter().map(|launch| &*launch.entry).collect()
         };
+        let groups: Vec<&Vec<usize>> = tiles.partition.all().map(|group| &group.stages).collect();
+        let several: Vec<&Vec<usize>> = groups.iter().filter(|stages| stages.len() > 1).copied().collect();
+        assert!(several.len() > 1);
+        for stages in &groups {
+            // Only the kernels of this group spill; groups of the same kernel spill with it.
+            let own = entries(stages);
+            let (target, registers) = ("sm_90".to_owned(), 255);
+            let of = |entry: &&str| Compiled {
+                kernel: (*entry).to_owned(),
+                target: target.clone(),
+                registers,
+                spill_bytes: if own.contains(entry) { 8 } else { 0 },
+            };
+            let report: Vec<Compiled> =
+                groups.iter().flat_map(|stages| entries(stages)).map(|e| of(&e)).collect();
+            let same = |other: &&&Vec<usize>| entries(other).iter().any(|entry| own.contains(entry));
+            let expected: Vec<Vec<usize>> =
+                several.iter().filter(same).map(|&stages| stages.clone()).collect();
+            assert_eq!(spilling_of(tiles, &kernels, &report), expected, "{stages:?}");
+            assert_eq!(expected.contains(stages), stages.len() > 1);
+        }
+        let Some(nvrtc) = nvrtc() else { return };
+        let (compiled, _) = fit(&nvrtc, &problem, &plan, &target(&device)).unwrap();
+        for entry in groups.iter().flat_map(|stages| entries(stages)) {
+            assert!(compiled.compiled.iter().any(|own| own.kernel == entry), "{entry}");
+        }
+        let any = spilling(&nvrtc, &problem, &plan).unwrap();
+        assert_eq!(any.is_empty(), compiled.compiled.iter().all(|own| own.spill_bytes == 0), "{any:?}");
+    }
+
+    #[test]
+    fn all_plans_are_compiled_each_in_its_place() {
+        let Some(nvrtc) = nvrtc() else { return };
         let program = Arc::new(catalogue::find("2d5pt").unwrap().program(2).unwrap());
         let problem = Problem::new(program, Shape::new(&[509, 521]).unwrap(), DType::F32).unwrap();
         let device = DeviceSpec::preset("h200").unwrap();

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use abide_core::backend::{check_field, check_values};
+use abide_core::backend::{LaunchTime, check_field, check_values};
 use abide_core::program::Rows;
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 
@@ -146,6 +146,13 @@ impl Session for WgpuSession {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         block_on(self.advance_async(steps))
+    }
+
+    fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
+        match &mut self.inner {
+            Inner::Plain(_) => Ok(Vec::new()),
+            Inner::Program(session) => block_on(session.time_step()),
+        }
     }
 
     fn undone(&self) -> u64 {

@@ -10,6 +10,15 @@ use abide_tuning::tuned::Tuning;
 /// Returns the plan for a problem: as the options ask, the one that an earlier tuning kept, the one that
 /// tuning finds now, or the planner's own choice.
 pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
+    if !tuning.problem.is_plain() {
+        // Drivers tell no registers.
+        return tuning.grouped(|| other(tuning, backend), |_| Ok(Vec::new()));
+    }
+    other(tuning, backend)
+}
+
+/// Does the same, without a search for groups.
+fn other(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
     let Tuning { problem, device, options, .. } = *tuning;
     let own = match (options.execution, options.cache) {
         (Execution::Auto, CachePolicy::Auto) | (Execution::Overlapped | Execution::Streaming, _) => {
@@ -22,7 +31,7 @@ pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan
     };
     match problem.is_plain() {
         true => tuning.plan(own, || measure(tuning, backend)),
-        // Other programs have a launch per stage alone.
+        // Other programs have a launch per stage or group alone.
         false => Ok(own),
     }
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod cut;
+mod launches;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::solver::LinearBackend;
 
 pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
+pub use self::launches::{LaunchTime, Timing, time_launches};
 
 /// A way to run programs on one device.
 pub trait Backend: Send + Sync {
@@ -77,6 +79,13 @@ pub trait Session: Send {
     ///
     /// Callers cut long runs into epochs (see [`drive`]); zero steps change nothing.
     fn advance(&mut self, steps: u64) -> Result<f64>;
+
+    /// Advances one step and returns the seconds that the device took for each of its launches, in order; see
+    /// [`time_launches`]. Nothing is done, and nothing returned, where the session does not tell launches apart. The
+    /// problem has no record, no marks and no condition that ends it.
+    fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
+        Ok(Vec::new())
+    }
 
     /// Returns how many steps of the last [`Session::advance`] were not done because the problem's `until`
     /// had ended the run, or because it halted at a mark. A run that has ended goes on where a field or a

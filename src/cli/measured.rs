@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use abide::backend::Opened;
+use abide::plan::fused::Report;
 use abide::plan::papers::Compared;
 use abide::program::Problem;
 use abide::{Measured, Options};
@@ -97,6 +98,15 @@ pub fn as_json(
     if let Some(papers) = papers {
         told["papers"] = json!(papers);
     }
+    told
+}
+
+/// Returns the groups of a program's loops for machines, with what follows from all of them.
+pub fn groups_as_json(groups: &Report) -> Value {
+    let mut told = json!(groups);
+    told["efficiency"] = json!(groups.efficiency());
+    told["projection_error"] = json!(groups.error());
+    told["slower"] = json!(groups.slower());
     told
 }
 

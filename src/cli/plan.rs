@@ -1,12 +1,14 @@
 //! `abide plan`.
 
-use abide::backend;
+use abide::backend::{self, Timing};
 use abide::device::PRESETS;
+use abide::plan::fused::{Report, report};
 use abide::plan::papers::{Compared, compare};
 use abide::program::Problem;
 use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use clap::Args;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::fusion::{Answer, LoopArgs};
 use super::problem::{Domain, Manner};
@@ -21,6 +23,7 @@ Examples:
   abide plan 2d5pt --size 8352x8352 --measured --tune full
   abide plan 2d5pt --size 64x64 --batch 4096 --device h200
   abide plan cloverleaf --size 3840x3840 --dtype f64 --device h200 --papers
+  abide plan cloverleaf --size 3840x3840 --dtype f64 --fuse search --measured
   abide plan cloverleaf --device h200 --graph loops.svg";
 
 /// The device that is planned for where no device is present.
@@ -45,7 +48,8 @@ pub struct PlanArgs {
     backend: Option<Choice>,
 
     /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as
-    /// --tune asks for, and the fastest is kept where it asks for any; else a few, and nothing is kept
+    /// --tune asks for, and the fastest is kept where it asks for any; else a few, and nothing is kept. Of a program
+    /// of several loops each group is timed, and each loop by itself
     #[arg(long, conflicts_with = "device")]
     measured: bool,
 
@@ -72,6 +76,8 @@ struct Told<'a> {
     papers: Option<Compared>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fusion: Option<Answer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<Value>,
 }
 
 impl PlanArgs {
@@ -120,11 +126,26 @@ impl PlanArgs {
         plan.notes.splice(0..0, notes);
         let papers = if self.papers { Some(compare(&problem, &plan, &[])?) } else { None };
         let fusion = self.loops.groups(&problem, &plan.device, self.papers)?;
+        let groups =
+            if problem.is_plain() || problem.is_batch() { None } else { report(&problem, &plan, &[])? };
+        self.print(&plan, papers, fusion, groups.filter(Report::has_groups))
+    }
+
+    /// Prints a plan with all that is asked to be told beside it.
+    fn print(
+        &self,
+        plan: &Plan,
+        papers: Option<Compared>,
+        fusion: Option<Answer>,
+        groups: Option<Report>,
+    ) -> Ended {
         if self.json {
-            print_json(&Told { plan: &plan, papers, fusion })?;
+            let groups = groups.as_ref().map(measured::groups_as_json);
+            print_json(&Told { plan, papers, fusion, groups })?;
         } else {
-            let groups = fusion.map(|answer| answer.table()).unwrap_or_default();
-            print(&(plan.explain() + &after(papers.as_ref()) + &groups))?;
+            let groups = groups.map(|groups| format!("\n{groups}")).unwrap_or_default();
+            let fusion = fusion.map(|answer| answer.table()).unwrap_or_default();
+            print(&(plan.explain() + &after(papers.as_ref()) + &groups + &fusion))?;
         }
         Ok(())
     }
@@ -135,12 +156,18 @@ impl PlanArgs {
             Some(Choice::Named(name)) => backend::open(name)?,
             None | Some(Choice::Auto) => backend::open("cuda")?,
         };
+        if !problem.is_plain() && !problem.is_batch() {
+            let (plan, groups) = backend::measure_groups(&opened, problem, options, &Timing::default())?;
+            let papers = if self.papers { Some(compare(problem, &plan, &[])?) } else { None };
+            let fusion = self.loops.groups(problem, &plan.device, self.papers)?;
+            return self.print(&plan, papers, fusion, Some(groups));
+        }
         let rows = backend::measure(&opened, problem, options)?;
         let papers = match rows.first() {
             Some(own) if self.papers => Some(compare(problem, &own.plan, &rows)?),
             _ => None,
         };
-        // Groups are planned, not run: nothing is timed of them.
+        // Loops of a plain program are fused by no kernel: nothing is timed of their groups.
         let fusion = match rows.first() {
             Some(own) => self.loops.groups(problem, &own.plan.device, self.papers)?,
             None => None,

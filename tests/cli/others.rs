@@ -141,6 +141,24 @@ fn plans_are_measured_only_where_there_are_several() {
 }
 
 #[test]
+fn groups_of_loops_are_measured() {
+    let place = Place::new();
+    let clover = "plan cloverleaf --size 64x96 --dtype f64";
+    let text = place.works(&format!("{clover} --backend cpu --measured"));
+    for words in ["groups of cloverleaf on ", "measured µs", "FE", "projection: off by ", "one by one: "] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let told = json(&place.works(&format!("{clover} --backend cpu --fuse off --measured --json")));
+    let groups = told["groups"]["groups"].as_array().unwrap();
+    assert!(groups.iter().all(|group| group["stages"].as_array().unwrap().len() == 1));
+    assert!(groups.iter().all(|group| group["measured"].as_f64() > Some(0.0)), "{groups:?}");
+    assert!(told["groups"]["efficiency"].is_null() && told["groups"]["slower"] == serde_json::json!([]));
+    // Without a device groups are listed as they are projected.
+    let text = place.works("plan cloverleaf --size 3840x3840 --dtype f64 --device h200 --fuse greedy");
+    assert!(text.contains("projected µs") && !text.contains("measured"), "{text}");
+}
+
+#[test]
 fn tuning_where_there_is_nothing_to_tune_is_noted() {
     let place = Place::new();
     for tune in ["quick", "full"] {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use abide_core::plan::{Options, Recipe, Tune};
 use abide_core::{Boundary, DeviceSpec, Problem};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// All that an answer depends on. Extents count by their class and constants beyond a boundary not at all, so
@@ -90,22 +91,32 @@ impl Winners {
     /// Returns the answer to a question; a file that cannot be understood, or answers another question, does
     /// not count.
     pub fn find(&self, question: &Question) -> Option<Winner> {
-        let text = crate::read(&self.folder.as_ref()?.join(name(question)?))?;
-        let winner: Winner = serde_json::from_slice(&text).ok()?;
+        let winner: Winner = self.read(question)?;
         (winner.question == *question).then_some(winner)
     }
 
     /// Keeps an answer in place of an earlier one.
     pub fn keep(&self, winner: &Winner) {
-        if let (Some(folder), Some(name)) = (&self.folder, name(&winner.question))
-            && let Ok(text) = serde_json::to_vec_pretty(winner)
+        self.write(&winner.question, winner);
+    }
+
+    /// Returns what the file of a question holds, if that is of this kind; the caller compares the question.
+    pub(crate) fn read<A: DeserializeOwned>(&self, question: &impl Serialize) -> Option<A> {
+        let text = crate::read(&self.folder.as_ref()?.join(name(question)?))?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Writes an answer to the file of its question.
+    pub(crate) fn write(&self, question: &impl Serialize, answer: &impl Serialize) {
+        if let (Some(folder), Some(name)) = (&self.folder, name(question))
+            && let Ok(text) = serde_json::to_vec_pretty(answer)
         {
             crate::write(folder, &name, &text);
         }
     }
 }
 
-fn name(question: &Question) -> Option<String> {
+fn name(question: &impl Serialize) -> Option<String> {
     Some(crate::key(&[&serde_json::to_string(question).ok()?]) + ".json")
 }
 

@@ -12,7 +12,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
+use abide_core::backend::{LaunchTime, check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::expr::{Constant, Dag, Node};
 use abide_core::plan::Cpu;
 use abide_core::program::{Boxes, Buffer, Does, Launch, Launches, Probe, Reduction, Rows, Storage, Watch};
@@ -121,13 +121,15 @@ impl<T: Real> Launched<T> {
         })
     }
 
-    fn steps(&mut self, steps: u64) -> Result<()> {
+    /// Carries out steps; `times` takes the time of each group of launches where it is asked for.
+    fn steps(&mut self, steps: u64, mut times: Option<&mut Vec<LaunchTime>>) -> Result<()> {
         self.undone = steps;
         self.refresh()?;
         self.watch.begin();
         while self.undone > 0 && self.watch.goes_on() {
             let launches = &self.storage.launches(self.steps).launches;
             for group in &self.groups[self.storage.place(self.steps)] {
+                let begun = times.is_some().then(Instant::now);
                 self.ground.set_scalars(&self.scalars);
                 let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
                 let sweep = |tape, launch: &Launch| Sweep {
@@ -142,39 +144,56 @@ impl<T: Real> Launched<T> {
                     let stage = &self.ground.problem.program.stages()[launch.stage()];
                     sweep(tape, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
                 };
-                if group.launches.len() > 1 {
-                    let tasks: Vec<_> = launches[group.launches.clone()].iter().filter_map(task).collect();
-                    group.run(&tasks, &mut self.works);
-                    continue;
-                }
-                let launch = &launches[group.launches.start];
-                let (scalar, value) = match &self.stages[launch.stage()] {
-                    Stage::Update(_) => {
+                let own = &launches[group.launches.clone()];
+                // A single launch may make a scalar.
+                let made = match (own, own.first().map(|launch| &self.stages[launch.stage()])) {
+                    ([launch], Some(Stage::Update(_))) => {
                         task(launch).iter().for_each(|task| task.run(&mut self.works));
-                        continue;
+                        None
                     }
-                    Stage::Points(dag) => {
+                    ([launch], Some(Stage::Points(dag))) => {
                         let stage = &self.ground.problem.program.stages()[launch.stage()];
                         points::update(&self.ground, stage, dag, &self.scalars, launch, &buffers);
-                        continue;
+                        None
                     }
-                    Stage::Reduce(tape, reduction, scalar) => {
+                    ([launch], Some(Stage::Reduce(tape, reduction, scalar))) => {
                         let own = &self.boxes.stages[launch.stage()][0];
-                        (*scalar, sweep(tape, launch).reduce(*reduction, own, &mut self.works))
+                        Some((*scalar, sweep(tape, launch).reduce(*reduction, own, &mut self.works)))
                     }
-                    Stage::Scalar(dag, scalar) => {
+                    ([_], Some(Stage::Scalar(dag, scalar))) => {
                         let mut values = Vec::new();
                         dag.evaluate(&mut values, &self.scalars, [0; 3], |_| T::ZERO);
-                        (*scalar, values[dag.outputs[0] as usize])
+                        Some((*scalar, values[dag.outputs[0] as usize]))
+                    }
+                    _ => {
+                        let tasks: Vec<_> = own.iter().filter_map(task).collect();
+                        group.run(&tasks, &mut self.works);
+                        None
                     }
                 };
-                self.scalars[scalar] = value;
+                if let Some((scalar, value)) = made {
+                    self.scalars[scalar] = value;
+                }
+                if let (Some(times), Some(begun)) = (times.as_deref_mut(), begun) {
+                    let seconds = begun.elapsed().as_secs_f64();
+                    let mut stages: Vec<usize> = own.iter().map(Launch::stage).collect();
+                    stages.sort_unstable();
+                    times.push(LaunchTime { stages, seconds });
+                }
             }
             self.steps += 1;
             self.undone -= 1;
             self.note()?;
         }
         Ok(())
+    }
+
+    /// Carries out steps on the threads of the pool.
+    fn steps_on_pool(&mut self, steps: u64, times: Option<&mut Vec<LaunchTime>>) -> Result<()> {
+        match self.pool.clone() {
+            Some(pool) => pool.install(|| self.steps(steps, times)),
+            None => rayon::scope(|_| self.steps(steps, times)),
+        }
     }
 
     /// Prepares the stages anew if a parameter has changed.
@@ -325,11 +344,14 @@ impl<T: Real> Session for Launched<T> {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let begun = Instant::now();
-        match self.pool.clone() {
-            Some(pool) => pool.install(|| self.steps(steps)),
-            None => rayon::scope(|_| self.steps(steps)),
-        }?;
+        self.steps_on_pool(steps, None)?;
         Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
+        let mut times = Vec::new();
+        self.steps_on_pool(1, Some(&mut times))?;
+        Ok(times)
     }
 
     fn undone(&self) -> u64 {

@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{check_field, check_values, check_window};
-use abide_core::program::{Boxes, Groups, Rows, Storage};
+use abide_core::backend::{LaunchTime, check_field, check_values, check_window};
+use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, program_kernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
@@ -25,7 +25,7 @@ use crate::driver::during;
 use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::memory::set_parameter;
-use crate::timing::Timer;
+use crate::timing::{Marks, Timer};
 
 /// Launches of a graph; a graph has as many whole rounds of the steps that repeat as fit.
 const GRAPH_LAUNCHES: usize = 1024;
@@ -155,21 +155,29 @@ impl ProgramSession {
 
     /// Launches a step, counted from the storage's first, on the stream or into the graph that it records.
     fn launch(&self, step: u64) -> Result<()> {
-        for launch in &self.storage.launches(step).launches {
-            let (Some(group), Some(functions)) =
-                (self.kernels.of(launch), self.functions.get(&launch.stages))
-            else {
-                return Err(Error::device("cuda", "launching a group of stages", "it has no kernels"));
-            };
-            let arguments = self.memory.arguments(&group.buffers(launch), self.kernels.slots);
-            let mut made = launch.made.iter().zip(&launch.writes);
-            let moves = made.any(|(&name, target)| launch.reads[name] != *target);
-            for (kernel, function) in group.launches.iter().zip(functions) {
-                if !kernel.carries || moves {
-                    self.launch_kernel(function, kernel, &arguments)?;
-                }
+        self.storage.launches(step).launches.iter().try_for_each(|launch| self.launch_group(launch))?;
+        self.launch_end(step)
+    }
+
+    /// Launches a stage or a group of them.
+    fn launch_group(&self, launch: &Launch) -> Result<()> {
+        let (Some(group), Some(functions)) = (self.kernels.of(launch), self.functions.get(&launch.stages))
+        else {
+            return Err(Error::device("cuda", "launching a group of stages", "it has no kernels"));
+        };
+        let arguments = self.memory.arguments(&group.buffers(launch), self.kernels.slots);
+        let mut made = launch.made.iter().zip(&launch.writes);
+        let moves = made.any(|(&name, target)| launch.reads[name] != *target);
+        for (kernel, function) in group.launches.iter().zip(functions) {
+            if !kernel.carries || moves {
+                self.launch_kernel(function, kernel, &arguments)?;
             }
         }
+        Ok(())
+    }
+
+    /// Launches what ends a step, if anything does.
+    fn launch_end(&self, step: u64) -> Result<()> {
         match (&self.end, &self.kernels.end) {
             (Some(function), Some(end)) => {
                 let buffers = end.buffers(self.storage.launches(step));
@@ -205,6 +213,7 @@ impl ProgramSession {
         if step <= first { first } else { first + (step - first).next_multiple_of(round) }
     }
 
+    /// Records the steps that repeat.
     fn record(&self) -> Result<CudaGraph> {
         let first = self.storage.repeated as u64;
         let mut steps = first..first + rounds(&self.storage).1;
@@ -300,6 +309,27 @@ impl Session for ProgramSession {
         }
         self.undone = end - self.steps;
         Ok(seconds)
+    }
+
+    fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
+        self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        let (stream, launches) = (&self.memory.stream, &self.storage.launches(self.steps).launches);
+        let marks = Marks::new(stream, launches.len() + 1)?;
+        // In a graph kernels follow each other as in a run, whatever time the host takes to launch them.
+        let graph = recorded(&self.memory.stream, || {
+            marks.pass(0, stream)?;
+            for (number, launch) in launches.iter().enumerate() {
+                self.launch_group(launch)?;
+                marks.pass(number + 1, stream)?;
+            }
+            self.launch_end(self.steps)
+        })?;
+        graph.launch().map_err(during("replaying a graph"))?;
+        let stages = launches.iter().map(|launch| launch.stages.clone());
+        let times = stages.zip(marks.seconds(stream)?);
+        let times = times.map(|(stages, seconds)| LaunchTime { stages, seconds }).collect();
+        self.steps += 1;
+        Ok(times)
     }
 
     fn undone(&self) -> u64 {

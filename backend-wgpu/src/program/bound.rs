@@ -1,6 +1,7 @@
 //! The dispatches of a program's steps: compiled, and their buffers bound.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use abide_core::{Error, Result};
 use abide_shaders::wgsl::{Kernel, Place};
@@ -15,7 +16,14 @@ use crate::pass::grid;
 pub struct Dispatches {
     all: Vec<Dispatch>,
     /// Of each step of the storage, in order.
-    steps: Vec<Vec<usize>>,
+    steps: Vec<Step>,
+}
+
+/// The dispatches of a step.
+struct Step {
+    all: Vec<usize>,
+    /// Those of each launch; one that ends the step may follow.
+    launches: Vec<Range<usize>>,
 }
 
 struct Dispatch {
@@ -44,13 +52,15 @@ impl Dispatches {
         };
         let mut steps = Vec::with_capacity(made.storage.steps.len());
         for step in &made.storage.steps {
-            let mut own = Vec::new();
+            let (mut own, mut launches) = (Vec::new(), Vec::with_capacity(step.launches.len()));
             for launch in &step.launches {
                 let (kernels, buffers) = made.kernels.dispatches(launch);
+                let first = own.len();
                 own.extend(kernels.iter().map(|&kernel| number(kernel, buffers.clone())));
+                launches.push(first..own.len());
             }
             own.extend(made.kernels.until.map(|until| number(until, Vec::new())));
-            steps.push(own);
+            steps.push(Step { all: own, launches });
         }
         let mut all = Vec::with_capacity(asked.len());
         for (kernel, buffers) in asked {
@@ -62,12 +72,25 @@ impl Dispatches {
 
     /// Returns the largest number of dispatches of a step.
     pub fn of_a_step(&self) -> usize {
-        self.steps.iter().map(Vec::len).max().unwrap_or(0)
+        self.steps.iter().map(|step| step.all.len()).max().unwrap_or(0)
     }
 
     /// Records a step of the storage.
     pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, step: usize) {
-        for &number in &self.steps[step] {
+        self.record_all(pass, &self.steps[step].all);
+    }
+
+    /// Records one launch of a step of the storage, by its number in the step; the number after the last one is that
+    /// of what ends the step.
+    pub fn record_launch(&self, pass: &mut wgpu::ComputePass<'_>, step: usize, launch: usize) {
+        let Step { all, launches } = &self.steps[step];
+        let end = launches.last().map_or(0, |last| last.end);
+        let own = launches.get(launch).cloned().unwrap_or(end..all.len());
+        self.record_all(pass, &all[own]);
+    }
+
+    fn record_all(&self, pass: &mut wgpu::ComputePass<'_>, dispatches: &[usize]) {
+        for &number in dispatches {
             let Dispatch { pipeline, buffers, grid } = &self.all[number];
             pass.set_pipeline(pipeline);
             pass.set_bind_group(0, buffers, &[]);

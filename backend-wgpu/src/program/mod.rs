@@ -9,7 +9,7 @@ mod recorder;
 
 use std::sync::Arc;
 
-use abide_core::backend::check_fields;
+use abide_core::backend::{LaunchTime, check_fields};
 use abide_core::program::{Boxes, Rows, Storage};
 use abide_core::{Array, Error, Plan, Problem, Result};
 use abide_shaders::wgsl::{ProgramKernels, program_kernels};
@@ -130,6 +130,25 @@ impl ProgramSession {
         }
         self.undone = end - self.steps;
         Ok(seconds)
+    }
+
+    /// Advances one step, a submission for each launch, and returns the time of each.
+    pub async fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
+        let place = self.made.storage.place(self.steps);
+        let launches = &self.made.storage.steps[place].launches;
+        let mut times = Vec::with_capacity(launches.len());
+        for launch in 0..=launches.len() {
+            let one = |pass: &mut wgpu::ComputePass<'_>, _: u64| {
+                self.dispatches.record_launch(pass, place, launch);
+            };
+            let mut pace = self.pace.clone();
+            let seconds = rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, 1, &one).await?;
+            if let Some(launch) = launches.get(launch) {
+                times.push(LaunchTime { stages: launch.stages.clone(), seconds });
+            }
+        }
+        self.steps += 1;
+        Ok(times)
     }
 
     /// Returns the rows recorded since the last call.

@@ -6,7 +6,7 @@ use super::stepwise::MEMORY_SHARE;
 use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::program::{Boxes, Buffer, Problem, Storage};
+use crate::program::{Boxes, Buffer, Groups, Launch, Problem, Storage};
 use crate::reduction::leaf;
 
 /// Refuses all that a program that is not plain cannot do; allows every option of a plain one.
@@ -35,9 +35,54 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
     ))
 }
 
-/// Plans a launch per stage for a problem that is not plain, which has been checked. A block's tile is a leaf
-/// of the tree of reductions, and each thread computes one index of it.
+/// Plans a launch per stage or group for a problem that is not plain, which has been checked.
 pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    plan_in_groups(problem, device, options, |boxes| {
+        Ok(match options.fuse {
+            Fuse::Auto => fused::worthwhile(problem, boxes, device),
+            Fuse::Off => Partition::alone(&problem.program),
+            Fuse::Greedy => fused::greedy(problem, boxes, device),
+            Fuse::Search => fused::searched(problem, boxes, device, &[])?,
+        })
+    })
+}
+
+/// Plans a problem that is not plain in the groups that a search finds, without those that are refused.
+///
+/// # Errors
+///
+/// Those of [`plan_stepwise`](super::plan_stepwise).
+pub fn plan_searched(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    refused: &[Vec<usize>],
+) -> Result<Plan> {
+    problem.check()?;
+    plan_in_groups(problem, device, options, |boxes| fused::searched(problem, boxes, device, refused))
+}
+
+/// Plans a problem that is not plain in groups that were found before; `None` where it has no such groups on the
+/// device. The groups may come from a file.
+pub fn plan_grouped(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    groups: &Groups,
+) -> Option<Plan> {
+    problem.check().ok().filter(|()| !problem.is_plain())?;
+    let partition = fused::partition_of(problem, &Boxes::of(problem).ok()?, device, groups)?;
+    plan_in_groups(problem, device, options, |_| Ok(partition)).ok()
+}
+
+/// Plans a launch per stage or group of a partition that is asked for once the device is found to be able. A block's
+/// tile is a leaf of the tree of reductions, and each thread computes one index of it.
+fn plan_in_groups(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    partition: impl FnOnce(&Boxes) -> Result<Partition>,
+) -> Result<Plan> {
     refuse_others(problem, device, options)?;
     let tile = leaf(problem.shape.dimensions());
     let threads: usize = tile.iter().product();
@@ -57,12 +102,7 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
             "choose a smaller size, f32 or another backend",
         ));
     }
-    let partition = match options.fuse {
-        Fuse::Auto => fused::worthwhile(problem, &boxes, device),
-        Fuse::Off => Partition::alone(&problem.program),
-        Fuse::Greedy => fused::greedy(problem, &boxes, device),
-        Fuse::Search => fused::searched(problem, &boxes, device)?,
-    };
+    let partition = partition(&boxes)?;
     let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
     let traffic = traffic(problem, device, &boxes, &storage);
     let seconds = perks::project(&traffic, device, 1).memory_seconds / MEMORY_SHARE;
@@ -74,34 +114,48 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
     Ok(plan)
 }
 
-/// Returns the traffic of a step, the mean of those that are repeated: each launch reads and writes each of
-/// its buffers once.
+/// Returns the traffic of a step, the mean of those that are repeated.
 fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Storage) -> Traffic {
     let repeated = &storage.steps[storage.repeated..];
-    let bytes = |buffer: &Buffer| (buffer.len() * problem.dtype.bytes()) as f64;
     let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0);
     for launch in repeated.iter().flat_map(|step| &step.launches) {
         launches += 1;
-        let stages = launch.stages.iter().map(|&stage| &problem.program.stages()[stage]);
-        // What an earlier stage of the group has made does not come from memory.
-        let (mut read, mut made): (Vec<usize>, Vec<usize>) = Default::default();
-        for stage in stages.filter(|stage| stage.points.is_empty()) {
-            let taps = stage.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
-            read.extend(taps.map(|(name, _)| name).filter(|name| !made.contains(name)));
-            made.extend(&stage.writes);
-        }
-        read.sort_unstable();
-        read.dedup();
-        loads += read.iter().map(|&name| bytes(&boxes.buffers[name])).sum::<f64>();
-        let written = launch.made.iter().zip(&launch.writes).filter(|(name, _)| made.contains(name));
-        let buffers = written.filter_map(|(_, buffer)| *buffer);
-        stores += buffers.map(|buffer| bytes(&storage.buffers[buffer])).sum::<f64>();
+        let [loaded, stored] = moved(problem, boxes, storage, &[launch]);
+        (loads, stores) = (loads + loaded, stores + stored);
     }
     let mut traffic = Traffic::uncached(problem, device);
     let per_cell = traffic.cells * repeated.len() as f64;
     (traffic.load_bytes, traffic.store_bytes) = (loads / per_cell, stores / per_cell);
     traffic.overhead_seconds = device.launch_seconds * launches as f64 / repeated.len() as f64;
     traffic
+}
+
+/// Returns the bytes that launches which share what they read and make load from memory and store there: each field
+/// or temporary once.
+pub(super) fn moved(problem: &Problem, boxes: &Boxes, storage: &Storage, launches: &[&Launch]) -> [f64; 2] {
+    let bytes = |buffer: &Buffer| (buffer.len() * problem.dtype.bytes()) as f64;
+    let stages = launches.iter().flat_map(|launch| &launch.stages);
+    let stages = stages.map(|&stage| &problem.program.stages()[stage]);
+    // What an earlier stage of the group has made does not come from memory.
+    let (mut read, mut made): (Vec<usize>, Vec<usize>) = Default::default();
+    for stage in stages.filter(|stage| stage.points.is_empty()) {
+        let taps = stage.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
+        read.extend(taps.map(|(name, _)| name).filter(|name| !made.contains(name)));
+        made.extend(&stage.writes);
+    }
+    let written = launches.iter().flat_map(|launch| launch.made.iter().zip(&launch.writes));
+    let mut written: Vec<(usize, usize)> = written
+        .filter(|(name, _)| made.contains(name))
+        .filter_map(|(&name, buffer)| Some((name, (*buffer)?)))
+        .collect();
+    read.sort_unstable();
+    read.dedup();
+    written.sort_unstable();
+    written.dedup_by_key(|(name, _)| *name);
+    [
+        read.iter().fold(0.0, |sum, &name| sum + bytes(&boxes.buffers[name])),
+        written.iter().fold(0.0, |sum, &(_, buffer)| sum + bytes(&storage.buffers[buffer])),
+    ]
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ pub use batch::{Batched, Order, plan_batch, plan_members};
 pub use cpu::{
     Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
 };
+pub use general::{plan_grouped, plan_searched};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;

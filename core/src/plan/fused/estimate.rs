@@ -6,7 +6,7 @@ use super::Fused;
 use crate::device::DeviceSpec;
 use crate::expr::{Binary, Node, Unary};
 use crate::plan::MEMORY_SHARE;
-use crate::program::{Boxes, Problem, Stage};
+use crate::program::{Boxes, Does, Problem, Stage};
 use crate::real::DType;
 
 /// Instructions of an index besides those of its members, and of each member.
@@ -67,7 +67,12 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     let read: f64 = reads.map(|(name, _)| bytes(name)).sum();
     let written: f64 = own.writes.iter().map(|&name| bytes(name)).sum();
     let slots = INDEX + STORED * own.writes.len() as f64 + instructions(own, problem.dtype);
-    let [memory, issue] = seconds(device, read + written, slots * problem.shape.cells() as f64, ISSUED);
+    let indices = match own.does {
+        Does::Scalar(_) => 1,
+        _ if !own.points.is_empty() => own.points.len(),
+        _ => problem.shape.cells(),
+    };
+    let [memory, issue] = seconds(device, read + written, slots * indices as f64, ISSUED);
     // Other blocks compute while one waits for memory.
     Estimate { bytes: read + written, slots, seconds: memory.hypot(issue) }
 }

@@ -11,6 +11,7 @@ mod candidates;
 mod estimate;
 mod geometry;
 mod partition;
+mod report;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,8 @@ use crate::reduction::leaf;
 
 pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
-pub use self::partition::{Group, Partition, greedy, worthwhile};
+pub use self::partition::{Group, Partition, greedy, partition_of, worthwhile};
+pub use self::report::{Report, Row, report};
 pub use self::search::searched;
 
 /// A group of stages as one kernel.

@@ -50,6 +50,26 @@ impl Partition {
     }
 }
 
+/// Returns groups that were found before with their kernels; `None` where they are no groups of the problem, or one has
+/// no kernel on the device.
+pub fn partition_of(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    groups: &Groups,
+) -> Option<Partition> {
+    let is_ascending = |group: &Vec<usize>| !group.is_empty() && group.is_sorted_by(|one, two| one < two);
+    if !groups.steps.iter().flatten().all(is_ascending) {
+        return None;
+    }
+    groups.check(problem, boxes).ok()?;
+    let mut costs = Costs::new(problem, boxes, device);
+    for group in groups.steps.iter().flatten().filter(|group| group.len() > 1) {
+        costs.of(group).filter(|_| costs.are_fit(group))?;
+    }
+    Some(Partition::of(groups.clone(), |stages| costs.known.get(stages)?.clone()?.1))
+}
+
 /// The share of the time of stages by themselves that groups may take at most to be chosen unasked, because estimates
 /// are wrong by some 15 %.
 const WORTHWHILE: f64 = 0.85;

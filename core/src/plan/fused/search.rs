@@ -15,14 +15,21 @@ const SETTINGS: Search = Search { seed: 1, stagnation: 6, evaluations: 200_000 }
 /// Units of cost in a second.
 const UNITS: f64 = 1e12;
 
-/// Searches for the partition of a problem that is not plain with the least estimate on a device.
+/// Searches for the partition of a problem that is not plain with the least estimate on a device, among those without
+/// the groups that are refused.
 ///
 /// # Errors
 ///
 /// Those of [`Loops::new`]: the program has too many stages or names.
-pub fn searched(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Result<Partition> {
+pub fn searched(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    refused: &[Vec<usize>],
+) -> Result<Partition> {
     let mut groups = Groups::needed(&problem.program, boxes);
     let mut costs = Costs::new(problem, boxes, device);
+    costs.known.extend(refused.iter().map(|group| (group.clone(), None)));
     for step in &mut groups.steps {
         let stages: Vec<usize> = step.iter().flatten().copied().collect();
         let loops: Vec<Loop> = stages.iter().map(|&stage| as_loop(problem, stage)).collect();

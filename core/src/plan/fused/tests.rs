@@ -121,9 +121,109 @@ fn a_search_is_no_worse_than_greed() {
         partition.all().filter_map(|group| costs.of(&group.stages)).sum()
     };
     let begun = std::time::Instant::now();
-    let found = searched(&problem, &boxes, &device).unwrap();
+    let found = searched(&problem, &boxes, &device, &[]).unwrap();
     println!("{:?}", begun.elapsed());
     let (found, greedy) = (seconds(&found), seconds(&greedy(&problem, &boxes, &device)));
     println!("{found} {greedy}");
     assert!(found <= greedy * 1.0001, "{found} s, {greedy} s by greed");
+}
+
+/// A search goes on without the groups that it may not have, and finds others.
+#[test]
+fn a_search_goes_on_without_refused_groups() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let (problem, boxes) = clover(&[3840, 3840]);
+    let several = |partition: &Partition| -> Vec<Vec<usize>> {
+        partition.all().map(|group| group.stages.clone()).filter(|stages| stages.len() > 1).collect()
+    };
+    let first = searched(&problem, &boxes, &device, &[]).unwrap();
+    let refused = several(&first);
+    assert!(!refused.is_empty());
+    let second = searched(&problem, &boxes, &device, &refused).unwrap();
+    second.groups().check(&problem, &boxes).unwrap();
+    assert!(!several(&second).is_empty());
+    assert!(several(&second).iter().all(|group| !refused.contains(group)));
+}
+
+/// Groups are made again with the same kernels; what is no partition of the program, in whatever way, gives none.
+#[test]
+fn groups_are_made_again_and_others_refused() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let (problem, boxes) = clover(&[3840, 3840]);
+    let partition = greedy(&problem, &boxes, &device);
+    let groups = partition.groups();
+    assert_eq!(partition_of(&problem, &boxes, &device, &groups), Some(partition));
+    let several = groups.steps[0].iter().position(|group| group.len() > 1).unwrap();
+    type Spoil<'a> = &'a dyn Fn(&mut Vec<Vec<Vec<usize>>>);
+    let spoilt: [Spoil<'_>; 8] = [
+        &|steps| steps.clear(),
+        &|steps| steps[0].clear(),
+        &|steps| steps[0].push(Vec::new()),
+        &|steps| steps[0].reverse(),
+        &|steps| steps[0][several].reverse(),
+        &|steps| steps[0][several].push(usize::MAX),
+        &|steps| drop(steps[0].remove(several)),
+        // All stages at once, reductions and scalars among them.
+        &|steps| steps[0] = vec![problem.program.steps()[0].clone().collect()],
+    ];
+    for (which, spoil) in spoilt.iter().enumerate() {
+        let mut other = groups.clone();
+        spoil(&mut other.steps);
+        assert_eq!(partition_of(&problem, &boxes, &device, &other), None, "{which}");
+    }
+    let small = DeviceSpec { shared_bytes_per_block: 64, ..device };
+    assert_eq!(partition_of(&problem, &boxes, &small, &groups), None);
+}
+
+/// Bytes of groups are those of a count by hand; a step's scalars cost a launch.
+#[test]
+fn a_report_counts_arrays() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let (problem, _) = clover(&[3840, 3840]);
+    let number = |name: &str| problem.program.stages().iter().position(|stage| stage.name == name).unwrap();
+    let plan = |fuse| {
+        let options = crate::plan::Options { fuse, ..Default::default() };
+        crate::plan::plan(&problem, &device, &options).unwrap()
+    };
+    let off = plan(crate::plan::Fuse::Off);
+    let mut told = report(&problem, &off, &[]).unwrap().unwrap();
+    let row = |told: &Report, name: &str| {
+        told.groups.iter().find(|row| row.stages == [number(name)]).cloned().unwrap()
+    };
+    // Density and energy in, pressure and the speed of sound out, each of 3840² values.
+    let gas = row(&told, "ideal gas");
+    assert_eq!((gas.bytes, gas.bytes_alone), (4.0 * 8.0 * 3840.0 * 3840.0, gas.bytes));
+    assert_eq!(gas.projected, gas.projected_alone);
+    let scalar = row(&told, "dt");
+    assert_eq!(scalar.bytes, 0.0);
+    assert!(scalar.projected < 1.01 * device.launch_seconds, "{scalar:?}");
+    assert!(!told.has_groups() && told.error().is_none());
+    // Twice the projected time is an error of one half, wherever something was measured.
+    let times = |told: &Report, factor: f64| -> Vec<crate::backend::LaunchTime> {
+        let of = |row: &Row| crate::backend::LaunchTime {
+            stages: row.stages.clone(),
+            seconds: factor * row.projected,
+        };
+        told.groups.iter().map(of).collect()
+    };
+    let alone = times(&told, 2.0);
+    told.set_times(&alone, &alone);
+    let error = told.error().unwrap();
+    assert!((error.median - 0.5).abs() < 1e-12 && (error.worst - 0.5).abs() < 1e-12, "{error:?}");
+    // Of groups that take ten times what is projected, all are slower, and FE is a share of bytes over one of time.
+    let mut told = report(&problem, &plan(crate::plan::Fuse::Greedy), &[]).unwrap().unwrap();
+    let together = times(&told, 10.0);
+    told.set_times(&together, &alone);
+    let several: Vec<usize> = (0..told.groups.len()).filter(|&place| told.groups[place].is_group()).collect();
+    assert!(!several.is_empty() && told.slower() == several);
+    let (mut bytes, mut seconds) = ([0.0; 2], [0.0; 2]);
+    for row in several.iter().map(|&place| &told.groups[place]) {
+        assert!(row.bytes < row.bytes_alone && row.projected < row.projected_alone);
+        let measured_alone = row.measured_alone.unwrap();
+        assert!((measured_alone - 2.0 * row.projected_alone).abs() < 1e-9 * measured_alone, "{row:?}");
+        bytes = [bytes[0] + row.bytes, bytes[1] + row.bytes_alone];
+        seconds = [seconds[0] + row.measured.unwrap(), seconds[1] + measured_alone];
+    }
+    let expected = bytes[0] / bytes[1] * seconds[1] / seconds[0];
+    assert!((told.efficiency().unwrap() - expected).abs() < 1e-9, "{expected}");
 }
