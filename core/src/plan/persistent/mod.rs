@@ -187,11 +187,13 @@ pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Option
     }
     let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
     // Sweeps that keep the whole domain on the chip come first: the model's estimate of a rest in device
-    // memory is too coarse to compare with them.
-    let mut sweeps: Vec<(bool, f64, Persistent)> = candidates(problem, device, policy)
+    // memory is too coarse to compare with them. Those that keep nothing come last, because a policy that is asked
+    // for is followed where it can be.
+    let mut sweeps: Vec<(u8, f64, Persistent)> = candidates(problem, device, policy)
         .map(|persistent| {
-            let whole = persistent.cached_cells(problem).iter().sum::<usize>() == problem.shape.cells();
-            (!whole, step_seconds(problem, device, &persistent), persistent)
+            let kept = persistent.cached_cells(problem).iter().sum::<usize>();
+            let rank = if kept == problem.shape.cells() { 0 } else { 1 + u8::from(kept == 0) };
+            (rank, step_seconds(problem, device, &persistent), persistent)
         })
         .collect();
     sweeps.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
