@@ -10,9 +10,9 @@ use crate::device::{Capability, DeviceSpec};
 use crate::error::{Error, Result};
 use crate::program::{Boxes, Problem};
 
-/// The most blocks of a multiprocessor: two of 256 threads leave each thread 128 registers, which CloverLeaf's
-/// groups need.
-const BLOCKS: usize = 2;
+/// The most blocks of a multiprocessor: four of 256 threads leave each thread 64 registers, which CloverLeaf's stages
+/// by themselves need. Where the compiler's report shows spills, there are fewer.
+const BLOCKS: usize = 4;
 
 /// Bytes of shared memory besides those of groups: a reduction's rows, and a launch's arguments.
 const OTHER_BYTES: usize = 4096;
@@ -209,7 +209,8 @@ mod tests {
             let problem = clover([extent, extent]);
             let plan = plan(&problem, &device, &asked(fuse)).unwrap();
             let own = plan.persistent_program().unwrap();
-            assert_eq!((plan.execution, own.blocks), (Execution::Persistent, 264), "{fuse}");
+            assert_eq!((plan.execution, own.blocks), (Execution::Persistent, 132 * own.blocks_per_multiprocessor), "{fuse}");
+            assert!(own.blocks_per_multiprocessor > 1, "{own:?}");
             assert_eq!(own.threads(), 256);
             assert!(own.shared_bytes + OTHER_BYTES <= device.shared_bytes_per_block);
             assert_eq!(own.shared_bytes > 0, fuse == Fuse::Greedy);
@@ -217,8 +218,9 @@ mod tests {
             let text = plan.explain();
             assert!(text.contains("waits         by flags"), "{text}");
             let fewer = plan.with_fewer_blocks(&problem).unwrap();
-            assert_eq!(fewer.persistent_program().unwrap().blocks, 132);
-            assert_eq!(fewer.with_fewer_blocks(&problem), None);
+            assert_eq!(fewer.persistent_program().unwrap().blocks, own.blocks - 132);
+            let least = std::iter::successors(Some(fewer), |plan| plan.with_fewer_blocks(&problem)).last();
+            assert_eq!(least.unwrap().persistent_program().unwrap().blocks, 132);
         }
         // Small domains have no tiles for all blocks.
         let small = clover([20, 40]);
