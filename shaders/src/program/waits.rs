@@ -110,7 +110,29 @@ pub(crate) fn waits(tasks: &[Task], blocks: usize, repeats: bool) -> Vec<Vec<Vec
         };
         needed.chunks_mut(blocks).map(of_block).collect()
     };
-    (0..tasks.len()).map(of).collect()
+    let mut all: Vec<Vec<Vec<Wait>>> = (0..tasks.len()).map(of).collect();
+    leave_out_known(&mut all, blocks, repeats);
+    all
+}
+
+/// Leaves out waits for what a block knows from an earlier wait for the same block. What it knows from the round before is
+/// the same in every round but the first, in which a wait for anything before the first task is none.
+fn leave_out_known(all: &mut [Vec<Vec<Wait>>], blocks: usize, repeats: bool) {
+    let count = all.len();
+    let mut known = vec![0; blocks * blocks];
+    for round in [1, 2].into_iter().filter(|&round| repeats || round == 2) {
+        for (place, task) in all.iter_mut().enumerate() {
+            for (block, waits) in task.iter_mut().enumerate() {
+                waits.retain(|wait| {
+                    let (done, known) = (round * count + place - wait.back + 1, &mut known[block * blocks + wait.block]);
+                    let is_new = done > *known;
+                    *known = done.max(*known);
+                    // All rounds have the waits of the second.
+                    is_new || round == 1
+                });
+            }
+        }
+    }
 }
 
 /// Calls `found` with each block of a task and each of another one whose tiles the first touches by an access. The other

@@ -344,3 +344,56 @@ fn makes(thing: Thing) -> Access {
 fn anywhere(grid: Grid, accesses: Vec<Access>) -> Task {
     Task { grid, own: [0..1, 0..1, 0..1], accesses }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use abide_core::plan::{Execution, Fuse, Options, plan};
+    use abide_core::{DType, DeviceSpec, Shape, catalogue};
+
+    use super::*;
+    use crate::cuda::persistent_kernels;
+
+    /// A block of CloverLeaf waits for a few others; the join of a reduction's leaves waits for all, once a step.
+    #[test]
+    fn a_block_waits_for_those_around_it() {
+        let device = DeviceSpec::preset("h200").unwrap();
+        for (extent, fuse) in [(960, Fuse::Off), (960, Fuse::Greedy), (3840, Fuse::Greedy)] {
+            let shape = Shape::new(&[extent, extent]).unwrap();
+            let program = Arc::new(catalogue::cloverleaf().unwrap());
+            let problem = Problem::new(program, shape, DType::F64).unwrap();
+            let options = Options { execution: Execution::Persistent, fuse, ..Options::default() };
+            let plan = plan(&problem, &device, &options).unwrap();
+            let own = plan.persistent_program().unwrap();
+            let boxes = Boxes::of(&problem).unwrap();
+            let storage = Storage::of_groups(&problem, &boxes, &own.tiles.partition.groups()).unwrap();
+            let kernels = persistent_kernels(&problem, own).unwrap();
+            let steps = storage.repeated..storage.steps.len();
+            let count = steps.len();
+            let begun = std::time::Instant::now();
+            let course = Course::new(&problem, &boxes, &storage, steps, &kernels, own).unwrap();
+            let (tasks, waits) = (course.tasks.len(), course.waits.len());
+            println!(
+                "{extent} {fuse}: {count} steps, {tasks} tasks of {} blocks, {waits} waits, {:.2} s",
+                own.blocks,
+                begun.elapsed().as_secs_f64()
+            );
+            let of_block = |task: usize, block: usize| {
+                let place = task * own.blocks + block;
+                (course.first[place + 1] - course.first[place]) as usize
+            };
+            let most = |task: usize| (0..own.blocks).map(|block| of_block(task, block)).max().unwrap();
+            let for_all = (0..tasks).filter(|&task| most(task) + 1 == own.blocks).count();
+            assert_eq!(for_all, count, "only the reduction waits for all");
+            let mean = waits as f64 / (tasks * own.blocks) as f64;
+            assert!(mean < 24.0, "{mean}");
+            // A launch begins at any step and counts through the round.
+            let whole = course.span(0, 5 * count as u64);
+            assert_eq!(whole, (0, 5 * tasks as u64));
+            let parts: u64 = (0..count).map(|step| course.span(step, 1).1).sum();
+            assert_eq!(parts, tasks as u64);
+            assert_eq!(course.span(count - 1, count as u64).1, tasks as u64);
+        }
+    }
+}
