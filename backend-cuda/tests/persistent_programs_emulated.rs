@@ -105,14 +105,34 @@ fn defects_of_persistent_programs_are_found() {
     // What is taken away, and the words with those that replace them.
     let defects = [
         ("all waits", "if (wait.back > done) continue;", "continue;"),
-        ("waits for the task before", "if (wait.back > done) continue;", "if (wait.back > done || wait.back == 1) continue;"),
-        ("waits for earlier tasks", "if (wait.back > done) continue;", "if (wait.back > done || wait.back > 1) continue;"),
+        (
+            "waits for the task before",
+            "if (wait.back > done) continue;",
+            "if (wait.back > done || wait.back == 1) continue;",
+        ),
+        (
+            "waits for earlier tasks",
+            "if (wait.back > done) continue;",
+            "if (wait.back > done || wait.back > 1) continue;",
+        ),
         ("the last task of a wait", "< done + 1 - wait.back) {}", "< done - wait.back) {}"),
         ("a barrier behind the waits", "    }\n    __syncthreads();\n}", "    }\n}"),
-        ("a barrier before a task is done", "            __syncthreads();\n            if (threadIdx.x == 0) store", "            if (threadIdx.x == 0) store"),
+        (
+            "a barrier before a task is done",
+            "            __syncthreads();\n            if (threadIdx.x == 0) store",
+            "            if (threadIdx.x == 0) store",
+        ),
         ("loads that see other blocks' stores", "CHANGES || PERSISTENT", "CHANGES"),
-        ("the question at the beginning of a step", "if (arguments.progress->stopped) return;\n            } else", "} else"),
-        ("the share of a block's tiles", "return unsigned((unsigned long long)block * tiles / BLOCKS);", "return block * (tiles / BLOCKS);"),
+        (
+            "the question at the beginning of a step",
+            "if (arguments.progress->stopped) return;\n            } else",
+            "} else",
+        ),
+        (
+            "the share of a block's tiles",
+            "return unsigned((unsigned long long)block * tiles / BLOCKS);",
+            "return block * (tiles / BLOCKS);",
+        ),
     ];
     all(&defects, |&(what, words, instead)| {
         for seed in 0..8 {

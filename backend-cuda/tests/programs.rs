@@ -251,8 +251,9 @@ fn more_blocks_than_the_device_holds_are_refused() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let shape = Shape::new(&[960, 960]).unwrap();
     let problem = Problem::new(catalogue::cloverleaf().unwrap().into(), shape, DType::F64).unwrap();
-    let start = (0..problem.program.fields().len())
-        .map(|field| problem.program.start(field).fill(&problem.shape_of(field).unwrap(), DType::F64).unwrap());
+    let start = (0..problem.program.fields().len()).map(|field| {
+        problem.program.start(field).fill(&problem.shape_of(field).unwrap(), DType::F64).unwrap()
+    });
     let mut plan = backend.plan(&problem, &persistent(Fuse::Off)).unwrap();
     if let Schedule::PersistentProgram(own) = &mut plan.schedule {
         own.blocks *= 100;

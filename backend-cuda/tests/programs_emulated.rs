@@ -113,7 +113,13 @@ fn rows_are_recorded_without_a_gpu() {
         let ended = (1..steps).find(|&steps| kernels.check_beyond(&start, steps, 3).is_ok());
         assert!(ended.is_some(), "no step ends the run of {}", problem.shape);
         let groups = partition(&problem, 1, 256, 1 << 16).unwrap();
-        let kernels = Program::compile_as(&compiler, &problem, Form { partition: Some(groups), ..Form::default() }, &[]).unwrap();
+        let kernels = Program::compile_as(
+            &compiler,
+            &problem,
+            Form { partition: Some(groups), ..Form::default() },
+            &[],
+        )
+        .unwrap();
         kernels.check_beyond(&start, ended.unwrap(), 3).unwrap();
     }
     // Fields of a single type, f32, are widened.

@@ -4,9 +4,9 @@ mod common;
 
 use std::sync::Arc;
 
+use abide_core::plan::Compiled;
 use abide_core::plan::{Execution, Fuse, Options, plan};
 use abide_core::program::{Marks, Probe, Record, Until};
-use abide_core::plan::Compiled;
 use abide_core::{DType, DeviceSpec, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 

@@ -24,7 +24,8 @@ pub use count::{COUNT, count_entry, count_launch};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{
-    Course, KernelLaunch, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, persistent_kernels, program_kernels,
+    Course, KernelLaunch, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, persistent_kernels,
+    program_kernels,
 };
 pub use resident::outbox_bytes;
 

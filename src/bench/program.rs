@@ -104,8 +104,7 @@ pub fn measure_program(
     let found =
         rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
     let plan = timed.plan();
-    let groups =
-        plan.stages().map(|stepwise| &stepwise.partition).filter(|groups| !groups.steps.is_empty());
+    let groups = plan.stages().map(|stepwise| &stepwise.partition).filter(|groups| !groups.steps.is_empty());
     Ok(ProgramRow {
         way,
         groups: groups.map(|groups| groups.all().count() as f64 / groups.steps.len() as f64),

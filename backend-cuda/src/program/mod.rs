@@ -90,7 +90,12 @@ impl ProgramSession {
             Ok((stages.clone(), group.launches.iter().map(load).collect::<Result<_>>()?))
         });
         let functions = functions.collect::<Result<_>>()?;
-        let end = kernels.end.as_ref().filter(|_| is_launched).map(|end| loaded.function(&end.kernel.entry, 0)).transpose()?;
+        let end = kernels
+            .end
+            .as_ref()
+            .filter(|_| is_launched)
+            .map(|end| loaded.function(&end.kernel.entry, 0))
+            .transpose()?;
         let boxes = Boxes::of(problem)?;
         let groups = tiles.partition.groups();
         let storage = Storage::of_groups(problem, &boxes, &groups)?;

@@ -58,7 +58,11 @@ impl Steps {
         memory: &Memory,
     ) -> Result<Steps> {
         let Some(own) = plan.persistent_program().cloned() else {
-            return Err(Error::invalid("plan", "it is not persistent", "make it with plan_persistent_program"));
+            return Err(Error::invalid(
+                "plan",
+                "it is not persistent",
+                "make it with plan_persistent_program",
+            ));
         };
         let function = loaded.function(STEPS_ENTRY, own.shared_bytes)?;
         check_resident(&function, (own.threads(), own.shared_bytes), &plan.device, own.blocks)?;
@@ -93,7 +97,11 @@ impl Steps {
     /// Launches as many steps as [`Steps::fit`] says at most, from a step on, counted from the storage's first.
     pub fn launch(&self, storage: &Storage, step: u64, steps: u64, stream: &Arc<CudaStream>) -> Result<()> {
         let Some([first, repeated]) = &self.courses else {
-            return Err(Error::device("cuda", "launching a persistent kernel", "its course could not be loaded"));
+            return Err(Error::device(
+                "cuda",
+                "launching a persistent kernel",
+                "its course could not be loaded",
+            ));
         };
         let (loaded, place) = match step.checked_sub(self.repeated) {
             None => (first, step as usize),

@@ -283,12 +283,16 @@ impl<'a> Program<'a> {
         let repeated = storage.repeated;
         let mut courses = Vec::new();
         for steps in [0..repeated, repeated..storage.steps.len()] {
-            let course = Course::new(self.problem, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
+            let course =
+                Course::new(self.problem, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
             add(script, course.tasks.len() as u64);
             for (task, buffers) in course.tasks.iter().zip(&course.buffers) {
                 task.iter().for_each(|&number| add(script, number.into()));
                 for slot in 0..self.kernels.slots {
-                    add(script, buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64));
+                    add(
+                        script,
+                        buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64),
+                    );
                 }
             }
             add(script, course.first.len() as u64);

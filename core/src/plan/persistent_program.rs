@@ -43,7 +43,12 @@ impl PersistentProgram {
     }
 
     /// Divides stages among blocks, of which a multiprocessor holds no more than these.
-    fn over(problem: &Problem, device: &DeviceSpec, tiles: Stepwise, most: usize) -> Result<PersistentProgram> {
+    fn over(
+        problem: &Problem,
+        device: &DeviceSpec,
+        tiles: Stepwise,
+        most: usize,
+    ) -> Result<PersistentProgram> {
         let groups = || tiles.partition.all().filter_map(|group| group.fused.as_ref());
         let shared = groups().map(|fused| fused.values(problem) * problem.dtype.bytes()).max().unwrap_or(0);
         let held = shared + OTHER_BYTES;
@@ -209,7 +214,11 @@ mod tests {
             let problem = clover([extent, extent]);
             let plan = plan(&problem, &device, &asked(fuse)).unwrap();
             let own = plan.persistent_program().unwrap();
-            assert_eq!((plan.execution, own.blocks), (Execution::Persistent, 132 * own.blocks_per_multiprocessor), "{fuse}");
+            assert_eq!(
+                (plan.execution, own.blocks),
+                (Execution::Persistent, 132 * own.blocks_per_multiprocessor),
+                "{fuse}"
+            );
             assert!(own.blocks_per_multiprocessor > 1, "{own:?}");
             assert_eq!(own.threads(), 256);
             assert!(own.shared_bytes + OTHER_BYTES <= device.shared_bytes_per_block);

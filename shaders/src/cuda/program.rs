@@ -12,8 +12,8 @@ mod stages;
 
 use std::collections::HashMap;
 
-use abide_core::plan::{PersistentProgram, Stepwise};
 use abide_core::plan::fused::Group;
+use abide_core::plan::{PersistentProgram, Stepwise};
 use abide_core::program::{Boxes, Does, Launch, made};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Result};

@@ -124,7 +124,8 @@ fn leave_out_known(all: &mut [Vec<Vec<Wait>>], blocks: usize, repeats: bool) {
         for (place, task) in all.iter_mut().enumerate() {
             for (block, waits) in task.iter_mut().enumerate() {
                 waits.retain(|wait| {
-                    let (done, known) = (round * count + place - wait.back + 1, &mut known[block * blocks + wait.block]);
+                    let (done, known) =
+                        (round * count + place - wait.back + 1, &mut known[block * blocks + wait.block]);
                     let is_new = done > *known;
                     *known = done.max(*known);
                     // All rounds have the waits of the second.
@@ -151,7 +152,8 @@ fn meet(
         }
         let mut touched = |tiles: Range<usize>| {
             // Where there are fewer tiles than blocks, some blocks between have none.
-            let (first, last) = (block_of(tiles.start, blocks, others), block_of(tiles.end - 1, blocks, others));
+            let (first, last) =
+                (block_of(tiles.start, blocks, others), block_of(tiles.end - 1, blocks, others));
             if others >= blocks {
                 (first..=last).for_each(|other| found(block, other));
             } else {
@@ -321,13 +323,7 @@ mod tests {
     }
 
     /// Calls `follows` for each pair of blocks of two tasks that touch the same place, unless both only read it.
-    fn check(
-        own: &Task,
-        earlier: &Task,
-        blocks: usize,
-        is_periodic: bool,
-        follows: impl Fn(usize, usize),
-    ) {
+    fn check(own: &Task, earlier: &Task, blocks: usize, is_periodic: bool, follows: impl Fn(usize, usize)) {
         let shown = |at: isize, n: isize| match is_periodic {
             true => at.rem_euclid(n),
             false if at < 0 => -1 - at,

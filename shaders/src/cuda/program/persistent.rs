@@ -60,7 +60,9 @@ pub(super) fn write(
     constant(text, "BLOCKS", plan.blocks);
     constant(text, "BLOCKS_PER_MULTIPROCESSOR", plan.blocks_per_multiprocessor);
     constant(text, "STEP_BEGINS", names.len());
-    text.push("__device__ __forceinline__ void perform(unsigned kernel, const Arguments& arguments, unsigned tile)");
+    text.push(
+        "__device__ __forceinline__ void perform(unsigned kernel, const Arguments& arguments, unsigned tile)",
+    );
     text.push("{");
     text.push("switch (kernel) {");
     cases.iter().for_each(|case| text.push(case));
@@ -263,7 +265,8 @@ impl Writer<'_> {
     fn reach(&self, name: usize, by: [[isize; 2]; 3]) -> Reach {
         let is_field = name < self.problem.program.fields().len();
         let boundaries = is_field.then(|| self.problem.boundaries_of(name));
-        let is_periodic = |axis: usize| boundaries.is_some_and(|all| all.0[axis].contains(&Boundary::Periodic));
+        let is_periodic =
+            |axis: usize| boundaries.is_some_and(|all| all.0[axis].contains(&Boundary::Periodic));
         Reach { by, held: self.held(name), is_periodic: [0, 1, 2].map(is_periodic) }
     }
 
@@ -277,10 +280,11 @@ impl Writer<'_> {
                 accesses.push(Access { reach: reach.clone(), ..reads(Thing::Buffer(source)) });
             }
             let held = self.held(name);
-            let covers = reach.is_some() && (0..3).all(|axis| {
-                let end = grid.first[axis] + (grid.blocks[axis] * grid.tile[axis]) as isize;
-                grid.first[axis] <= held[axis].start && end >= held[axis].end
-            });
+            let covers = reach.is_some()
+                && (0..3).all(|axis| {
+                    let end = grid.first[axis] + (grid.blocks[axis] * grid.tile[axis]) as isize;
+                    grid.first[axis] <= held[axis].start && end >= held[axis].end
+                });
             let own = by.map(|_| self.reach(name, [[0; 2]; 3]));
             let made = |buffer| Access { reach: own, covers, ..makes(Thing::Buffer(buffer)) };
             accesses.extend(target.map(made));
