@@ -23,7 +23,7 @@ pub fn target(device: &DeviceSpec) -> String {
 /// Compiles the kernels of a plan. While the report shows spills, it compiles others instead. For a
 /// persistent plan these have fewer planes in registers: the interval between what fits and what does not is
 /// halved, down to an eighth of what was planned, or by eighths where the whole domain stays on the chip. For a
-/// streaming plan they are of other configurations.
+/// streaming plan they are of other configurations; for a program's persistent kernel fewer blocks share a multiprocessor.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
@@ -44,6 +44,16 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
             if tried.2 < best.2 {
                 best = tried;
             }
+        }
+        return Ok(noted(best, 0));
+    }
+    if plan.persistent_program().is_some() {
+        while let Some(fewer) = best.0.with_fewer_blocks(problem).filter(|_| best.2 > 0) {
+            let tried = compile(&fewer)?;
+            if tried.2 >= best.2 {
+                break;
+            }
+            best = tried;
         }
         return Ok(noted(best, 0));
     }

@@ -32,6 +32,7 @@ pub(crate) fn launcher(
         Schedule::Stepwise(_)
         | Schedule::Overlapped(_)
         | Schedule::PortableStreaming(_)
+        | Schedule::PersistentProgram(_)
         | Schedule::Cpu(_) => Box::new(Stepwise::new(plan, kernels)?),
     })
 }

@@ -11,6 +11,8 @@ mod common;
 #[path = "../../examples/cloverleaf/deck.rs"]
 #[allow(dead_code)]
 mod deck;
+#[path = "emulated/decks.rs"]
+mod decks;
 #[path = "emulated/program.rs"]
 #[allow(dead_code)]
 mod program;
@@ -22,10 +24,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
-use clover::clover;
 use common::present;
-use deck::Deck;
-use program::{Program, all};
+use decks::decks;
+use program::{Form, Program, all};
 
 /// Threads of blocks.
 const THREADS: [usize; 3] = [256, 64, 128];
@@ -33,27 +34,14 @@ const THREADS: [usize; 3] = [256, 64, 128];
 /// Values that a block keeps at most.
 const VALUES: usize = 1 << 16;
 
-fn decks() -> Vec<Case> {
-    let decks = [
-        (include_str!("../../tests/cloverleaf/trace13x7/clover.in"), 4),
-        (include_str!("../../tests/cloverleaf/flows7x6x5/clover.in"), 2),
-    ];
-    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
-    let decks = decks.into_iter().chain([(&*larger, 2)]);
-    let case = |(deck, steps): (&str, u64)| {
-        let (problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
-        Case { name: format!("cloverleaf {}", problem.shape), problem, start, steps }
-    };
-    decks.map(case).collect()
-}
-
 /// Checks a case with a random partition; returns the groups of several stages.
 fn check(compiler: &[String], case: &Case, seed: u64, changes: &[(&str, &str)]) -> Result<usize, String> {
     let partition = partition(&case.problem, seed, THREADS[seed as usize % THREADS.len()], VALUES)
         .map_err(|why| why.to_string())?;
     let several = partition.all().filter(|group| group.fused.is_some()).count();
     if several > 0 {
-        let program = Program::compile_groups(compiler, &case.problem, 1, Some(partition), changes)?;
+        let form = Form { partition: Some(partition), ..Form::default() };
+        let program = Program::compile_as(compiler, &case.problem, form, changes)?;
         program.check(&case.start, case.steps)?;
     }
     Ok(several)

@@ -11,9 +11,9 @@ mod common;
 mod deck;
 
 use abide_core::backend::{window_of, write_rows};
-use abide_core::plan::Schedule;
+use abide_core::plan::{Execution, Fuse, Schedule};
 use abide_core::program::{Marks, Probe, Record, Until};
-use abide_core::{Array, Backend, Options, Plan, Problem, Result, Session};
+use abide_core::{Array, Backend, DType, Error, Options, Plan, Problem, Result, Session, Shape, catalogue};
 use abide_cuda::CudaBackend;
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
@@ -34,8 +34,14 @@ struct Pair {
 }
 
 impl Pair {
-    fn open(backend: &CudaBackend, name: &str, problem: Problem, fields: Vec<Array>) -> Result<Pair> {
-        let plan = backend.plan(&problem, &Options::default())?;
+    fn open(
+        backend: &CudaBackend,
+        name: &str,
+        problem: Problem,
+        fields: Vec<Array>,
+        options: &Options,
+    ) -> Result<Pair> {
+        let plan = backend.plan(&problem, options)?;
         Pair::open_plan(backend, name, problem, fields, &plan)
     }
 
@@ -145,8 +151,8 @@ fn groups_have_the_references_bits() -> Result<()> {
     Ok(())
 }
 
-fn follow(backend: &CudaBackend, case: Case) -> Result<()> {
-    let mut pair = Pair::open(backend, &case.name, case.problem, case.start)?;
+fn follow(backend: &CudaBackend, case: Case, options: &Options) -> Result<()> {
+    let mut pair = Pair::open(backend, &case.name, case.problem, case.start, options)?;
     pair.compare()?;
     pair.advance(0)?;
     pair.advance(1)?;
@@ -182,9 +188,78 @@ fn programs_have_the_references_bits() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     for case in cases().unwrap().into_iter().chain(random(0..100)) {
         let name = case.name.clone();
-        follow(&backend, case).unwrap_or_else(|error| panic!("{name}: {error}"));
+        follow(&backend, case, &Options::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
         println!("{name}");
     }
+}
+
+/// One persistent kernel has them too: through writes, parameters and the windows of fields, from run to run.
+#[test]
+fn persistent_programs_have_the_references_bits() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    for (number, case) in cases().unwrap().into_iter().chain(random(400..480)).enumerate() {
+        let name = case.name.clone();
+        let fuse = [Fuse::Off, Fuse::Greedy][number % 2];
+        follow(&backend, case, &persistent(fuse)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        println!("{name}");
+    }
+}
+
+fn persistent(fuse: Fuse) -> Options {
+    Options { execution: Execution::Persistent, fuse, ..Options::default() }
+}
+
+/// Many steps of whole programs end, with the bits of a launch per stage.
+#[test]
+fn long_persistent_runs_have_the_bits_of_launches() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let two = || catalogue::cloverleaf().unwrap();
+    let three = || catalogue::cloverleaf_3d().unwrap();
+    for (program, extents, dtype, steps) in [
+        (two(), &[960, 960][..], DType::F64, 1000),
+        (two(), &[1021, 517], DType::F32, 300),
+        (three(), &[67, 41, 97], DType::F64, 100),
+        (three(), &[96, 96, 96], DType::F32, 50),
+    ] {
+        let shape = Shape::new(extents).unwrap();
+        let problem = Problem::new(program.into(), shape, dtype).unwrap();
+        let start: Vec<Array> = (0..problem.program.fields().len())
+            .map(|field| problem.program.start(field).fill(&problem.shape_of(field).unwrap(), dtype).unwrap())
+            .collect();
+        let launched = Options { execution: Execution::Stepwise, fuse: Fuse::Off, ..Options::default() };
+        let mut ends = Vec::new();
+        for options in [launched, persistent(Fuse::Off), persistent(Fuse::Greedy), persistent(Fuse::Search)] {
+            let plan = backend.plan(&problem, &options).unwrap();
+            let mut session = backend.open(&problem, &plan, start.clone()).unwrap();
+            let seconds: f64 = [1, steps - 4, 3].iter().map(|&part| session.advance(part).unwrap()).sum();
+            println!("{shape} {dtype} {}: {:.1} µs a step", plan.summary(), seconds / steps as f64 * 1e6);
+            let fields: Vec<Array> = (0..start.len()).map(|field| session.read(field).unwrap()).collect();
+            ends.push((fields, session.scalars().unwrap()));
+        }
+        for (fields, scalars) in &ends[1..] {
+            assert_eq!(scalars, &ends[0].1, "{shape}");
+            for (number, (found, expected)) in fields.iter().zip(&ends[0].0).enumerate() {
+                assert!(found.same_bits(expected), "{shape}: field {number}");
+            }
+        }
+    }
+}
+
+/// Blocks that are not all on the device at once are refused before any is launched.
+#[test]
+fn more_blocks_than_the_device_holds_are_refused() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let shape = Shape::new(&[960, 960]).unwrap();
+    let problem = Problem::new(catalogue::cloverleaf().unwrap().into(), shape, DType::F64).unwrap();
+    let start = (0..problem.program.fields().len()).map(|field| {
+        problem.program.start(field).fill(&problem.shape_of(field).unwrap(), DType::F64).unwrap()
+    });
+    let mut plan = backend.plan(&problem, &persistent(Fuse::Off)).unwrap();
+    if let Schedule::PersistentProgram(own) = &mut plan.schedule {
+        own.blocks *= 100;
+    }
+    let error = backend.open(&problem, &plan, start.collect()).map(drop).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("co-resident"), "{error}");
 }
 
 #[test]
@@ -198,11 +273,14 @@ fn cloverleaf_has_the_references_bits() {
     {
         let deck = Deck::parse(text).unwrap();
         let (problem, fields) = clover(&deck).unwrap();
-        let mut pair = Pair::open(&backend, name, problem, fields).unwrap();
-        pair.advance(1).unwrap();
-        pair.advance(steps - 1).unwrap();
-        let compiled = &pair.session.plan().compiled;
-        assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+        for options in [Options::default(), persistent(Fuse::Off), persistent(Fuse::Greedy)] {
+            let (problem, fields) = (problem.clone(), fields.clone());
+            let mut pair = Pair::open(&backend, name, problem, fields, &options).unwrap();
+            pair.advance(1).unwrap();
+            pair.advance(steps - 1).unwrap();
+            let compiled = &pair.session.plan().compiled;
+            assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+        }
     }
 }
 
@@ -211,11 +289,16 @@ fn cloverleaf_has_the_references_bits() {
 fn a_condition_ends_a_run() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let deck = Deck::parse(deck::BUILT_IN).unwrap();
-    for (end, steps) in [(0.1, 3), (2.5, 63)] {
+    for ((end, steps), options) in [
+        ((0.1, 3), Options::default()),
+        ((2.5, 63), Options::default()),
+        ((0.1, 3), persistent(Fuse::Off)),
+        ((2.5, 63), persistent(Fuse::Greedy)),
+    ] {
         let (mut problem, mut fields) = clover(&deck).unwrap();
         let condition = format!("time >= {end}");
         problem.until = Some(Until::parse(&condition, &problem.program).unwrap());
-        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let plan = backend.plan(&problem, &options).unwrap();
         let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
         let mut done = 0;
         for part in [2, 200, 7] {
@@ -256,8 +339,13 @@ fn rows_and_marks_are_the_references() {
         problem.record = Some(Record::new(&program, every, probes.clone()));
         problem.marks = by.map(|by| Marks::new(&program, "time", by).unwrap());
         let reference = abide_cpu::CpuBackend::reference();
-        let ends = [&reference as &dyn Backend, &backend].map(|backend| {
-            let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let ways = [
+            (&reference as &dyn Backend, Options::default()),
+            (&backend, Options::default()),
+            (&backend, persistent(Fuse::Auto)),
+        ];
+        let ends = ways.map(|(backend, options)| {
+            let plan = backend.plan(&problem, &options).unwrap();
             let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
             let (mut rows, mut halts) = (Vec::new(), Vec::new());
             for part in [2, 150, 0, 40] {
@@ -276,7 +364,7 @@ fn rows_and_marks_are_the_references() {
             }
             (rows, halts)
         });
-        assert!(ends[0] == ends[1], "every {every} by {by:?}");
+        assert!(ends[0] == ends[1] && ends[0] == ends[2], "every {every} by {by:?}");
         assert_eq!(ends[0].0.len() as u64, 1 + 192 / every);
         assert_eq!(ends[0].1.is_empty(), by.is_none());
     }

@@ -30,7 +30,7 @@ use abide_random::partitions::partition;
 use clover::clover;
 use common::present;
 use deck::Deck;
-use program::{Program, all};
+use program::{Form, Program, all};
 
 #[test]
 fn programs_have_the_references_bits_without_a_gpu() {
@@ -113,7 +113,13 @@ fn rows_are_recorded_without_a_gpu() {
         let ended = (1..steps).find(|&steps| kernels.check_beyond(&start, steps, 3).is_ok());
         assert!(ended.is_some(), "no step ends the run of {}", problem.shape);
         let groups = partition(&problem, 1, 256, 1 << 16).unwrap();
-        let kernels = Program::compile_groups(&compiler, &problem, 1, Some(groups), &[]).unwrap();
+        let kernels = Program::compile_as(
+            &compiler,
+            &problem,
+            Form { partition: Some(groups), ..Form::default() },
+            &[],
+        )
+        .unwrap();
         kernels.check_beyond(&start, ended.unwrap(), 3).unwrap();
     }
     // Fields of a single type, f32, are widened.

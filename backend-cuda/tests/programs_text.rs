@@ -4,10 +4,11 @@ mod common;
 
 use std::sync::Arc;
 
-use abide_core::plan::{Fuse, Options, plan};
+use abide_core::plan::Compiled;
+use abide_core::plan::{Execution, Fuse, Options, plan};
 use abide_core::program::{Marks, Probe, Record, Until};
-use abide_core::{DType, DeviceSpec, Problem, Shape, catalogue};
-use abide_cuda::{Nvrtc, report, target};
+use abide_core::{DType, DeviceSpec, Plan, Problem, Shape, catalogue};
+use abide_cuda::{Nvrtc, report, report_as_planned, target};
 
 use common::present;
 
@@ -65,6 +66,55 @@ fn groups_of_cloverleaf_compile() {
             assert!(groups.iter().all(|kernel| kernel.spill_bytes <= 16), "{groups:?}");
         }
     }
+}
+
+/// CloverLeaf as one persistent kernel compiles in both types; what its registers and spills are is printed, and how many
+/// blocks a multiprocessor is left with.
+#[test]
+fn persistent_cloverleaf_compiles() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
+    let whole = |program: abide_core::Result<abide_core::Program>, extents: &[usize], dtype| {
+        Problem::new(Arc::new(program.unwrap()), Shape::new(extents).unwrap(), dtype).unwrap()
+    };
+    for (name, dtype) in names.iter().zip([DType::F64, DType::F32, DType::F64]) {
+        let device = DeviceSpec::preset(name).unwrap();
+        for (mut problem, fuse) in [
+            (whole(catalogue::cloverleaf(), &[960, 960], dtype), Fuse::Off),
+            (whole(catalogue::cloverleaf(), &[3840, 3840], dtype), Fuse::Greedy),
+            (whole(catalogue::cloverleaf_3d(), &[96, 96, 96], dtype), Fuse::Off),
+        ] {
+            problem.until = Some(Until::parse("time >= 1", &problem.program.clone()).unwrap());
+            let options = Options { execution: Execution::Persistent, fuse, ..Options::default() };
+            let plan = plan(&problem, &device, &options).unwrap();
+            let text = abide_shaders::cuda::kernel(&problem, &plan).unwrap();
+            // Other blocks change what a block reads, and the cache of constant data does not see that.
+            assert_eq!(text.matches("__ldg(").count(), 1, "only where PERSISTENT is false");
+            let begun = std::time::Instant::now();
+            let (fit, compiled) = fitted(&problem, &plan, &target(&device));
+            let kernel = &compiled[0];
+            println!(
+                "{name} {} {dtype} {fuse}: {} registers, {} bytes spilt, {} blocks per multiprocessor, {:.1} s",
+                problem.shape,
+                kernel.registers,
+                kernel.spill_bytes,
+                fit,
+                begun.elapsed().as_secs_f64()
+            );
+            assert_eq!((compiled.len(), &*kernel.kernel), (1, "program_steps"));
+            assert!(kernel.spill_bytes <= 64, "{kernel:?}");
+        }
+    }
+}
+
+/// Returns the blocks per multiprocessor of the plan that is kept, and the compiler's report.
+fn fitted(problem: &Problem, plan: &Plan, target: &str) -> (usize, Vec<Compiled>) {
+    let compiled = report(problem, plan, target).unwrap();
+    let mut kept = plan.clone();
+    while report_as_planned(problem, &kept, target).unwrap() != compiled {
+        kept = kept.with_fewer_blocks(problem).unwrap();
+    }
+    (kept.persistent_program().unwrap().blocks_per_multiprocessor, compiled)
 }
 
 /// The end of a step compiles with all that it can be asked for, in both types, and does not spill.

@@ -1,5 +1,5 @@
-// A launch per stage, for programs of any kinds of fields: where their values lie, and a stage's values
-// around an index.
+// A stage of programs of any kinds of fields, in a launch of its own or as a part of a persistent kernel: where
+// values lie, and a stage's values around an index.
 //
 // The generated text above numbers the boundary kinds and says which value a ghost value shows (`below`,
 // `above`, `is_negated`). The generated text below has a struct per kind of field, with its strides and its
@@ -62,11 +62,12 @@ __device__ __forceinline__ Ghost ghost(Offset i, Offset n, real low, real high)
     return g;
 }
 
-// Values that the launch itself may change are not read through the cache of constant data.
+// Values that the launch itself may change are not read through the cache of constant data, and a persistent kernel may
+// change all of them.
 template <bool CHANGES>
 __device__ __forceinline__ real read(const real* from)
 {
-    if constexpr (CHANGES) return *from;
+    if constexpr (CHANGES || PERSISTENT) return *from;
     else return __ldg(from);
 }
 
@@ -86,7 +87,7 @@ struct Spot {
     const Arguments& arguments;
     Offset z, y, x;
 
-    __device__ __forceinline__ real parameter(int i) const { return __ldg(arguments.scalars + i); }
+    __device__ __forceinline__ real parameter(int i) const { return read<false>(arguments.scalars + i); }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const { return real(AXIS == 0 ? z : AXIS == 1 ? y : x); }
 
@@ -143,22 +144,22 @@ struct Edge : Spot {
     }
 };
 
-// Returns the first index of a block's tile.
+// Returns the first index of a tile.
 template <class S>
-__device__ __forceinline__ void corner(Offset& z, Offset& y, Offset& x)
+__device__ __forceinline__ void corner(unsigned tile, Offset& z, Offset& y, Offset& x)
 {
-    const unsigned block = blockIdx.x, row = block / S::BLOCKS_X;
+    const unsigned row = tile / S::BLOCKS_X;
     z = S::FIRST_Z + (S::BLOCKS_Z == 1 ? 0 : Offset(row / S::BLOCKS_Y)) * S::TILE_Z;
     y = S::FIRST_Y + Offset(S::BLOCKS_Z == 1 ? row : row % S::BLOCKS_Y) * S::TILE_Y;
-    x = S::FIRST_X + Offset(block % S::BLOCKS_X) * S::TILE_X;
+    x = S::FIRST_X + Offset(tile % S::BLOCKS_X) * S::TILE_X;
 }
 
-// Computes new values over a block's tile.
+// Computes new values over a tile.
 template <class S>
-__device__ __forceinline__ void update(const Arguments& arguments)
+__device__ __forceinline__ void update(const Arguments& arguments, unsigned tile)
 {
     Offset z0, y0, x0;
-    corner<S>(z0, y0, x0);
+    corner<S>(tile, z0, y0, x0);
     const bool inside = S::Inner::holds(z0, y0, x0) &&
                         S::Inner::holds(z0 + S::TILE_Z - 1, y0 + S::TILE_Y - 1, x0 + S::TILE_X - 1);
     const int tx = threadIdx.x % THREADS_X, row = threadIdx.x / THREADS_X;
@@ -182,21 +183,21 @@ __device__ __forceinline__ void update(const Arguments& arguments)
     }
 }
 
-// Takes all values of a block's leaf along to other buffers.
+// Takes all values of a leaf along to other buffers.
 template <class S>
-__device__ __forceinline__ void carry(const Arguments& arguments)
+__device__ __forceinline__ void carry(const Arguments& arguments, unsigned tile)
 {
     Offset z, y, x;
-    corner<S>(z, y, x);
+    corner<S>(tile, z, y, x);
     const int i = threadIdx.x, row = i / LEAF_X;
     S::keep(Edge{{arguments, z + row / LEAF_Y, y + row % LEAF_Y, x + i % LEAF_X}});
 }
 
-// Computes new values at a stage's points, a thread for each.
+// Computes new values at a stage's points, a thread for each and as many in a tile as in a leaf.
 template <class S>
-__device__ __forceinline__ void points(const Arguments& arguments)
+__device__ __forceinline__ void points(const Arguments& arguments, unsigned tile)
 {
-    const int i = int(blockIdx.x) * (LEAF_Z * LEAF_Y * LEAF_X) + int(threadIdx.x);
+    const int i = int(tile) * (LEAF_Z * LEAF_Y * LEAF_X) + int(threadIdx.x);
     if (i >= S::POINTS) return;
     S::compute(Edge{{arguments, S::point(i, 0), S::point(i, 1), S::point(i, 2)}});
 }

@@ -122,14 +122,14 @@ struct NoReduction {
     __device__ static __forceinline__ void join_rows(const Arguments&, const real*, int, Offset, Offset, Offset) {}
 };
 
-// Computes the stages of a group over a block's tile.
+// Computes the stages of a group over a tile.
 template <class S, class R>
-__device__ __forceinline__ void group(const Arguments& arguments)
+__device__ __forceinline__ void group(const Arguments& arguments, unsigned tile)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     real* const rings = reinterpret_cast<real*>(shared);
     Offset z, y, x;
-    corner<S>(z, y, x);
+    corner<S>(tile, z, y, x);
     const bool inside = S::Inner::holds(z, y, x) &&
                         S::Inner::holds(z + S::TILE_Z - 1, y + S::TILE_Y - 1, x + S::TILE_X - 1);
     if (inside) take_turns<S, Inside, R>(arguments, rings, z, y, x);

@@ -32,10 +32,10 @@ __device__ __forceinline__ real join_leaf(real value)
 
 // Reduces a leaf of the region.
 template <class S>
-__device__ __forceinline__ void reduce(const Arguments& arguments)
+__device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile)
 {
     Offset z, y, x;
-    corner<S>(z, y, x);
+    corner<S>(tile, z, y, x);
     const bool inside = S::Inner::holds(z, y, x) &&
                         S::Inner::holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
     const int row = threadIdx.x / LEAF_X;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void reduce(const Arguments& arguments)
     if (inside) value = S::value(Inside{{arguments, z, y, x}});
     else if (S::Computed::holds(z, y, x)) value = S::value(Edge{{arguments, z, y, x}});
     value = join_leaf<S>(value);
-    if (threadIdx.x == 0) arguments.leaves[blockIdx.x] = value;
+    if (threadIdx.x == 0) arguments.leaves[tile] = value;
 }
 
 // Joins `COUNT` rows of `WIDTH` values to one row, eight rows a turn; `from` is then that row.

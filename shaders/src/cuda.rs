@@ -25,7 +25,10 @@ pub use count::{COUNT, count_entry, count_launch};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
-pub use program::{KernelLaunch, ProgramKernels, StageKernels, StepEnd, program_kernels};
+pub use program::{
+    Course, KernelLaunch, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, persistent_kernels,
+    program_kernels,
+};
 pub use resident::outbox_bytes;
 
 const COPIES: &str = include_str!("../kernels/copies.cuh");
@@ -139,13 +142,19 @@ pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     if let Some(tiles) = plan.stepwise().filter(|_| !problem.is_plain()) {
         return Ok(program_kernels(problem, tiles)?.text);
     }
+    if let Some(persistent) = plan.persistent_program() {
+        return Ok(persistent_kernels(problem, persistent)?.text);
+    }
     let program = problem.program.simplified(problem.dtype);
     match &plan.schedule {
         Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),
         Schedule::Resident(tiles) => Ok(resident::resident(problem, &program, tiles, plan.is_at_once())),
         Schedule::Stepwise(tiles) => Ok(stepwise(problem, &program, tiles)),
         Schedule::WarpStreaming(streaming) => Ok(streaming::streaming(problem, &program, streaming)),
-        Schedule::Cpu(_) | Schedule::Overlapped(_) | Schedule::PortableStreaming(_) => {
+        Schedule::Cpu(_)
+        | Schedule::Overlapped(_)
+        | Schedule::PortableStreaming(_)
+        | Schedule::PersistentProgram(_) => {
             Err(Error::invalid("plan", "it is a CPU's or for wgpu", "make a plan for a CUDA device"))
         }
     }

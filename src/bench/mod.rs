@@ -30,6 +30,6 @@ pub use check::{Check, Checked};
 pub use domain::{Domain, STENCILS, problem};
 pub use measure::{Row, Settings, ceiling, measure};
 use measure::{afford, begin, random};
-pub use program::{ProgramRow, measure_program};
+pub use program::{ProgramRow, Way, measure_program};
 pub use regret::{Regret, regret};
 pub use timing::{Rates, rates};

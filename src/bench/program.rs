@@ -5,16 +5,42 @@ use super::timing::rates;
 use super::{Settings, afford, begin};
 use crate::backend::{Opened, Session};
 use crate::program::Problem;
-use crate::{Array, Error, Fuse, Options, Result, Tune};
+use crate::{Array, Error, Execution, Fuse, Options, Result, Tune};
 
 /// The steps after which two ways to run a program are compared.
 const COMPARED: u64 = 10;
 
+/// A way to run a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// How its stages become kernels.
+    pub fuse: Fuse,
+    /// The schedule.
+    pub execution: Execution,
+}
+
+impl Way {
+    /// All ways that are timed: launches of stages and of groups, and one persistent kernel of the groups that the planner
+    /// chooses.
+    pub fn all() -> impl Iterator<Item = Way> {
+        let launched = Fuse::ALL.iter().map(|&fuse| Way { fuse, execution: Execution::Auto });
+        launched.chain([Way { fuse: Fuse::Auto, execution: Execution::Persistent }])
+    }
+
+    /// Returns the word for it: that of the fusion, unless the schedule is asked for.
+    pub fn name(self) -> &'static str {
+        match self.execution {
+            Execution::Auto => self.fuse.name(),
+            execution => execution.name(),
+        }
+    }
+}
+
 /// A program's time per step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgramRow {
-    /// How its stages become kernels.
-    pub fuse: Fuse,
+    /// The way in which it ran.
+    pub way: Way,
     /// The launches of a step, the mean of the cycle's; `None` on a device whose plan does not tell.
     pub groups: Option<f64>,
     /// Milliseconds per step: the median of the runs.
@@ -40,7 +66,7 @@ pub struct ProgramRow {
 pub fn measure_program(
     opened: &Opened,
     problem: &Problem,
-    fuse: Fuse,
+    way: Way,
     settings: &Settings,
 ) -> Result<ProgramRow> {
     abide_cpu::start_threads()?;
@@ -48,17 +74,19 @@ pub fn measure_program(
     let start = (0..problem.program.fields().len())
         .map(|field| problem.program.start(field).fill(&problem.shape_of(field)?, problem.dtype))
         .collect::<Result<Vec<Array>>>()?;
-    let session =
-        |fuse| begin(opened, problem, &Options { fuse, tune: Tune::Off, ..Options::default() }, &start);
+    let session = |Way { fuse, execution }| {
+        begin(opened, problem, &Options { fuse, execution, tune: Tune::Off, ..Options::default() }, &start)
+    };
+    let alone = Way { fuse: Fuse::Off, execution: Execution::Auto };
     let compared = |session: &mut dyn Session| -> Result<Vec<Array>> {
         session.advance(COMPARED)?;
         (0..start.len()).map(|field| session.read(field)).collect()
     };
-    let mut timed = session(fuse)?;
+    let mut timed = session(way)?;
     let found = compared(timed.as_mut())?;
-    let fault = match fuse {
-        Fuse::Off => None,
-        _ => differs(problem, &compared(session(Fuse::Off)?.as_mut())?, &found),
+    let fault = match way == alone {
+        true => None,
+        false => differs(problem, &compared(session(alone)?.as_mut())?, &found),
     };
     drop(found);
     let mut steps = 1;
@@ -76,10 +104,9 @@ pub fn measure_program(
     let found =
         rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
     let plan = timed.plan();
-    let groups =
-        plan.stepwise().map(|stepwise| &stepwise.partition).filter(|groups| !groups.steps.is_empty());
+    let groups = plan.stages().map(|stepwise| &stepwise.partition).filter(|groups| !groups.steps.is_empty());
     Ok(ProgramRow {
-        fuse,
+        way,
         groups: groups.map(|groups| groups.all().count() as f64 / groups.steps.len() as f64),
         ms_per_step: found.median,
         spread_percent: found.spread_percent,

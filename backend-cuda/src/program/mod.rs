@@ -1,11 +1,13 @@
-//! A session of a program that is not plain: a launch per stage, replayed from a graph.
+//! A session of a program that is not plain: a launch per stage or group of stages, replayed from a graph, or one
+//! persistent kernel.
 //!
 //! The buffers of fields change from step to step as [`Storage`] says, and all that the kernels read besides
-//! them lies in device memory. So a recording of the steps that repeat is good for the whole run, whatever
-//! the scalars become.
+//! them lies in device memory. So a recording of the steps that repeat, or the course of a persistent kernel through them,
+//! is good for the whole run, whatever the scalars become.
 
 mod memory;
 mod recorder;
+mod steps;
 
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
@@ -15,11 +17,12 @@ use std::sync::Arc;
 use abide_core::backend::{LaunchTime, check_field, check_values, check_window};
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
-use abide_shaders::cuda::{KernelLaunch, ProgramKernels, program_kernels};
+use abide_shaders::cuda::{KernelLaunch, ProgramKernels, persistent_kernels, program_kernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 
 use self::memory::{Memory, Progress};
 use self::recorder::Recorder;
+use self::steps::Steps;
 use crate::count::Counter;
 use crate::driver::during;
 use crate::graph::recorded;
@@ -39,11 +42,13 @@ pub(crate) struct ProgramSession {
     groups: Groups,
     storage: Storage,
     kernels: ProgramKernels,
-    /// Of each group of stages, in the order of its launches.
+    /// Of each group of stages, in the order of its launches; none where the kernel is persistent.
     functions: HashMap<Vec<usize>, Vec<CudaFunction>>,
     memory: Memory,
     /// The kernel that ends each step where the run may end or halt there, or has a record.
     end: Option<CudaFunction>,
+    /// The persistent kernel that does all the work, if one does.
+    persistent: Option<Steps>,
     recorder: Option<Recorder>,
     /// The steps done since the storage's first.
     steps: u64,
@@ -72,16 +77,25 @@ impl ProgramSession {
         fields: &[Array],
         counter: Arc<Counter>,
     ) -> Result<ProgramSession> {
-        let Some(tiles) = plan.stepwise() else {
+        let Some(tiles) = plan.stages() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
-        let kernels = program_kernels(problem, tiles)?;
-        let functions = kernels.groups.iter().map(|(stages, group)| {
+        let kernels = match plan.persistent_program() {
+            Some(persistent) => persistent_kernels(problem, persistent)?,
+            None => program_kernels(problem, tiles)?,
+        };
+        let is_launched = plan.persistent_program().is_none();
+        let functions = kernels.groups.iter().filter(|_| is_launched).map(|(stages, group)| {
             let load = |launch: &KernelLaunch| loaded.function(&launch.entry, launch.shared_bytes);
             Ok((stages.clone(), group.launches.iter().map(load).collect::<Result<_>>()?))
         });
         let functions = functions.collect::<Result<_>>()?;
-        let end = kernels.end.as_ref().map(|end| loaded.function(&end.kernel.entry, 0)).transpose()?;
+        let end = kernels
+            .end
+            .as_ref()
+            .filter(|_| is_launched)
+            .map(|end| loaded.function(&end.kernel.entry, 0))
+            .transpose()?;
         let boxes = Boxes::of(problem)?;
         let groups = tiles.partition.groups();
         let storage = Storage::of_groups(problem, &boxes, &groups)?;
@@ -91,6 +105,10 @@ impl ProgramSession {
         for (field, (&buffer, values)) in storage.first.iter().zip(fields).enumerate() {
             memory.write(buffer, [[0; 3], problem.extents_of(field)], values)?;
         }
+        let persistent = match is_launched {
+            true => None,
+            false => Some(Steps::new(problem, &plan, loaded, (&kernels, &storage), &memory)?),
+        };
         let timer = Timer::new(&memory.stream)?;
         let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
         let mut session = ProgramSession {
@@ -102,6 +120,7 @@ impl ProgramSession {
             kernels,
             functions,
             end,
+            persistent,
             recorder,
             memory,
             steps: 0,
@@ -123,7 +142,7 @@ impl ProgramSession {
 
     /// Tells the device the steps done, the mark and when a row is due; all rows have been taken.
     fn set_progress(&mut self, has_ended: bool) -> Result<()> {
-        if self.end.is_none() {
+        if self.kernels.end.is_none() {
             return Ok(());
         }
         let until_due = self.recorder.as_ref().map_or(0, |recorder| recorder.until_due(self.step()));
@@ -133,7 +152,7 @@ impl ProgramSession {
 
     /// Forgets that a condition has ended the run, because a field or a parameter is set.
     fn go_on(&mut self) -> Result<()> {
-        if self.end.is_some() && self.drain()?.has_ended {
+        if self.kernels.end.is_some() && self.drain()?.has_ended {
             self.set_progress(false)?;
         }
         Ok(())
@@ -245,12 +264,15 @@ impl ProgramSession {
 
     /// Gives each field a buffer of its own, by a storage that begins at the step now reached.
     fn settle(&mut self) -> Result<()> {
-        let has_ended = self.end.is_some() && self.drain()?.has_ended;
+        let has_ended = self.kernels.end.is_some() && self.drain()?.has_ended;
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
         let storage = Storage::of_groups(&problem, &self.boxes, &self.groups)?;
         self.memory.settle(self.storage.fields_after(self.steps), &storage)?;
         (self.problem, self.storage, self.steps, self.recording) = (problem, storage, 0, None);
+        if let Some(persistent) = &mut self.persistent {
+            persistent.settle(&self.problem, (&self.kernels, &self.storage), &self.memory)?;
+        }
         self.set_progress(has_ended)
     }
 }
@@ -271,14 +293,21 @@ impl Session for ProgramSession {
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
         let (end, whole) = (self.steps + steps, rounds(&self.storage).1);
-        if self.recording.is_none() && self.next_round(self.steps) + whole <= end {
+        let records = self.persistent.is_none() && self.recording.is_none();
+        if records && self.next_round(self.steps) + whole <= end {
             self.recording = Some(self.record()?);
         }
         self.timer.start(&self.memory.stream)?;
         while self.steps < end {
             let whole_fits = self.steps + whole <= end && self.next_round(self.steps) == self.steps;
             let graph = self.recording.as_ref().filter(|_| whole_fits);
-            let now = if graph.is_some() { whole } else { 1 };
+            // The rows of a record have room for as many steps as a graph has.
+            let most = if self.recorder.is_some() { whole.min(end - self.steps) } else { end - self.steps };
+            let now = match &self.persistent {
+                Some(persistent) => persistent.fit(self.steps, most),
+                None if graph.is_some() => whole,
+                None => 1,
+            };
             let step = self.step();
             if self.recorder.as_ref().is_some_and(|recorder| !recorder.has_room(step, step + now)) {
                 let progress = self.drain()?;
@@ -287,9 +316,12 @@ impl Session for ProgramSession {
                 }
                 continue;
             }
-            match graph {
-                Some(graph) => graph.launch().map_err(during("replaying a graph"))?,
-                None => self.launch(self.steps)?,
+            match (&self.persistent, graph) {
+                (Some(persistent), _) => {
+                    persistent.launch(&self.storage, self.steps, now, &self.memory.stream)?;
+                }
+                (None, Some(graph)) => graph.launch().map_err(during("replaying a graph"))?,
+                (None, None) => self.launch(self.steps)?,
             }
             if let Some(recorder) = &mut self.recorder {
                 recorder.launched(step, step + now);

@@ -5,16 +5,46 @@
 // first row and the bits of the first mark; the count of launches, and for each the kernel, its blocks, its
 // threads and the buffer of each slot. entries.h names the kernels. The buffers after all launches go to
 // FOLDER/result, behind them the scalars, the rows, and the progress.
+//
+// Of a persistent kernel (COURSES), whose blocks run side by side, the launches are the courses: the count of each one's
+// tasks, the tasks and the buffer of each slot, and its tables of waits; then the count of launches, and for each the
+// course, the first task and the count of tasks.
 
 #include "lanes.h"
 
 #include "cuda.h"
 
-// Blocks run one after another.
+// Blocks run one after another, but for those of a persistent kernel, whose shared variables are asked for by name.
 #undef __shared__
 #define __shared__ static
 
+#ifdef COURSES
+#include <map>
+
+namespace emulated {
+
+// Returns what a block has in shared memory.
+template <class T>
+T& own()
+{
+    static T all[BLOCKS_LAUNCHED];
+    return all[block()];
+}
+
+// What the cache of constant data has: it does not see what is stored during a launch.
+template <class T>
+std::map<const T*, T> cached[BLOCKS_LAUNCHED];
+
+}  // namespace emulated
+
+template <class T>
+T __ldg(const T* from)
+{
+    return emulated::cached<T>[emulated::block()].try_emplace(from, *from).first->second;
+}
+#else
 template <class T> T __ldg(const T* from) { return *from; }
+#endif
 
 inline double __longlong_as_double(long long bits)
 {
@@ -33,16 +63,6 @@ inline float __int_as_float(int bits)
 #include "kernel.h"
 
 namespace {
-
-struct Kernel {
-    const char* name;
-    void (*run)(const Arguments);
-};
-
-const Kernel kernels[] = {
-#define ENTRY(name) {#name, name},
-#include "entries.h"
-};
 
 // A buffer in device memory with guards around it.
 struct Memory {
@@ -79,8 +99,78 @@ Memory content()
     return memory;
 }
 
-const Kernel* running;
 Arguments arguments;
+std::vector<Memory> buffers;
+
+// Names the buffers of the slots, whose numbers come next.
+void name_buffers()
+{
+    for (int slot = 0; slot < SLOTS; ++slot) {
+        const auto buffer = number();
+        const bool named = buffer < buffers.size();
+        arguments.values[slot] = named ? reinterpret_cast<real*>(buffers[buffer].first()) : nullptr;
+    }
+}
+
+#ifdef COURSES
+
+// A course and its tables.
+struct Tables {
+    std::vector<Task> tasks;
+    std::vector<unsigned long long> words;
+    std::vector<unsigned> first;
+    std::vector<Wait> waits;
+
+    Tables()
+    {
+        for (auto left = number(); left > 0; --left) {
+            const unsigned kernel = number(), tiles = number();
+            tasks.push_back({kernel, tiles});
+            name_buffers();
+            const size_t before = words.size();
+            words.resize(before + WORDS);
+            memcpy(&words[before], &arguments, sizeof arguments);
+        }
+        for (auto left = number(); left > 0; --left) first.push_back(number());
+        for (auto left = number(); left > 0; --left) {
+            const unsigned block = number(), back = number();
+            waits.push_back({block, back});
+        }
+    }
+};
+
+Course course;
+
+void body() { program_steps(course); }
+
+void launch_all()
+{
+    std::vector<Tables> all(0);
+    for (int left = COURSES; left > 0; --left) all.emplace_back();
+    for (auto left = number(); left > 0; --left) {
+        Tables& tables = all[number()];
+        const unsigned begin = number(), count = number();
+        std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
+        course = {tables.tasks.data(), tables.words.data(), tables.first.data(), tables.waits.data(), flags.data(), unsigned(tables.tasks.size()), begin, count};
+        for (auto& cached : emulated::cached<real>) cached.clear();
+        for (emulated::Lane& lane : emulated::lanes) lane.done = false;
+        emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
+    }
+}
+
+#else
+
+struct Kernel {
+    const char* name;
+    void (*run)(const Arguments);
+};
+
+const Kernel kernels[] = {
+#define ENTRY(name) {#name, name},
+#include "entries.h"
+};
+
+const Kernel* running;
 
 void body() { running->run(arguments); }
 
@@ -104,6 +194,21 @@ void run_block(int block, int threads)
     }
 }
 
+void launch_all()
+{
+    for (auto left = number(); left > 0; --left) {
+        running = kernels + number();
+        std::vector<int> blocks(number());
+        const int threads = number();
+        name_buffers();
+        std::iota(blocks.begin(), blocks.end(), 0);
+        std::shuffle(blocks.begin(), blocks.end(), emulated::drawn);
+        for (const int block : blocks) run_block(block, threads);
+    }
+}
+
+#endif
+
 }  // namespace
 
 int main(int, char** words)
@@ -112,7 +217,6 @@ int main(int, char** words)
     emulated::drawn.seed(atoi(words[2]));
     file = fopen((folder + "/launches").c_str(), "rb");
     if (!file) emulated::fail("cannot read the launches");
-    std::vector<Memory> buffers;
     for (auto left = number(); left > 0; --left) buffers.push_back(content());
     Memory scalars = content(), leaves(number() * sizeof(real));
     arguments.scalars = reinterpret_cast<real*>(scalars.first());
@@ -123,19 +227,7 @@ int main(int, char** words)
     *arguments.progress = {0, 0, 0, number(), 0.0};
     const unsigned long long mark = number();
     memcpy(&arguments.progress->mark, &mark, sizeof mark);
-    for (auto left = number(); left > 0; --left) {
-        running = kernels + number();
-        std::vector<int> blocks(number());
-        const int threads = number();
-        for (int slot = 0; slot < SLOTS; ++slot) {
-            const auto buffer = number();
-            const bool named = buffer < buffers.size();
-            arguments.values[slot] = named ? reinterpret_cast<real*>(buffers[buffer].first()) : nullptr;
-        }
-        std::iota(blocks.begin(), blocks.end(), 0);
-        std::shuffle(blocks.begin(), blocks.end(), emulated::drawn);
-        for (const int block : blocks) run_block(block, threads);
-    }
+    launch_all();
     leaves.check();
     for (const Memory& memory : {scalars, rows, progress}) buffers.push_back(memory);
     FILE* result = fopen((folder + "/result").c_str(), "wb");

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::backend::window_of;
 use abide_core::plan::fused::Partition;
-use abide_core::plan::{Fuse, Options, plan};
+use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule, plan};
 use abide_core::program::{Boxes, Buffer, Groups, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
-use abide_shaders::cuda::{KernelLaunch, ProgramKernels, buffer_pitch, pitched_values, program_kernels};
+use abide_shaders::cuda::{
+    Course, KernelLaunch, ProgramKernels, buffer_pitch, persistent_kernels, pitched_values, program_kernels,
+};
 
 use crate::rig;
 
@@ -28,7 +30,28 @@ pub struct Program<'a> {
     groups: Groups,
     /// The kernels' names, in the order of the program's table.
     entries: Vec<String>,
+    /// The plan of a persistent kernel.
+    persistent: Option<PersistentProgram>,
 }
+
+/// How a problem's stages become kernels.
+#[derive(Default)]
+pub struct Form {
+    /// Times the indices that a thread computes along the axis y, less one.
+    pub more_rows: usize,
+    pub partition: Option<Partition>,
+    /// The blocks of one persistent kernel.
+    pub blocks: Option<usize>,
+}
+
+/// Words of shared memory in persistent kernels, whose blocks run side by side.
+const OWN: [(&str, &str); 2] = [
+    ("__shared__ Arguments arguments;", "auto& arguments = emulated::own<Arguments>();"),
+    ("__shared__ real rows[WARPS][WARP];", "auto& rows = emulated::own<real[WARPS][WARP]>();"),
+];
+
+/// Courses of a persistent kernel: through the steps before those that repeat, and through these.
+const COURSES: usize = 2;
 
 /// Words of the kernels' `Progress`.
 const PROGRESS: usize = 5;
@@ -74,29 +97,45 @@ impl<'a> Program<'a> {
         rows: usize,
         changes: &[(&str, &str)],
     ) -> Result<Program<'a>, String> {
-        Program::compile_groups(compiler, problem, rows, None, changes)
+        Program::compile_as(compiler, problem, Form { more_rows: rows - 1, ..Form::default() }, changes)
     }
 
-    /// Does the same with the stages in groups, whose blocks have 256 threads at most.
-    pub fn compile_groups(
+    /// Does the same in any form. Groups' blocks have 256 threads at most.
+    pub fn compile_as(
         compiler: &[String],
         problem: &'a Problem,
-        rows: usize,
-        partition: Option<Partition>,
+        form: Form,
         changes: &[(&str, &str)],
     ) -> Result<Program<'a>, String> {
         let device = DeviceSpec::preset("h200").map_err(said)?;
-        let options = Options { fuse: Fuse::Off, ..Options::default() };
-        let plan = plan(problem, &device, &options).map_err(said)?;
-        let mut tiles = plan.stepwise().ok_or("no tiles")?.clone();
-        tiles.tile[1] *= rows;
-        if let Some(partition) = partition {
+        let execution = form.blocks.map_or(Execution::Stepwise, |_| Execution::Persistent);
+        let options = Options { fuse: Fuse::Off, execution, ..Options::default() };
+        let mut schedule = plan(problem, &device, &options).map_err(said)?.schedule;
+        let tiles = match &mut schedule {
+            Schedule::Stepwise(tiles) => tiles,
+            Schedule::PersistentProgram(persistent) => &mut persistent.tiles,
+            other => return Err(format!("no tiles: {other:?}")),
+        };
+        tiles.tile[1] *= 1 + form.more_rows;
+        if let Some(partition) = form.partition {
             tiles.partition = partition;
         }
-        let kernels = program_kernels(problem, &tiles).map_err(said)?;
-        let is_grouped = kernels.groups.keys().any(|stages| stages.len() > 1);
-        let words = if is_grouped { &[rig::SHARED][..] } else { &[] };
-        let text = rig::replaced(&rig::rewritten(&kernels.text, words)?, changes)?;
+        let tiles = tiles.clone();
+        let persistent = match (schedule, form.blocks) {
+            (Schedule::PersistentProgram(plan), Some(blocks)) => Some(PersistentProgram { blocks, ..plan }),
+            _ => None,
+        };
+        let kernels = match &persistent {
+            Some(plan) => persistent_kernels(problem, plan).map_err(said)?,
+            None => program_kernels(problem, &tiles).map_err(said)?,
+        };
+        let mut words: Vec<(&str, &str)> = Vec::new();
+        words.extend(kernels.text.contains(rig::SHARED.0).then_some(rig::SHARED));
+        if persistent.is_some() {
+            words.extend(rig::FLAGS);
+            words.extend(OWN.iter().filter(|(word, _)| kernels.text.contains(word)));
+        }
+        let text = rig::replaced(&rig::rewritten(&kernels.text, &words)?, changes)?;
         let mut entries: Vec<String> = Vec::new();
         let launches = kernels.groups.values().flat_map(|group| &group.launches);
         for launch in launches.chain(kernels.end.iter().map(|end| &end.kernel)) {
@@ -112,13 +151,17 @@ impl<'a> Program<'a> {
         let mut command = Command::new(&compiler[0]);
         command.args(&compiler[1..]).current_dir(folder.path());
         command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch"]);
-        command.args(["-DBLOCKS_LAUNCHED=1", "-DTHREADS_LAUNCHED=256"]);
+        command.arg("-DTHREADS_LAUNCHED=256");
+        command.arg(format!("-DBLOCKS_LAUNCHED={}", form.blocks.unwrap_or(1)));
+        if persistent.is_some() {
+            command.arg(format!("-DCOURSES={COURSES}"));
+        }
         let shared = kernels.groups.values().flat_map(|group| &group.launches);
         let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
         command.arg(format!("-DSHARED_BYTES={shared}"));
         command.arg("-DARCHITECTURE=800");
         rig::succeeds(&mut command)?;
-        Ok(Program { folder, problem, kernels, groups: tiles.partition.groups(), entries })
+        Ok(Program { folder, problem, kernels, groups: tiles.partition.groups(), entries, persistent })
     }
 
     /// Returns what has become of a run after some steps whose lanes take turns in the order that
@@ -130,7 +173,6 @@ impl<'a> Program<'a> {
             .and_then(|boxes| Storage::of_groups(problem, &boxes, &self.groups))
             .map_err(said)?;
         let mut script: Vec<u8> = Vec::new();
-        let add = |script: &mut Vec<u8>, number: u64| script.extend(number.to_ne_bytes());
         add(&mut script, storage.buffers.len() as u64);
         for (number, buffer) in storage.buffers.iter().enumerate() {
             // What nobody has written is not a number.
@@ -162,29 +204,11 @@ impl<'a> Program<'a> {
         add(&mut script, until_due);
         let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
         add(&mut script, mark.to_bits());
-        let mut launches: Vec<u64> = Vec::new();
-        let mut count = 0;
-        let mut launch =
-            |kernel: &KernelLaunch, buffers: &[Option<usize>]| {
-                let entry = self.entries.iter().position(|entry| *entry == kernel.entry).ok_or("no entry")?;
-                launches.extend([entry as u64, kernel.blocks as u64, kernel.threads as u64]);
-                launches.extend((0..self.kernels.slots).map(|slot| {
-                    buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64)
-                }));
-                count += 1;
-                Ok::<(), String>(())
-            };
-        for step in 0..steps + beyond {
-            for own in &storage.launches(step).launches {
-                let group = self.kernels.of(own).ok_or("no kernels")?;
-                group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
-            }
-            if let Some(end) = &self.kernels.end {
-                launch(&end.kernel, &end.buffers(storage.launches(step)))?;
-            }
+        if let Some(plan) = &self.persistent {
+            self.add_courses(&mut script, plan, &storage, steps + beyond, seed)?;
+        } else {
+            self.add_launches(&mut script, &storage, steps + beyond)?;
         }
-        add(&mut script, count);
-        launches.iter().for_each(|&number| add(&mut script, number));
         let folder = self.folder.path();
         std::fs::write(folder.join("launches"), script).map_err(said)?;
         rig::succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()))?;
@@ -216,6 +240,82 @@ impl<'a> Program<'a> {
             recorded,
             progress,
         })
+    }
+
+    /// Adds the launches of some steps to a script.
+    fn add_launches(&self, script: &mut Vec<u8>, storage: &Storage, steps: u64) -> Result<(), String> {
+        let mut launches: Vec<u64> = Vec::new();
+        let mut count = 0;
+        let mut launch =
+            |kernel: &KernelLaunch, buffers: &[Option<usize>]| {
+                let entry = self.entries.iter().position(|entry| *entry == kernel.entry).ok_or("no entry")?;
+                launches.extend([entry as u64, kernel.blocks as u64, kernel.threads as u64]);
+                launches.extend((0..self.kernels.slots).map(|slot| {
+                    buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64)
+                }));
+                count += 1;
+                Ok::<(), String>(())
+            };
+        for step in 0..steps {
+            for own in &storage.launches(step).launches {
+                let group = self.kernels.of(own).ok_or("no kernels")?;
+                group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
+            }
+            if let Some(end) = &self.kernels.end {
+                launch(&end.kernel, &end.buffers(storage.launches(step)))?;
+            }
+        }
+        add(script, count);
+        launches.iter().for_each(|&number| add(script, number));
+        Ok(())
+    }
+
+    /// Adds the courses of a persistent kernel and its launches, the first of which is of a single step.
+    fn add_courses(
+        &self,
+        script: &mut Vec<u8>,
+        plan: &PersistentProgram,
+        storage: &Storage,
+        steps: u64,
+        seed: usize,
+    ) -> Result<(), String> {
+        let boxes = Boxes::of(self.problem).map_err(said)?;
+        let repeated = storage.repeated;
+        let mut courses = Vec::new();
+        for steps in [0..repeated, repeated..storage.steps.len()] {
+            let course =
+                Course::new(self.problem, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
+            add(script, course.tasks.len() as u64);
+            for (task, buffers) in course.tasks.iter().zip(&course.buffers) {
+                task.iter().for_each(|&number| add(script, number.into()));
+                for slot in 0..self.kernels.slots {
+                    add(
+                        script,
+                        buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64),
+                    );
+                }
+            }
+            add(script, course.first.len() as u64);
+            course.first.iter().for_each(|&number| add(script, number.into()));
+            add(script, course.waits.len() as u64);
+            course.waits.iter().flatten().for_each(|&number| add(script, number.into()));
+            courses.push(course);
+        }
+        let (mut launches, mut done) = (Vec::new(), 0);
+        while done < steps {
+            let now = if done == 0 && seed % 2 == 1 { 1 } else { steps - done };
+            let (which, place) = match repeated as u64 {
+                first if done < first => (0, done as usize),
+                first => (1, storage.place(done) - first as usize),
+            };
+            let now = if which == 0 { now.min(repeated as u64 - done) } else { now };
+            let (begin, count) = courses[which].span(place, now);
+            launches.push([which as u64, begin.into(), count]);
+            done += now;
+        }
+        add(script, launches.len() as u64);
+        launches.iter().flatten().for_each(|&number| add(script, number));
+        Ok(())
     }
 
     /// Compares the kernels with the reference after some steps, in several orders of their lanes.
@@ -276,6 +376,10 @@ impl<'a> Program<'a> {
         }
         Ok(())
     }
+}
+
+fn add(script: &mut Vec<u8>, number: u64) {
+    script.extend(number.to_ne_bytes());
 }
 
 /// Returns the bytes of a row with and without the space behind it.

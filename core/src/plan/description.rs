@@ -115,6 +115,7 @@ impl Schedule {
             Schedule::PortableStreaming(streaming) => streaming,
             Schedule::Persistent(persistent) => persistent,
             Schedule::Resident(resident) => resident,
+            Schedule::PersistentProgram(persistent) => persistent,
         }
     }
 }

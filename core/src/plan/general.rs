@@ -1,4 +1,4 @@
-//! Plans of programs that are not plain: a launch per stage, with nothing staged on the chip.
+//! Plans of programs that are not plain: a launch per stage or group of stages.
 
 use super::fused::{self, Partition};
 use super::papers::perks::{self, Traffic};
@@ -158,6 +158,12 @@ pub(super) fn moved(problem: &Problem, boxes: &Boxes, storage: &Storage, launche
     ]
 }
 
+/// Returns the launches of a step of a plan, the mean of its cycle.
+pub(super) fn launches(plan: &Plan) -> f64 {
+    let Some(steps) = plan.stages().map(|tiles| &tiles.partition.steps) else { return 0.0 };
+    steps.iter().map(Vec::len).sum::<usize>() as f64 / steps.len().max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -198,7 +204,6 @@ mod tests {
         let with = |execution, cache, depth| Options { execution, cache, depth, ..Options::default() };
         let (auto, none) = (CachePolicy::Auto, Depth::Auto);
         for options in [
-            with(Execution::Persistent, auto, none),
             with(Execution::Streaming, auto, none),
             with(Execution::Overlapped, auto, none),
             with(Execution::Auto, CachePolicy::Mixed, none),

@@ -19,6 +19,7 @@ pub mod overlapped;
 pub mod papers;
 mod passes;
 pub mod persistent;
+mod persistent_program;
 mod portable;
 mod recipe;
 pub mod resident;
@@ -45,6 +46,7 @@ pub(crate) use options::named;
 pub use options::{CachePolicy, Depth, Execution, Fuse, Options, Tune};
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
+pub use persistent_program::{PersistentProgram, plan_persistent_program};
 pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
 pub use resident::{Resident, plan_resident, resident_plans};
@@ -71,6 +73,8 @@ pub enum Schedule {
     Persistent(Persistent),
     /// Tiles that hold the whole domain for the whole run, several steps between exchanges.
     Resident(Resident),
+    /// All steps of a program that is not plain in one kernel.
+    PersistentProgram(PersistentProgram),
 }
 
 /// The compiler's report on one kernel.
@@ -144,10 +148,10 @@ impl Plan {
         let own = (&*self.program, self.shape, self.dtype, self.boundaries);
         let other = (problem.program.name(), problem.shape, problem.dtype, problem.boundaries);
         // Two programs of the same name may still differ in their stages.
-        let stages = self.stepwise().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
+        let stages = self.stages().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
         if own == other && stages {
             // A kernel of a group reads what the groups before it have made.
-            return match self.stepwise().filter(|stepwise| !stepwise.partition.steps.is_empty()) {
+            return match self.stages().filter(|stepwise| !stepwise.partition.steps.is_empty()) {
                 Some(stepwise) => stepwise.partition.groups().check(problem, &Boxes::of(problem)?),
                 None => Ok(()),
             };
@@ -210,13 +214,20 @@ impl Plan {
 
 /// Plans for a device whose kernels run stepwise, streaming or persistent: what `options` ask for, or the
 /// faster by the planner's estimate where they leave it open. A problem that is not plain runs a launch per
-/// stage.
+/// stage or group of stages, or as one persistent kernel where that is asked for.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     if problem.is_batch() {
         return plan_batch(problem, device, options, |member| plan(member, device, options));
     }
     if !problem.is_plain() {
-        return plan_stepwise(problem, device, options);
+        if options.execution == Execution::Persistent {
+            return plan_persistent_program(problem, device, options);
+        }
+        let mut plan = plan_stepwise(problem, device, options)?;
+        if options.execution == Execution::Auto {
+            persistent_program::compare(problem, &mut plan);
+        }
+        return Ok(plan);
     }
     match options.execution {
         Execution::Stepwise => plan_stepwise(problem, device, options),

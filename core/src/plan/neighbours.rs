@@ -135,6 +135,7 @@ fn coarse(plan: &Plan) -> Vec<usize> {
         Schedule::WarpStreaming(streaming) => vec![streaming.depth],
         Schedule::Cpu(_)
         | Schedule::Stepwise(_)
+        | Schedule::PersistentProgram(_)
         | Schedule::Overlapped(_)
         | Schedule::PortableStreaming(_) => Vec::new(),
     }
@@ -154,6 +155,7 @@ fn form(plan: &Plan) -> Vec<usize> {
         }
         Schedule::Cpu(_)
         | Schedule::Stepwise(_)
+        | Schedule::PersistentProgram(_)
         | Schedule::Overlapped(_)
         | Schedule::PortableStreaming(_) => Vec::new(),
     }

@@ -45,10 +45,12 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// Returns the free choices of a plan; `None` for a CPU's, which has none.
+    /// Returns the free choices of a plan; `None` for a CPU's and for a program's persistent kernel,
+    /// which have none.
     pub fn of(plan: &Plan) -> Option<Recipe> {
         match &plan.schedule {
-            Schedule::Cpu(_) => None,
+            // A program that is not plain leaves nothing to tune.
+            Schedule::Cpu(_) | Schedule::PersistentProgram(_) => None,
             Schedule::Stepwise(_) => Some(Recipe::Stepwise),
             Schedule::Persistent(persistent) => Some(Recipe::Persistent {
                 cache: plan.cache,

@@ -1,5 +1,5 @@
 //! The kernels of programs that are not plain: one or two per stage or group of stages, the same ones for those
-//! that do the same.
+//! that do the same; or one persistent kernel, which does the work of all of them.
 //!
 //! The text depends on the problem and the tile alone, and not on the buffers that a launch is given. So any
 //! assignment of buffers ([`abide_core::program::Storage`]) runs on the same kernels.
@@ -7,12 +7,13 @@
 mod end;
 mod group;
 mod kinds;
+mod persistent;
 mod stages;
 
 use std::collections::HashMap;
 
-use abide_core::plan::Stepwise;
 use abide_core::plan::fused::Group;
+use abide_core::plan::{PersistentProgram, Stepwise};
 use abide_core::program::{Boxes, Does, Launch, made};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Result};
@@ -23,10 +24,11 @@ use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
 use super::{TREE, constant};
 use crate::boundary;
-use crate::program::{Distinct, Kinds, Slot};
+use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
 
 pub use self::end::StepEnd;
+pub use self::persistent::{Course, STEPS_ENTRY};
 
 const PROGRAM: &str = include_str!("../../kernels/program.cuh");
 const REDUCE: &str = include_str!("../../kernels/program_reduce.cuh");
@@ -47,6 +49,11 @@ pub struct ProgramKernels {
     pub leaves: usize,
     /// The kernel that ends each step, where the run may end or halt there, or has a record.
     pub end: Option<StepEnd>,
+    /// The names of the kernels whose work a persistent kernel does, by their numbers there; empty where each is a kernel
+    /// of its own.
+    pub performed: Vec<String>,
+    /// Whether a condition may end or halt the run.
+    pub may_stop: bool,
 }
 
 impl ProgramKernels {
@@ -79,6 +86,25 @@ pub struct KernelLaunch {
     /// Whether all that it does is to take values along to other buffers, so that a launch whose outputs stay
     /// where they are leaves it out.
     pub carries: bool,
+    /// What the blocks go over.
+    pub(crate) part: Part,
+}
+
+/// What the blocks of a kernel go over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Tiles, for each of which a stage or group is computed.
+    Tiles(Grid),
+    /// Leaves of all values, which are taken along.
+    Carried(Grid),
+    /// Points.
+    Points,
+    /// The leaves of a reduction.
+    Leaves,
+    /// A formula of scalars.
+    Scalar,
+    /// The end of a step.
+    End,
 }
 
 impl StageKernels {
@@ -98,6 +124,19 @@ struct Numbered<'a> {
 
 /// Returns the kernels of a problem that is not plain, for the tile of its plan.
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
+    kernels(problem, tiles, None)
+}
+
+/// Returns the persistent kernel of a problem that is not plain. Launches then say which tiles there are of what.
+pub fn persistent_kernels(problem: &Problem, plan: &PersistentProgram) -> Result<ProgramKernels> {
+    kernels(problem, &plan.tiles, Some(plan))
+}
+
+fn kernels(
+    problem: &Problem,
+    tiles: &Stepwise,
+    persistent: Option<&PersistentProgram>,
+) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     let program = problem.program.simplified(problem.dtype);
     let partition = &tiles.partition;
@@ -127,7 +166,9 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
             all.push(Numbered { stages, body: number, group: None, slots });
             continue;
         };
-        let body = group::group(problem, &kinds, program.stages(), &boxes, fused, &made(&program, stages));
+        let threads = persistent.map_or(fused.threads, |plan| plan.threads());
+        let names = made(&program, stages);
+        let body = group::group(problem, &kinds, program.stages(), &boxes, fused, threads, &names);
         let reduced = body.reduced.and_then(|member| stage_of(fused.members[member].stage));
         let (text, slots) = (format!("{reduced:?}{}", body.text.as_ref()), body.slots.clone());
         let reduced = reduced.map(|(number, _)| number);
@@ -145,7 +186,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     // Leaves are joined into as many values again.
     let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.count());
     let leaves = leaves.max().unwrap_or(0);
-    let mut text = head(problem, &boxes, tiles, slots);
+    let mut text = head(problem, &boxes, tiles, slots, persistent);
     text.file(PROGRAM);
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(TREE);
@@ -164,7 +205,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         text.push(format!("struct Stage{number} {{"));
         text.push(&body.text);
         text.push("};");
-        for entry in body.entries {
+        for entry in body.entries.iter().filter(|_| persistent.is_none()) {
             text.push(format!(
                 "extern \"C\" __global__ void __launch_bounds__({}) \
                  {entry}_{number}(const __grid_constant__ Arguments arguments)",
@@ -174,12 +215,15 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
             if may_stop {
                 text.push("if (arguments.progress->stopped) return;");
             }
-            text.push(entry.call(number));
+            text.push(entry.call(number, "blockIdx.x"));
             text.push("}");
         }
     }
     for (number, (group, names)) in groups.iter().enumerate() {
-        group.write(&mut text, number, names, may_stop);
+        group.write(&mut text, number, names);
+        if persistent.is_none() {
+            group.write_kernel(&mut text, number, may_stop);
+        }
     }
     let launches = |body: Option<usize>, group: Option<usize>| -> Result<Vec<KernelLaunch>> {
         let mut launches: Vec<KernelLaunch> = Vec::new();
@@ -194,6 +238,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
                 threads: entry.threads(tiles),
                 shared_bytes: 0,
                 carries: *entry == Entry::Carry,
+                part: entry.part(&bodies[number].0),
             });
         }
         if let Some(launch) = launches.iter().find(|launch| launch.blocks > i32::MAX as usize) {
@@ -201,18 +246,31 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         }
         Ok(launches)
     };
-    let groups = all.into_iter().map(|Numbered { stages, body, group, slots }| {
+    let launched = all.into_iter().map(|Numbered { stages, body, group, slots }| {
         Ok((stages.to_vec(), StageKernels { launches: launches(body, group)?, slots }))
     });
-    let groups = groups.collect::<Result<_>>()?;
+    let launched = launched.collect::<Result<_>>()?;
     if let Some(end) = &end {
         end.write(&mut text, problem, &boxes);
+        if persistent.is_none() {
+            end.write_kernel(&mut text);
+        }
     }
-    Ok(ProgramKernels { groups, text: text.into(), slots, leaves, end })
+    let performed = match persistent {
+        Some(plan) => persistent::write(&mut text, plan, &bodies, &groups, end.as_ref()),
+        None => Vec::new(),
+    };
+    Ok(ProgramKernels { groups: launched, text: text.into(), slots, leaves, end, performed, may_stop })
 }
 
 /// Returns the types, the boundary kinds and the constants that all stages share.
-fn head(problem: &Problem, boxes: &Boxes, tiles: &Stepwise, slots: usize) -> Text {
+fn head(
+    problem: &Problem,
+    boxes: &Boxes,
+    tiles: &Stepwise,
+    slots: usize,
+    persistent: Option<&PersistentProgram>,
+) -> Text {
     let mut text = Text::default();
     let real = if problem.dtype == DType::F32 { "float" } else { "double" };
     // Taps reach beyond a buffer before the boundary is asked; leave room below the limit of 32 bits.
@@ -225,6 +283,7 @@ fn head(problem: &Problem, boxes: &Boxes, tiles: &Stepwise, slots: usize) -> Tex
     text.push(triple("int", "THREADS", tiles.threads));
     text.push(triple("int", "LEAF", leaf(problem.shape.dimensions())));
     constant(&mut text, "SLOTS", slots);
+    text.push(format!("constexpr bool PERSISTENT = {};", persistent.is_some()));
     text
 }
 

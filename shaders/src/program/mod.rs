@@ -3,6 +3,7 @@
 
 mod kinds;
 mod stages;
+pub(crate) mod waits;
 
 use std::collections::HashMap;
 

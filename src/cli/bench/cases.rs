@@ -2,10 +2,10 @@
 //! a file.
 
 use abide::backend::Opened;
-use abide::bench::{Case, Settings, words};
+use abide::bench::{Case, Settings, Way, words};
 use abide::io::Targets;
 use abide::program::Problem;
-use abide::{Choice, Error, Fuse, Result};
+use abide::{Choice, Error, Execution, Fuse, Result};
 use clap::Args;
 use serde_json::json;
 
@@ -41,19 +41,20 @@ pub struct Cases {
     json: bool,
 }
 
-/// A problem, how its stages become kernels, and the words that name both in a table.
+/// A problem, how it runs, and the words that name both in a table.
 pub struct Item {
     pub problem: Problem,
-    pub fuse: Fuse,
+    pub way: Way,
     pub words: [String; 4],
 }
 
 impl Item {
-    /// Returns the items of cases whose stages are left to the backend.
+    /// Returns the items of cases that run as the backend finds best.
     pub fn of(cases: &[Case]) -> Result<Vec<Item>> {
+        let way = Way { fuse: Fuse::Auto, execution: Execution::Auto };
         let item = |case: &Case| {
             let problem = case.problem()?;
-            Ok(Item { words: words(&problem), problem, fuse: Fuse::Auto })
+            Ok(Item { words: words(&problem), problem, way })
         };
         cases.iter().map(item).collect()
     }

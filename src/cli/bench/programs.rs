@@ -1,7 +1,6 @@
 //! `abide bench programs`.
 
-use abide::Fuse;
-use abide::bench::{Case, measure_program, words};
+use abide::bench::{Case, Way, measure_program, words};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,8 @@ Examples:
   abide bench programs --csv programs.csv --append
   abide bench programs --backend cpu --only 960x960 off,auto
 
-CloverLeaf in two and three dimensions from its own start, with its stages by themselves and in groups (--fuse). A time \
+CloverLeaf in two and three dimensions from its own start, with its stages by themselves and in groups (--fuse), and as \
+one persistent kernel (--execution persistent). A time \
 per step is the median of runs that go on one after the other. The fields after ten steps are compared to the bit with \
 those of the stages by themselves. The column of bytes through the device's memory is for a profiler's figure.";
 
@@ -64,23 +64,23 @@ impl Programs {
     /// Measures, prints, writes.
     pub fn execute(&self) -> Ended {
         let header = format!(
-            "{:<15}{:>14}{:>5}{:>8}{:>8}{:>12}{:>7}{:>9}  plan\n",
+            "{:<15}{:>14}{:>5}{:>11}{:>8}{:>12}{:>7}{:>9}  plan\n",
             "program", "domain", "type", "fuse", "groups", "ms a step", "± %", "B a cell"
         );
         let mut items = Vec::new();
         for case in Case::programs()? {
-            for &fuse in Fuse::ALL {
+            for way in Way::all() {
                 let problem = case.problem()?;
                 let [program, domain, dtype, _] = words(&problem);
-                items.push(Item { problem, fuse, words: [program, domain, dtype, fuse.to_string()] });
+                items.push(Item { problem, way, words: [program, domain, dtype, way.name().to_owned()] });
             }
         }
         let measured = |opened: &_, item: &Item, settings: &_| {
-            let row = measure_program(opened, &item.problem, item.fuse, settings)?;
+            let row = measure_program(opened, &item.problem, item.way, settings)?;
             let [program, domain, dtype, fuse] = item.words.clone();
             let groups = row.groups.map_or_else(|| "-".to_owned(), |groups| groups.to_string());
             let text = format!(
-                "{program:<15}{domain:>14}{dtype:>5}{fuse:>8}{groups:>8}{:>12.3}{:>7.1}{:>9.0}  {}\n",
+                "{program:<15}{domain:>14}{dtype:>5}{fuse:>11}{groups:>8}{:>12.3}{:>7.1}{:>9.0}  {}\n",
                 row.ms_per_step, row.spread_percent, row.planned_bytes_per_cell, row.plan
             );
             let line = Line {

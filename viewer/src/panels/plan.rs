@@ -1,6 +1,6 @@
 //! A plan as a picture: which thread or block computes which cells, and where the cells stay.
 
-use abide::plan::Schedule;
+use abide::plan::{PersistentProgram, Schedule};
 use abide::{CachePolicy, Plan};
 use egui::{
     Align2, Color32, CornerRadius, FontId, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind,
@@ -51,7 +51,7 @@ pub fn picture(ui: &mut Ui, plan: &Plan) {
     };
     let homes = match &plan.schedule {
         Schedule::Cpu(rows) => sheet.rows(rect, rows.threads),
-        Schedule::Stepwise(tiles) => {
+        Schedule::Stepwise(tiles) | Schedule::PersistentProgram(PersistentProgram { tiles, .. }) => {
             let shape = plan.shape.padded();
             let halo = tiles.shared_bytes.iter().any(|&bytes| bytes > 0);
             sheet.tiles(rect, [shape[1], shape[2]], [tiles.tile[1], tiles.tile[2]], halo)

@@ -6,7 +6,7 @@ use abide_core::{DType, Problem};
 
 use super::super::literal;
 use super::super::pitch::buffer_pitch;
-use super::KernelLaunch;
+use super::{KernelLaunch, Part};
 use crate::text::Text;
 
 const END: &str = include_str!("../../../kernels/program_end.cuh");
@@ -42,6 +42,7 @@ impl StepEnd {
             threads,
             shared_bytes: 0,
             carries: false,
+            part: Part::End,
         };
         Some(StepEnd { kernel, fields })
     }
@@ -56,7 +57,7 @@ impl StepEnd {
         self.fields.iter().map(|&field| step.fields.get(field).copied()).collect()
     }
 
-    /// Writes the kernel.
+    /// Writes what the kernel does.
     pub(super) fn write(&self, text: &mut Text, problem: &Problem, boxes: &Boxes) {
         text.file(END);
         text.blank();
@@ -100,14 +101,23 @@ impl StepEnd {
         text.push("return stopped;");
         text.push("}");
         text.push("};");
+    }
+
+    /// Writes the kernel.
+    pub(super) fn write_kernel(&self, text: &mut Text) {
         let KernelLaunch { entry, threads, .. } = &self.kernel;
         text.push(format!(
             "extern \"C\" __global__ void __launch_bounds__({threads}) \
              {entry}(const __grid_constant__ Arguments arguments)"
         ));
         text.push("{");
-        text.push("end_of_step<End>(arguments);");
+        text.push(self.call());
         text.push("}");
+    }
+
+    /// Returns the statement of the kernel.
+    pub(super) fn call(&self) -> &'static str {
+        "end_of_step<End>(arguments);"
     }
 
     /// Returns the columns of a row, as they are written in a table.

@@ -9,12 +9,12 @@ use abide_core::program::{Boxes, Does, Indices, around};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Problem, Stage};
 
-use super::KernelLaunch;
 use super::kinds::{boxed, triple};
 use super::stages::neutral;
+use super::{KernelLaunch, Part};
 use crate::cuda::Cuda;
 use crate::emit::{Formula, part};
-use crate::program::{self, Kinds, Slot, Slots};
+use crate::program::{self, Grid, Kinds, Slot, Slots};
 use crate::text::Text;
 
 /// What stands between the braces of a group's struct, and the buffers that it names.
@@ -25,20 +25,24 @@ pub struct GroupBody {
     pub reduced: Option<usize>,
     /// The number of the struct that joins the reduction's leaves.
     pub joined_by: Option<usize>,
-    pub blocks: usize,
+    pub grid: Grid,
     pub threads: usize,
     /// Values of all rows in shared memory.
     pub values: usize,
 }
 
 impl GroupBody {
-    /// Writes the group's struct and its kernel, which have this number.
-    pub fn write(&self, text: &mut Text, number: usize, names: &[&str], may_stop: bool) {
+    /// Writes the group's struct, which has this number.
+    pub fn write(&self, text: &mut Text, number: usize, names: &[&str]) {
         text.blank();
         text.push(format!("// {}", names.join(", ")));
         text.push(format!("struct Group{number} {{"));
         text.push(&self.text);
         text.push("};");
+    }
+
+    /// Writes the kernel of the group of this number.
+    pub fn write_kernel(&self, text: &mut Text, number: usize, may_stop: bool) {
         text.push(format!(
             "extern \"C\" __global__ void __launch_bounds__({}) \
              group_{number}(const __grid_constant__ Arguments arguments)",
@@ -48,21 +52,27 @@ impl GroupBody {
         if may_stop {
             text.push("if (arguments.progress->stopped) return;");
         }
-        text.push(match self.joined_by {
-            Some(leaves) => format!("group<Group{number}, JoinRows<Stage{leaves}>>(arguments);"),
-            None => format!("group<Group{number}, NoReduction>(arguments);"),
-        });
+        text.push(self.call(number, "blockIdx.x"));
         text.push("}");
+    }
+
+    /// Returns the statement of the kernel of this number for a tile.
+    pub fn call(&self, number: usize, tile: &str) -> String {
+        match self.joined_by {
+            Some(leaves) => format!("group<Group{number}, JoinRows<Stage{leaves}>>(arguments, {tile});"),
+            None => format!("group<Group{number}, NoReduction>(arguments, {tile});"),
+        }
     }
 
     /// Returns the launch of the group of this number.
     pub fn launch(&self, number: usize, dtype: DType) -> KernelLaunch {
         KernelLaunch {
             entry: format!("group_{number}"),
-            blocks: self.blocks,
+            blocks: self.grid.count(),
             threads: self.threads,
             shared_bytes: self.values * dtype.bytes(),
             carries: false,
+            part: Part::Tiles(self.grid.clone()),
         }
     }
 }
@@ -81,13 +91,14 @@ struct Writer<'a> {
     rings: Vec<usize>,
 }
 
-/// Returns the body of a group, whose stages are given as they are lowered.
+/// Returns the body of a group, whose stages are given as they are lowered, in blocks of so many threads.
 pub fn group(
     problem: &Problem,
     kinds: &Kinds,
     stages: &[Stage],
     boxes: &Boxes,
     fused: &Fused,
+    threads: usize,
     made: &[usize],
 ) -> GroupBody {
     let row = fused.values_of_row();
@@ -114,7 +125,7 @@ pub fn group(
     let front = |member: &Member| member.lag as isize - member.beyond[axis][0] as isize;
     let start = fused.members.iter().map(front).min().unwrap_or(0);
     let end = fused.members.iter().map(|member| fused.tile[axis] + member.beyond[axis][1] + member.lag).max();
-    number(&mut text, "THREADS", fused.threads);
+    number(&mut text, "THREADS", threads);
     number(&mut text, "AXIS", axis);
     number(&mut text, "BIAS", before);
     number(&mut text, "START", start);
@@ -145,8 +156,8 @@ pub fn group(
         writer.member(&mut text, number);
     }
     text.push("}");
-    let (blocks, threads) = (fused.blocks.iter().product(), fused.threads);
-    GroupBody { text, slots: writer.slots.0, reduced, joined_by: None, blocks, threads, values }
+    let grid = Grid { tile: fused.tile, first: fused.first, blocks: fused.blocks };
+    GroupBody { text, slots: writer.slots.0, reduced, joined_by: None, grid, threads, values }
 }
 
 fn number(text: &mut Text, name: &str, value: impl Display) {

@@ -9,7 +9,7 @@ use abide_core::reduction::leaf;
 use abide_core::{Problem, Stage};
 
 use super::kinds::{boxed, triple};
-use super::sector;
+use super::{Part, sector};
 use crate::cuda::{Cuda, literal};
 use crate::emit::{Formula, part};
 use crate::program::{self, Grid, Kinds, Slot, Slots, Work};
@@ -68,15 +68,27 @@ impl Entry {
         }
     }
 
-    /// Returns the statement of the kernel.
-    pub fn call(self, number: usize) -> String {
+    /// Returns what the kernel's blocks go over.
+    pub fn part(self, body: &Body) -> Part {
+        match self {
+            Entry::Update | Entry::Reduce => Part::Tiles(body.grid.clone()),
+            Entry::Carry => Part::Carried(body.grid.clone()),
+            Entry::Points => Part::Points,
+            Entry::JoinLeaves => Part::Leaves,
+            Entry::Scalar => Part::Scalar,
+        }
+    }
+
+    /// Returns the statement of the kernel for a tile.
+    pub fn call(self, number: usize, tile: &str) -> String {
         match self {
             Entry::Scalar => {
                 format!(
                     "arguments.scalars[Stage{number}::SCALAR] = Stage{number}::value(Alone{{arguments}});"
                 )
             }
-            entry => format!("{entry}<Stage{number}>(arguments);"),
+            Entry::JoinLeaves => format!("{self}<Stage{number}>(arguments);"),
+            _ => format!("{self}<Stage{number}>(arguments, {tile});"),
         }
     }
 }
