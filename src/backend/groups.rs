@@ -32,6 +32,13 @@ pub fn measure_groups(
     let problem = &Problem { until: None, marks: None, record: None, ..problem.clone() };
     check_memory(opened, problem, None, Host { output: 0, ..Host::of(problem) }, 0)?;
     let (mut plan, together) = timed(opened, problem, options, timing)?;
+    if plan.persistent_program().is_some() {
+        return Err(Error::unsupported(
+            format!("timing groups of {} as one persistent kernel", plan.program),
+            "all groups and steps are one launch",
+            "leave --execution persistent out",
+        ));
+    }
     // Plans of small domains do without the bandwidth of a CPU's memory, which takes a while to measure.
     plan.device = opened.backend.device().clone();
     let one_by_one = Options { fuse: Fuse::Off, tune: Tune::Off, ..*options };

@@ -344,6 +344,9 @@ impl Session for ProgramSession {
     }
 
     fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
+        if self.persistent.is_some() {
+            return Ok(Vec::new());
+        }
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
         let (stream, launches) = (&self.memory.stream, &self.storage.launches(self.steps).launches);
         let marks = Marks::new(stream, launches.len() + 1)?;
