@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Cut, Members, Tuner, check_fields};
+use abide_core::backend::{Compiler, Cut, Members, Tuner, check_fields};
 use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune, plan_batch};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
@@ -18,6 +18,7 @@ use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
 use crate::program::ProgramSession;
 use crate::session::{CudaSession, launcher};
+use crate::streaming::shallower_passes;
 use crate::{costs, driver, tune};
 
 /// One CUDA device.
@@ -83,6 +84,10 @@ impl Backend for CudaBackend {
         tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc)
     }
 
+    fn compiler(&self) -> Option<&dyn Compiler> {
+        Some(self)
+    }
+
     fn linear(&self) -> Option<&dyn LinearBackend> {
         Some(self)
     }
@@ -115,6 +120,18 @@ impl Backend for CudaBackend {
         let launcher = launcher(&plan, &fields, &kernels, &self.nvrtc)?;
         let session = CudaSession::new(plan, fields, launcher, self.counter.clone())?;
         Ok(Cut::around(cut, Box::new(session)))
+    }
+}
+
+impl Compiler for CudaBackend {
+    fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()> {
+        let target = target(&self.device);
+        let (plan, _) = fit(&self.nvrtc, problem, plan, &target)?;
+        let shallower = if any_steps { shallower_passes(problem, &plan) } else { Vec::new() };
+        for pass in shallower {
+            fit(&self.nvrtc, problem, &pass?, &target)?;
+        }
+        Ok(())
     }
 }
 

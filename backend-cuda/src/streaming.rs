@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::warp::{Configuration, plan_configuration};
-use abide_core::{Error, Plan, Result};
+use abide_core::{Error, Plan, Problem, Result};
 use abide_shaders::cuda;
 use cudarc::driver::{CudaFunction, result};
 
@@ -37,6 +37,27 @@ impl Pass {
     }
 }
 
+/// Returns the plan of a pass of fewer steps than the plan's own.
+fn shallower(problem: &Problem, plan: &Plan, depth: usize) -> Result<Plan> {
+    let configuration =
+        plan.warp_streaming().map(|stream| Configuration { depth, ..stream.configuration() });
+    configuration.and_then(|own| plan_configuration(problem, &plan.device, &own)).ok_or_else(|| {
+        Error::invalid(
+            format!("a pass of {depth} steps"),
+            "it does not fit the device",
+            "use another --depth",
+        )
+    })
+}
+
+/// Returns the plans of the passes that do the steps which are no whole pass, the deepest first; none unless the plan is a
+/// streaming one.
+pub(crate) fn shallower_passes(problem: &Problem, plan: &Plan) -> Vec<Result<Plan>> {
+    let depth = plan.warp_streaming().map_or(0, |stream| stream.depth);
+    let depths = std::iter::successors(Some(depth / 2), |depth| Some(depth / 2));
+    depths.take_while(|&depth| depth > 0).map(|depth| shallower(problem, plan, depth)).collect()
+}
+
 impl Streaming {
     pub fn new(plan: &Plan, kernels: &Kernels, nvrtc: &Arc<Nvrtc>) -> Result<Self> {
         let Some(stream) = plan.warp_streaming() else {
@@ -59,16 +80,7 @@ impl Streaming {
         if self.passes[number].is_some() {
             return Ok(());
         }
-        let Some(stream) = self.plan.warp_streaming() else { return Ok(()) };
-        let configuration = Configuration { depth: self.depth(number) as usize, ..stream.configuration() };
-        let shallower =
-            plan_configuration(&fields.problem, &self.plan.device, &configuration).ok_or_else(|| {
-                Error::invalid(
-                    format!("a pass of {} steps", configuration.depth),
-                    "it does not fit the device",
-                    "use another --depth",
-                )
-            })?;
+        let shallower = shallower(&fields.problem, &self.plan, self.depth(number) as usize)?;
         let (plan, cubin) =
             kernels::fit(&self.nvrtc, &fields.problem, &shallower, &kernels::target(&self.plan.device))?;
         let loaded = Kernels::load(&fields.context, cubin)?;

@@ -44,6 +44,12 @@ pub trait Backend: Send + Sync {
         None
     }
 
+    /// Returns the compiler of kernels, where they are compiled when first needed; `None` if there is nothing to compile
+    /// ahead of time.
+    fn compiler(&self) -> Option<&dyn Compiler> {
+        None
+    }
+
     /// Returns the backend's solvers of linear systems; `None` if it has none.
     fn linear(&self) -> Option<&dyn LinearBackend> {
         None
@@ -65,6 +71,13 @@ pub trait Tuner {
     /// options ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that no plan could
     /// be timed.
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
+}
+
+/// A backend that compiles kernels when they are first needed, and keeps them.
+pub trait Compiler: Sync {
+    /// Compiles the kernels of a plan, so that later sessions find them: those of whole passes of the plan's depth, or
+    /// where `any_steps` also those that do the steps which are left over.
+    fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()>;
 }
 
 /// A problem in progress on a device. What the session of a batch reads, writes and returns has the members one

@@ -153,8 +153,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         let filling =
             other.as_mut().map(|other| other.calibrate(settings.seconds)).transpose()?.unwrap_or(steps);
         if let (Some(other), Some(state)) = (&mut other, &state) {
-            other.rerun(steps)?;
             let all = Timed::warm_up(steps) + steps;
+            other.rerun(all)?;
             checked.stepwise_steps = all;
             let fault = differs(problem, state, &other.read()?);
             checked
@@ -214,8 +214,8 @@ fn repeat(
 ) -> Result<(Vec<f64>, Option<Vec<Array>>)> {
     let (mut runs, mut state) = (Vec::new(), None);
     for number in 1..=settings.repeats {
-        let seconds = timed.run(steps)?;
-        runs.push((problem.shape.cells() as f64 * steps as f64) / seconds.max(1e-9) / 1e9);
+        let step_seconds = timed.run(steps)?;
+        runs.push(problem.shape.cells() as f64 / step_seconds.max(1e-15) / 1e9);
         let Some(checked) = checked.as_deref_mut().filter(|_| settings.check == Check::Full) else {
             continue;
         };

@@ -15,6 +15,7 @@
 //! # Ok::<(), abide::Error>(())
 //! ```
 
+mod ahead;
 mod case;
 mod check;
 mod domain;
@@ -25,11 +26,12 @@ mod regret;
 mod tests;
 mod timing;
 
+pub use ahead::{Wanted, compiled_ahead};
 pub use case::{Case, words};
-pub use check::{Check, Checked};
+pub use check::{Check, Checked, stepwise};
 pub use domain::{Domain, STENCILS, problem};
 pub use measure::{Row, Settings, ceiling, measure};
 use measure::{afford, begin, random};
 pub use program::{ProgramRow, Way, measure_program};
-pub use regret::{Regret, regret};
+pub use regret::{Looked, Regret, regret, tried};
 pub use timing::{Rates, rates};

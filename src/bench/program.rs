@@ -27,6 +27,11 @@ impl Way {
         launched.chain([Way { fuse: Fuse::Auto, execution: Execution::Persistent }])
     }
 
+    /// Returns the options of such a run, whatever tuning found.
+    pub fn options(self) -> Options {
+        Options { fuse: self.fuse, execution: self.execution, tune: Tune::Off, ..Options::default() }
+    }
+
     /// Returns the word for it: that of the fusion, unless the schedule is asked for.
     pub fn name(self) -> &'static str {
         match self.execution {
@@ -74,9 +79,7 @@ pub fn measure_program(
     let start = (0..problem.program.fields().len())
         .map(|field| problem.program.start(field).fill(&problem.shape_of(field)?, problem.dtype))
         .collect::<Result<Vec<Array>>>()?;
-    let session = |Way { fuse, execution }| {
-        begin(opened, problem, &Options { fuse, execution, tune: Tune::Off, ..Options::default() }, &start)
-    };
+    let session = |way: Way| begin(opened, problem, &way.options(), &start);
     let alone = Way { fuse: Fuse::Off, execution: Execution::Auto };
     let compared = |session: &mut dyn Session| -> Result<Vec<Array>> {
         session.advance(COMPARED)?;

@@ -7,6 +7,7 @@ use super::timing::{Timed, rates};
 use super::{Settings, afford, begin, random};
 use crate::backend::Opened;
 use crate::program::Problem;
+use crate::plan::Recipe;
 use crate::{CachePolicy, Depth, Execution, Options, Plan, Result, Tune};
 
 /// The depths that are tried beside the planner's own.
@@ -26,8 +27,8 @@ pub struct Regret {
     pub chosen_seconds: f64,
     /// The median seconds per step of the fastest.
     pub best_seconds: f64,
-    /// The plans that were timed.
-    pub tried: usize,
+    /// All plans that were timed, the choice first.
+    pub looked: Vec<Looked>,
     /// The differences found between the states that the plans left; empty where all is right.
     pub faults: Vec<String>,
 }
@@ -39,9 +40,23 @@ impl Regret {
     }
 }
 
+/// A plan and the time of its first look.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Looked {
+    /// The plan in one line.
+    pub plan: String,
+    /// The configuration by which a tuned plan is kept; `None` of a launch per step.
+    pub recipe: Option<Recipe>,
+    /// The planner's estimate in seconds per step.
+    pub estimated_seconds: f64,
+    /// The seconds per step of one run.
+    pub seconds: f64,
+}
+
 /// Times the planner's choice and every other execution, cache policy and depth that the backend has for a problem:
 /// each once for a sixth of `settings.seconds`, then the fastest and the choice in turn, `settings.repeats` times. The
-/// states that these leave are compared to the bit, where the backend promises bits.
+/// states that these leave are compared to the bit, where the backend promises bits. All runs are whole passes of
+/// their plans.
 ///
 /// Tuned plans are not used. An error means that the problem could not be run at all; a plan that does not fit the
 /// device is left out.
@@ -51,23 +66,30 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     let copies = 3 + 2 * (1 + FINALISTS) as u128;
     afford(problem, "memory to time plans in turn", copies, "choose a smaller domain by --only")?;
     let start = random(problem)?;
-    let own = Options { tune: Tune::Off, ..Options::default() };
     let timed = |options: &Options| -> Result<Timed<'_>> {
-        Ok(Timed::new(begin(opened, problem, options, &start)?, &start))
+        Ok(Timed::new(begin(opened, problem, options, &start)?, &start).in_whole_passes())
     };
-    let mut chosen = timed(&own)?;
+    let mut chosen = timed(&own())?;
+    let look = |run: &mut Timed<'_>| -> Result<Looked> {
+        let steps = run.calibrate(settings.seconds / 6.0)?;
+        let seconds = run.run(steps)?;
+        let plan = run.session().plan();
+        let recipe = Recipe::of(plan);
+        Ok(Looked { plan: plan.summary(), recipe, estimated_seconds: plan.estimated_seconds, seconds })
+    };
+    let mut looked = vec![look(&mut chosen)?];
     let chosen_plan = chosen.session().plan().clone();
-    let mut looked: Vec<(f64, Options)> = Vec::new();
-    for (options, _) in others(opened, problem, &chosen_plan) {
+    let mut others: Vec<(f64, Options)> = Vec::new();
+    for (options, _) in plans(opened, problem, &chosen_plan) {
         // The device may have no room for it, or the compiler no registers.
         let Ok(mut other) = timed(&options) else { continue };
-        let steps = other.calibrate(settings.seconds / 6.0)?;
-        looked.push((other.run(steps)? / steps as f64, options));
+        let found = look(&mut other)?;
+        others.push((found.seconds, options));
+        looked.push(found);
     }
-    let tried = looked.len() + 1;
-    looked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    others.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut runs = vec![chosen];
-    for (_, options) in looked.into_iter().take(FINALISTS) {
+    for (_, options) in others.into_iter().take(FINALISTS) {
         runs.push(timed(&options)?);
     }
     let mut steps = u64::MAX;
@@ -77,7 +99,7 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     let mut seconds = vec![Vec::new(); runs.len()];
     for _ in 0..settings.repeats {
         for (run, seconds) in runs.iter_mut().zip(&mut seconds) {
-            seconds.push(run.run(steps)? / steps as f64);
+            seconds.push(run.run(steps)?);
         }
     }
     let median = |all: &[f64]| rates(all).map_or(f64::INFINITY, |found| found.median);
@@ -86,11 +108,19 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     let best_plan = runs[best].session().plan().summary();
     let mut faults = Vec::new();
     if crate::backend::ulp_bound_per_step(opened.backend.name(), problem, 1.0)? == 0.0 {
-        let expected = runs[0].read()?;
-        for run in runs.iter_mut().skip(1) {
-            let other = run.session().plan().summary();
-            let how = differs(problem, &expected, &run.read()?);
-            faults.extend(how.map(|how| format!("{other}: {how}")));
+        // As many steps as are whole passes of each.
+        let steps = runs.iter().fold(1, |all, run| common_multiple(all, run.whole(1)));
+        let mut expected = None;
+        for run in &mut runs {
+            run.rerun(steps)?;
+            let (state, plan) = (run.read()?, run.session().plan().summary());
+            match &expected {
+                None => expected = Some(state),
+                Some(first) => {
+                    let how = differs(problem, first, &state);
+                    faults.extend(how.map(|how| format!("after {steps} steps, {plan}: {how}")));
+                }
+            }
         }
     }
     Ok(Regret {
@@ -98,14 +128,34 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
         best: best_plan,
         chosen_seconds: medians[0],
         best_seconds: medians[best],
-        tried,
+        looked,
         faults,
     })
 }
 
+/// Returns the planner's choice and all plans with which [`regret`] compares it.
+pub fn tried(opened: &Opened, problem: &Problem) -> Vec<Plan> {
+    let Ok(chosen) = opened.backend.plan(problem, &own()) else { return Vec::new() };
+    let mut all: Vec<Plan> = plans(opened, problem, &chosen).into_iter().map(|(_, plan)| plan).collect();
+    all.insert(0, chosen);
+    all
+}
+
+fn own() -> Options {
+    Options { tune: Tune::Off, ..Options::default() }
+}
+
+fn common_multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x * b
+}
+
 /// Returns the options of all plans that a backend has for a problem beside the planner's choice, each once, with the
 /// plans.
-fn others(opened: &Opened, problem: &Problem, chosen: &Plan) -> Vec<(Options, Plan)> {
+fn plans(opened: &Opened, problem: &Problem, chosen: &Plan) -> Vec<(Options, Plan)> {
     let depths = std::iter::once(Depth::Auto).chain(DEPTHS.map(Depth::Steps));
     let executions = Execution::ALL.iter().filter(|execution| **execution != Execution::Auto);
     let mut all: Vec<(Options, Plan)> = Vec::new();
@@ -135,7 +185,7 @@ mod tests {
         let opened = crate::backend::open("cpu").unwrap();
         let problem = bench::problem("2d5pt", Shape::new(&[96, 131]).unwrap(), DType::F32).unwrap();
         let chosen = opened.backend.plan(&problem, &Options::default()).unwrap();
-        let others = others(&opened, &problem, &chosen);
+        let others = plans(&opened, &problem, &chosen);
         let mut executions: Vec<_> = others.iter().map(|(_, plan)| plan.execution.name()).collect();
         executions.push(chosen.execution.name());
         for execution in ["stepwise", "streaming", "persistent"] {
@@ -143,7 +193,9 @@ mod tests {
         }
         let settings = Settings { seconds: 1e-3, ..Settings::quick() };
         let found = regret(&opened, &problem, &settings).unwrap();
-        assert_eq!(found.tried, others.len() + 1);
+        assert_eq!(found.looked.len(), others.len() + 1);
+        assert!(found.looked.iter().all(|looked| looked.seconds > 0.0));
+        assert_eq!(tried(&opened, &problem).len(), found.looked.len());
         assert!(found.regret() >= 1.0 && found.best_seconds > 0.0, "{found:?}");
         assert!(found.faults.is_empty(), "{found:?}");
     }

@@ -34,12 +34,25 @@ pub struct Timed<'a> {
     start: &'a [Array],
     /// Approximate seconds per step; 0 before [`Timed::calibrate`].
     step_seconds: f64,
+    /// Runs have a multiple of so many steps.
+    unit: u64,
 }
 
 impl<'a> Timed<'a> {
     /// Pairs a session with `start`, the initial fields of its problem.
     pub fn new(session: Box<dyn Session>, start: &'a [Array]) -> Timed<'a> {
-        Timed { session, start, step_seconds: 0.0 }
+        Timed { session, start, step_seconds: 0.0, unit: 1 }
+    }
+
+    /// Lets all runs be whole passes of the plan, so that no kernel for left-over steps is needed.
+    pub fn in_whole_passes(mut self) -> Timed<'a> {
+        self.unit = u64::from(self.session.plan().depth.max(1));
+        self
+    }
+
+    /// Returns the steps of a run of about so many.
+    pub fn whole(&self, steps: u64) -> u64 {
+        steps.max(1).next_multiple_of(self.unit)
     }
 
     /// Returns the session.
@@ -50,17 +63,17 @@ impl<'a> Timed<'a> {
     /// Measures how long a step takes, by runs that grow until one takes a fair part of `seconds`; returns
     /// the steps that fill `seconds`, to two digits.
     pub fn calibrate(&mut self, seconds: f64) -> Result<u64> {
-        let mut steps = 1;
+        let mut steps = self.unit;
         // The first run may pay for loading on first use.
         self.session.advance(steps)?;
         loop {
             let taken = self.session.advance(steps)?;
             self.step_seconds = taken.max(1e-9) / steps as f64;
             if taken >= 0.25 * seconds || steps >= 1 << 24 {
-                return Ok(two_digits(seconds / self.step_seconds));
+                return Ok(self.whole(two_digits(seconds / self.step_seconds)));
             }
             let wanted = 0.5 * seconds / self.step_seconds;
-            steps = (wanted as u64).clamp(2 * steps, 16 * steps);
+            steps = self.whole((wanted as u64).clamp(2 * steps, 16 * steps));
         }
     }
 
@@ -70,17 +83,18 @@ impl<'a> Timed<'a> {
         steps.div_ceil(10)
     }
 
-    /// Starts over, warms up, and returns the seconds that `steps` more steps took.
+    /// Starts over, warms up, and returns the seconds per step of `steps` more steps.
     pub fn run(&mut self, steps: u64) -> Result<f64> {
+        let steps = self.whole(steps);
         self.restart()?;
-        self.advance(Timed::warm_up(steps))?;
-        self.advance(steps)
+        self.advance(self.whole(Timed::warm_up(steps)))?;
+        Ok(self.advance(steps)? / steps as f64)
     }
 
-    /// Starts over and runs the steps of a timed run, warming up included.
+    /// Starts over and advances by so many steps.
     pub fn rerun(&mut self, steps: u64) -> Result<()> {
         self.restart()?;
-        self.advance(Timed::warm_up(steps) + steps).map(drop)
+        self.advance(steps).map(drop)
     }
 
     /// Loads the initial values.
@@ -98,7 +112,7 @@ impl<'a> Timed<'a> {
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let expected = steps as f64 * self.step_seconds;
         let calls = (expected / LONGEST_CALL).ceil().max(1.0) as u64;
-        let most = steps.div_ceil(calls).max(1);
+        let most = self.whole(steps.div_ceil(calls));
         let (mut left, mut seconds) = (steps, 0.0);
         while left > 0 {
             let now = most.min(left);

@@ -2,7 +2,7 @@
 //! a file.
 
 use abide::backend::Opened;
-use abide::bench::{Case, Settings, Way, words};
+use abide::bench::{Case, Settings, Wanted, Way, compiled_ahead, words};
 use abide::io::Targets;
 use abide::program::Problem;
 use abide::{Choice, Error, Execution, Fuse, Result};
@@ -68,12 +68,14 @@ pub struct Measured<L> {
 }
 
 impl Cases {
-    /// Measures the items one after the other. `header` stands above the rows, `tail` tells what all lines say together.
+    /// Measures the items one after the other, whose kernels `wanted` names. `header` stands above the rows, `tail` tells
+    /// what all lines say together.
     pub fn execute<L: Columns>(
         &self,
         mut items: Vec<Item>,
         header: &str,
-        measure: impl Fn(&Opened, &Item, &Settings) -> Result<Measured<L>>,
+        wanted: impl Fn(&Opened, &Item) -> Wanted + Sync,
+        mut measure: impl FnMut(&Opened, &Item, &Settings) -> Result<Measured<L>>,
         tail: impl Fn(&[L]) -> String,
     ) -> Ended {
         let settings = self.settings().map_err(Ending::usage)?;
@@ -99,7 +101,9 @@ impl Cases {
         let (mut remarks, mut holds, mut missing) = (Vec::new(), true, Vec::new());
         remarks.push(format!("runs: {} of {} s", settings.repeats, settings.seconds));
         let bar = progress_bar(items.len());
-        for item in &items {
+        let problems: Vec<&Problem> = items.iter().map(|item| &item.problem).collect();
+        let row = |number: usize| -> Result<(), Ending> {
+            let item = &items[number];
             let name = item.words.join(" ");
             bar.set_message(name.clone());
             let text = match measure(&opened, item, &settings) {
@@ -125,7 +129,9 @@ impl Cases {
             }
             self.rows.write(&machine, &remarks, &lines)?;
             bar.inc(1);
-        }
+            Ok(())
+        };
+        compiled_ahead(&opened, &problems, |number| wanted(&opened, &items[number]), row)?;
         bar.finish_and_clear();
         let ended = judge(holds);
         if self.json {

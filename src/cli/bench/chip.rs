@@ -1,6 +1,7 @@
 //! `abide bench chip`.
 
-use abide::bench::{Case, Row, measure};
+use abide::Options;
+use abide::bench::{Case, Row, Wanted, measure, stepwise};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +86,9 @@ impl Chip {
             );
             Ok(Measured { line, text, faults: row.checked.map(|checked| checked.faults).unwrap_or_default() })
         };
-        self.cases.execute(Item::of(&Case::chip()?)?, &header, measured, |lines| {
+        let wanted =
+            |opened: &_, item: &Item| Wanted::of(opened, &item.problem, &[Options::default(), stepwise()]);
+        self.cases.execute(Item::of(&Case::chip()?)?, &header, wanted, measured, |lines| {
             format!("\nrows: {}\n", lines.len())
         })
     }

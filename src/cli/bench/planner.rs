@@ -1,6 +1,10 @@
 //! `abide bench planner`.
 
-use abide::bench::{Case, regret};
+use std::fs::File;
+use std::path::PathBuf;
+
+use abide::bench::{Case, Regret, Wanted, regret, tried};
+use abide::{Error, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +15,7 @@ use super::record::{Columns, significant};
 const EXAMPLES: &str = "\
 Examples:
   abide bench planner --only 2d5pt 64x64,256x256
-  abide bench planner --csv planner.csv --append
+  abide bench planner --csv planner.csv --append --plans plans.csv
   abide bench planner --backend cpu --most-cells 100000 --quick
 
 Regret is the time of the planner's choice over that of the fastest plan: 1 where it chose best. Every execution, cache \
@@ -28,6 +32,24 @@ const SLIGHT: f64 = 1.1;
 pub struct Planner {
     #[command(flatten)]
     cases: Cases,
+
+    /// A file for all plans that were tried, each with the planner's estimate and the time of its one run; lines are added
+    /// to those that it has
+    #[arg(long, value_name = "FILE.csv")]
+    plans: Option<PathBuf>,
+}
+
+/// A plan that was tried.
+#[derive(Serialize)]
+struct Tried<'a> {
+    problem: &'a str,
+    domain: &'a str,
+    dtype: &'a str,
+    boundary: &'a str,
+    plan: &'a str,
+    estimated_us: f64,
+    us: f64,
+    recipe: String,
 }
 
 /// The times of the planner's choice and of the best plan.
@@ -63,11 +85,12 @@ impl Planner {
         );
         let measured = |opened: &_, item: &Item, settings: &_| {
             let found = regret(opened, &item.problem, settings)?;
+            self.keep(item, &found)?;
             let [name, domain, dtype, boundary] = item.words.clone();
             let ratio = found.regret();
             let plans = match found.chosen == found.best {
-                true => format!("{} is the best of {}", found.chosen, found.tried),
-                false => format!("{}; best of {}: {}", found.chosen, found.tried, found.best),
+                true => format!("{} is the best of {}", found.chosen, found.looked.len()),
+                false => format!("{}; best of {}: {}", found.chosen, found.looked.len(), found.best),
             };
             let text = format!(
                 "{name:<20}{domain:>12}{dtype:>5}{boundary:>12}{:>11.2}{:>11.2}{ratio:>8.2}  {plans}\n",
@@ -87,7 +110,36 @@ impl Planner {
             };
             Ok(Measured { line, text, faults: found.faults })
         };
-        self.cases.execute(Item::of(&Case::planner()?)?, &header, measured, verdict)
+        let wanted =
+            |opened: &_, item: &Item| Wanted { plans: tried(opened, &item.problem), any_steps: false };
+        self.cases.execute(Item::of(&Case::planner()?)?, &header, wanted, measured, verdict)
+    }
+
+    /// Adds the plans that were tried to their file.
+    fn keep(&self, item: &Item, found: &Regret) -> Result<()> {
+        let Some(path) = &self.plans else { return Ok(()) };
+        let failed = |e: &dyn std::fmt::Display| {
+            Error::file(path, e.to_string(), "name a file that can be written, or leave --plans out")
+        };
+        let file = File::options().create(true).append(true).open(path).map_err(|e| failed(&e))?;
+        let is_new = file.metadata().map_err(|e| failed(&e))?.len() == 0;
+        let mut lines = csv::WriterBuilder::new().has_headers(is_new).from_writer(file);
+        let [problem, domain, dtype, boundary] = &item.words;
+        for looked in &found.looked {
+            let recipe = looked.recipe.as_ref().and_then(|recipe| serde_json::to_string(recipe).ok());
+            let line = Tried {
+                problem,
+                domain,
+                dtype,
+                boundary,
+                plan: &looked.plan,
+                estimated_us: significant(1e6 * looked.estimated_seconds),
+                us: significant(1e6 * looked.seconds),
+                recipe: recipe.unwrap_or_default(),
+            };
+            lines.serialize(line).map_err(|e| failed(&e))?;
+        }
+        lines.flush().map_err(|e| failed(&e))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `abide bench programs`.
 
-use abide::bench::{Case, Way, measure_program, words};
+use abide::bench::{Case, Wanted, Way, measure_program, words};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,7 @@ impl Programs {
             };
             Ok(Measured { line, text, faults: row.faults })
         };
-        self.cases.execute(items, &header, measured, |lines| format!("\nrows: {}\n", lines.len()))
+        let wanted = |opened: &_, item: &Item| Wanted::of(opened, &item.problem, &[item.way.options()]);
+        self.cases.execute(items, &header, wanted, measured, |lines| format!("\nrows: {}\n", lines.len()))
     }
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use abide::bench::{Check, Domain, Row, STENCILS, Settings, measure, problem, words};
+use abide::bench::{
+    Check, Domain, Row, STENCILS, Settings, Wanted, compiled_ahead, measure, problem, stepwise, words,
+};
 use abide::catalogue;
 use abide::io::Targets;
 use abide::program::Problem;
@@ -146,24 +148,26 @@ impl Stencils {
             print(&results.title(&notes))?;
             print(&table::header(self.baseline))?;
         }
+        let is_kept = |problem: &&Problem| results.kept.iter().any(|line| line.words() == words(problem));
+        let problems: Vec<&Problem> = problems.iter().filter(|problem| !is_kept(problem)).collect();
         let bar = progress_bar(problems.len());
-        for problem in problems {
-            if results.kept.iter().any(|line| line.words() == words(&problem)) {
-                bar.inc(1);
-                continue;
-            }
-            bar.set_message(name_of(&problem));
-            match measure(&opened, &problem, &settings) {
+        let wanted = |number: usize| Wanted::of(&opened, problems[number], &[settings.options, stepwise()]);
+        let row = |number: usize| -> Result<(), Ending> {
+            let problem = problems[number];
+            bar.set_message(name_of(problem));
+            match measure(&opened, problem, &settings) {
                 Ok(row) => results.rows.push(row),
                 Err(error) => results.missing.push(Missing { problem: problem.clone(), error }),
             }
             if !self.json {
-                bar.suspend(|| print(&results.last(&problem, self.baseline)))?;
+                bar.suspend(|| print(&results.last(problem, self.baseline)))?;
             }
             let lines = results.lines();
             self.rows.write(&results.machine, &results.remarks(), &lines)?;
             bar.inc(1);
-        }
+            Ok(())
+        };
+        compiled_ahead(&opened, &problems, wanted, row)?;
         bar.finish_and_clear();
         if let (Some(path), false) = (&self.plot, results.lines().is_empty()) {
             let marks = results.lines().iter().map(roofline::Mark::of).collect::<Result<Vec<_>>>()?;

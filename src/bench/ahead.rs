@@ -1,0 +1,99 @@
+//! Kernels of coming problems, compiled beside the measurements: a long table waits for a device, not for a compiler.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::backend::{Compiler, Opened};
+use crate::program::Problem;
+use crate::{Options, Plan};
+
+/// Threads that are left to what is measured.
+const LEFT: usize = 2;
+
+/// How many steps the kernels of a problem will do, and in which plans.
+pub struct Wanted {
+    /// The plans.
+    pub plans: Vec<Plan>,
+    /// Whether steps may be no whole passes.
+    pub any_steps: bool,
+}
+
+impl Wanted {
+    /// The plans of some options, for any number of steps.
+    pub fn of(opened: &Opened, problem: &Problem, options: &[Options]) -> Wanted {
+        let plans = options.iter().filter_map(|options| opened.backend.plan(problem, options).ok());
+        Wanted { plans: plans.collect(), any_steps: true }
+    }
+}
+
+/// The problems whose kernels are all there.
+struct Ready {
+    done: Mutex<Vec<bool>>,
+    changed: Condvar,
+}
+
+/// Calls `each` with the number of each problem, in order, once the kernels that `wanted` names for it are compiled. They are compiled on all but
+/// two of the machine's threads, where the backend compiles at all; a kernel that does not compile is left to `each` to
+/// meet. Ends with the first error of `each`.
+pub fn compiled_ahead<E>(
+    opened: &Opened,
+    problems: &[&Problem],
+    wanted: impl Fn(usize) -> Wanted + Sync,
+    mut each: impl FnMut(usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).saturating_sub(LEFT);
+    let Some(compiler) = opened.backend.compiler().filter(|_| threads > 0) else {
+        return (0..problems.len()).try_for_each(each);
+    };
+    let ready = Ready { done: Mutex::new(vec![false; problems.len()]), changed: Condvar::new() };
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(problem) = problems.get(number) else { return };
+            if !stop.load(Ordering::Relaxed) {
+                compile(compiler, problem, &wanted(number), &stop);
+            }
+            ready.finish(number);
+        }
+    };
+    std::thread::scope(|scope| {
+        let spawned = (0..threads.min(problems.len()))
+            .filter(|_| std::thread::Builder::new().spawn_scoped(scope, work).is_ok())
+            .count();
+        let mut run = || {
+            for number in 0..problems.len() {
+                // Without threads each session compiles for itself.
+                if spawned > 0 {
+                    ready.wait(number);
+                }
+                each(number)?;
+            }
+            Ok(())
+        };
+        let ended = run();
+        stop.store(true, Ordering::Relaxed);
+        ended
+    })
+}
+
+fn compile(compiler: &dyn Compiler, problem: &Problem, wanted: &Wanted, stop: &AtomicBool) {
+    for plan in wanted.plans.iter().take_while(|_| !stop.load(Ordering::Relaxed)) {
+        // Whoever opens a session for the plan meets the error.
+        let _ = compiler.compile(problem, plan, wanted.any_steps);
+    }
+}
+
+impl Ready {
+    fn finish(&self, number: usize) {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)[number] = true;
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, number: usize) {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        while !done[number] {
+            done = self.changed.wait(done).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
