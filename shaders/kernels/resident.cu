@@ -110,10 +110,13 @@ struct Resident : Exchange {
         constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
         real near[S::CARRIED > 0 ? S::CARRIED : 1][OWN_Y][OWN_X];
         each<S::CARRIED>([&](auto k) { each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { near[k.value][y.value][x.value] = real(0); }); }); });
-        each<S::BACK + PLANES + S::DELAY>([&](auto i) {
-            constexpr int P = i.value - S::BACK, Q = P - S::DELAY;   // the plane that arrives, and the one that is made
+        // Lines that a warp does not own of the rows that taps reach when a plane arrives. Of a cube they are loaded a plane
+        // ahead: the compiler moves no load past the stores of `publish`, so a line that is loaded when it is needed makes the
+        // warp wait.
+        real others[2][FIELDS][OWN_Y + 2 * RY][OWN_X];
+        auto load_others = [&](auto plane, auto turn) {
+            constexpr int P = plane.value, TURN = turn.value;
             constexpr bool own = P >= 0 && P < PLANES;
-            real wide[FIELDS][OWN_Y + 2 * RY][OWN_X + 2 * RX];
             int place = 0;
             if constexpr (P < 0) place = place_before<-P>();
             else if constexpr (P >= PLANES) place = place_behind<P - PLANES>();
@@ -122,9 +125,25 @@ struct Resident : Exchange {
                 constexpr int F = f.value, UP = -S::low_y(F), DOWN = S::high_y(F);
                 each<UP + OWN_Y + DOWN>([&](auto r) {
                     constexpr int Y = r.value - UP;
+                    if constexpr (HAS_LINES && !(own && Y >= 0 && Y < OWN_Y)) load_line(line<F>(place, place_y<Y>(), half[F]), others[TURN][F][RY + Y]);
+                });
+            });
+        };
+        if constexpr (!STACKED) load_others(Index<-S::BACK>{}, Index<0>{});
+        each<S::BACK + PLANES + S::DELAY>([&](auto i) {
+            constexpr int P = i.value - S::BACK, Q = P - S::DELAY;   // the plane that arrives, and the one that is made
+            constexpr int HERE = i.value % 2;
+            constexpr bool own = P >= 0 && P < PLANES;
+            real wide[FIELDS][OWN_Y + 2 * RY][OWN_X + 2 * RX];
+            if constexpr (STACKED) load_others(Index<P>{}, Index<HERE>{});
+            else if constexpr (P + 1 < PLANES + S::DELAY) load_others(Index<P + 1>{}, Index<1 - HERE>{});
+            each<FIELDS>([&](auto f) {
+                constexpr int F = f.value, UP = -S::low_y(F), DOWN = S::high_y(F);
+                each<UP + OWN_Y + DOWN>([&](auto r) {
+                    constexpr int Y = r.value - UP;
                     Line cells;
                     if constexpr (own && Y >= 0 && Y < OWN_Y) load_own<F, P, Y>(kept, cells);
-                    else if constexpr (HAS_LINES) load_line(line<F>(place, place_y<Y>(), half[F]), cells);
+                    else if constexpr (HAS_LINES) each<OWN_X>([&](auto x) { cells[x.value] = others[HERE][F][RY + Y][x.value]; });
                     each<OWN_X>([&](auto x) { wide[F][RY + Y][RX + x.value] = cells[x.value]; });
                     const bool given = (P < 0 && LOW_S == CONSTANT && low_s()) || (P >= PLANES && HIGH_S == CONSTANT && high_s()) ||
                                        (LOW_Y == CONSTANT && below_y<Y>()) || (HIGH_Y == CONSTANT && above_y<Y>());

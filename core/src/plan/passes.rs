@@ -15,6 +15,8 @@ pub(super) struct Demand<'a> {
     pub radius: [usize; 3],
     /// The cells below and above a cell along each axis that a step reads, all stages together.
     pub reach: [[usize; 2]; 3],
+    /// The same of the step's first stage.
+    pub first_reach: [[usize; 2]; 3],
     /// Operations per cell and step; a fused multiply-add is one.
     pub operations: usize,
     /// Fields that a step writes.
@@ -24,8 +26,8 @@ pub(super) struct Demand<'a> {
 impl Demand<'_> {
     pub fn of(problem: &Problem) -> Demand<'_> {
         let program = problem.program.simplified(problem.dtype);
-        let mut reach = [[0; 2]; 3];
-        for stage in program.stages() {
+        let (mut reach, mut first_reach) = ([[0; 2]; 3], [[0; 2]; 3]);
+        for (number, stage) in program.stages().iter().enumerate() {
             for axis in 0..3 {
                 let offsets = stage.dag.taps().map(|tap| tap.offset[axis]);
                 let (low, high) = offsets.fold((0, 0), |(low, high), at| (low.min(at), high.max(at)));
@@ -36,10 +38,13 @@ impl Demand<'_> {
                 }
                 (0..2).for_each(|side| reach[axis][side] += sides[side]);
             }
+            if number == 0 {
+                first_reach = reach;
+            }
         }
         let (operations, radius) = (program.operations(), problem.program.radius());
         let written = (0..program.fields().len()).filter(|&field| program.is_written(field)).count();
-        Demand { problem, program, radius, reach, operations, written }
+        Demand { problem, program, radius, reach, first_reach, operations, written }
     }
 
     /// Returns the bytes that a pass moves from and to device memory if `valid` of the computed cells are

@@ -127,12 +127,11 @@ pub(super) fn resident(
     let radius = demand.radius;
     let lanes = 16 / demand.bytes;
     let vector = [lanes, 2].into_iter().find(|v| own[1].is_multiple_of(*v)).unwrap_or(1);
-    // The ring spares the first stage's radius.
-    let first = demand.first_radius();
+    // The ring spares what the first stage reaches.
     let ring = [radius[0], radius[1]];
-    let margins: [usize; 3] = std::array::from_fn(|axis| {
-        let all = depth * demand.step_radius[axis];
-        if axis == 2 { all.next_multiple_of(vector) } else { all - first[axis] }
+    let margins: [usize; 3] = std::array::from_fn(|axis| match axis {
+        2 => demand.margin(depth, axis).next_multiple_of(vector),
+        _ => demand.margin_within(depth, axis),
     });
     let lines = if stacked { [warps * planes, 1] } else { [planes, warps * own[0]] };
     let s = divide(demand, 0, lines[0], margins[0], ring[0])?;

@@ -42,8 +42,9 @@ pub(in crate::plan) struct Demand<'a> {
     pub sides: [[Boundary; 2]; 3],
     /// The largest radius of any stage.
     pub radius: [usize; 3],
-    /// The radii of all stages of a step together: the reach of a window whose sides are alike.
-    pub step_radius: [usize; 3],
+    /// The cells below and above a cell that a step reads, all stages together, and that its first stage does.
+    pub reach: [[usize; 2]; 3],
+    pub first_reach: [[usize; 2]; 3],
     /// The stages, cut by plane of arrival.
     pub carries: Vec<Carry>,
     /// Planes before and behind a cell's own for which the stages of a step wait, together.
@@ -63,9 +64,8 @@ impl Demand<'_> {
             extents: axes.order(problem.shape.padded()),
             sides: axes.order(problem.boundaries.0),
             radius: axes.order(pass.radius),
-            step_radius: axes
-                .0
-                .map(|axis| problem.program.stages().iter().map(|stage| stage.footprint.radius[axis]).sum()),
+            reach: axes.order(pass.reach),
+            first_reach: axes.order(pass.first_reach),
             planes: [0, 1].map(|side| {
                 carries.iter().map(|carry| carry.planes[side].unsigned_abs() as usize).sum::<usize>()
             }),
@@ -81,10 +81,17 @@ impl Demand<'_> {
         self.pass.problem.shape.dimensions()
     }
 
-    /// Returns the radius of a step's first stage.
-    pub fn first_radius(&self) -> [usize; 3] {
-        let first = self.pass.problem.program.stages().first();
-        first.map_or([0; 3], |stage| self.axes.order(stage.footprint.radius))
+    /// Returns the cells at a side of a window or tile that go wrong in so many steps, on the side where they are more:
+    /// both sides have as many, so that all are alike.
+    pub fn margin(&self, depth: usize, axis: usize) -> usize {
+        let [low, high] = self.reach[axis];
+        depth * low.max(high)
+    }
+
+    /// Returns the same where the cells beyond the side that the first stage reads are right.
+    pub fn margin_within(&self, depth: usize, axis: usize) -> usize {
+        let sides = [0, 1].map(|side| depth * self.reach[axis][side] - self.first_reach[axis][side]);
+        sides[0].max(sides[1])
     }
 
     /// Returns the planes before its own that a stage must have, if a mirror before the first plane shows some

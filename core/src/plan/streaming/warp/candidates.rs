@@ -58,7 +58,7 @@ pub(super) fn streaming(
     let threads = 32 * warps;
     let resident_threads = threads * blocks_per_multiprocessor;
     let lanes = 16 / demand.bytes;
-    let mut margin = demand.step_radius.map(|radius| depth * radius);
+    let mut margin = [0, 1, 2].map(|axis| demand.margin(depth, axis));
     // Windows start at a multiple of 16 bytes.
     margin[2] = margin[2].next_multiple_of(lanes);
     let carried = demand.most_carried();
