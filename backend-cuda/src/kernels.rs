@@ -27,20 +27,15 @@ pub fn target(device: &DeviceSpec) -> String {
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
-    let compile = |plan: &Plan| -> Result<(Plan, Cubin, usize)> {
-        let cubin = compile(nvrtc, problem, plan, target)?;
-        let mut plan = plan.clone();
-        plan.compiled = cubin.report.clone();
-        let spilled = plan.compiled.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
-        Ok((plan, cubin, spilled))
-    };
+    let compile = |plan: &Plan| compiled(nvrtc, problem, plan, target);
     let mut best = compile(plan)?;
     if plan.warp_streaming().is_some() {
+        best = fit_stream(plan, best, &compile)?;
         for other in other_streams(problem, plan) {
             if best.2 == 0 {
                 break;
             }
-            let tried = compile(&other)?;
+            let tried = fit_stream(&other, compile(&other)?, &compile)?;
             if tried.2 < best.2 {
                 best = tried;
             }
@@ -80,8 +75,41 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
     Ok(noted(best, planned - fits.unwrap_or(0)))
 }
 
+/// Returns a plan with the compiler's report in it, its code, and the bytes that it spills.
+fn compiled(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin, usize)> {
+    let cubin = compile(nvrtc, problem, plan, target)?;
+    let mut plan = plan.clone();
+    plan.compiled = cubin.report.clone();
+    let spilled = plan.compiled.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
+    Ok((plan, cubin, spilled))
+}
+
 /// Compiles a plan: its report in it, the code, and the bytes that it spills.
 type Compile<'a> = dyn Fn(&Plan) -> Result<(Plan, Cubin, usize)> + 'a;
+
+/// Gives each pass of a streaming plan a launch of its own where chained passes spill. `first` is the plan as it was
+/// compiled.
+fn fit_stream(
+    plan: &Plan,
+    first: (Plan, Cubin, usize),
+    compile: &Compile<'_>,
+) -> Result<(Plan, Cubin, usize)> {
+    let Some(unchained) = plan.unchained().filter(|_| first.2 > 0) else { return Ok(first) };
+    let tried = compile(&unchained)?;
+    Ok(if tried.2 < first.2 { tried } else { first })
+}
+
+/// Compiles one streaming plan, and no other in its place: what tuning times.
+pub fn fit_stream_alone(
+    nvrtc: &Nvrtc,
+    problem: &Problem,
+    plan: &Plan,
+    target: &str,
+) -> Result<(Plan, Cubin)> {
+    let compile = |plan: &Plan| compiled(nvrtc, problem, plan, target);
+    let (plan, cubin, _) = fit_stream(plan, compile(plan)?, &compile)?;
+    Ok((plan, cubin))
+}
 
 /// Moves planes of a resident plan from registers to shared memory, one of eight at a time, while the report shows spills
 /// and there is room. `first` is the plan as it was compiled.

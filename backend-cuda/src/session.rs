@@ -28,7 +28,7 @@ pub(crate) fn launcher(
     Ok(match plan.schedule {
         Schedule::Persistent(_) => Box::new(Persistent::new(plan, fields, kernels)?),
         Schedule::Resident(_) => Box::new(Resident::new(plan, fields, kernels)?),
-        Schedule::WarpStreaming(_) => Box::new(Streaming::new(plan, kernels, nvrtc)?),
+        Schedule::WarpStreaming(_) => Box::new(Streaming::new(plan, fields, kernels, nvrtc)?),
         Schedule::Stepwise(_)
         | Schedule::Overlapped(_)
         | Schedule::PortableStreaming(_)

@@ -1,4 +1,4 @@
-//! Streaming execution: a launch per pass of several steps.
+//! Streaming execution: passes of several steps, in one launch where all blocks are resident, else a launch each.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -7,21 +7,27 @@ use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::warp::{Configuration, plan_configuration};
 use abide_core::{Error, Plan, Problem, Result};
 use abide_shaders::cuda;
-use cudarc::driver::{CudaFunction, result};
+use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
 
 use crate::driver::during;
 use crate::kernels::{self, Kernels};
 use crate::launcher::Launcher;
 use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
+use crate::persistent::{FLAG_BYTES, check_resident};
 
-/// A kernel that advances `stream.depth` steps.
+/// A kernel whose passes advance `stream.depth` steps each.
 struct Pass {
     function: CudaFunction,
     stream: WarpStreaming,
+    /// The passes that each block of a launch has ended, 128 bytes apart; `None` where every pass is a launch.
+    ended: Option<CudaSlice<u8>>,
 }
 
-/// A launch per pass. Steps that do not fill a whole pass are done by passes of half the depth, of a quarter,
+/// The most passes of a launch: blocks count them in 32 bits.
+const MOST_PASSES: u64 = 1 << 31;
+
+/// Launches of passes. Steps that do not fill a whole pass are done by passes of half the depth, of a quarter,
 /// … of one step, whose kernels are compiled when first needed.
 pub(crate) struct Streaming {
     plan: Plan,
@@ -31,9 +37,60 @@ pub(crate) struct Streaming {
 }
 
 impl Pass {
-    fn new(stream: &WarpStreaming, kernels: &Kernels) -> Result<Pass> {
+    fn new(plan: &Plan, stream: &WarpStreaming, fields: &Fields, kernels: &Kernels) -> Result<Pass> {
         let function = kernels.function(cuda::STREAM_ENTRY, stream.shared_bytes)?;
-        Ok(Pass { function, stream: stream.clone() })
+        let mut ended = None;
+        if stream.chained {
+            let block = (stream.threads_per_block(), stream.shared_bytes);
+            check_resident(&function, block, &plan.device, stream.shares)?;
+            let counts = fields.stream.alloc_zeros::<u8>(stream.shares * FLAG_BYTES);
+            ended = Some(counts.map_err(during("allocating the counts of passes"))?);
+        }
+        Ok(Pass { function, stream: stream.clone(), ended })
+    }
+
+    /// Puts so many passes on the fields' stream as one launch; more than one only where blocks stay for all of them.
+    fn launch(&self, fields: &mut Fields, parameters: &mut [u8], mut passes: u32) -> Result<()> {
+        let stream = fields.stream.clone();
+        let mut turns = fields.pointers(&fields.flips(0, 0));
+        fields.passed();
+        turns.extend(fields.pointers(&fields.flips(0, 0)));
+        if passes.is_multiple_of(2) {
+            fields.passed();
+        }
+        let mut ended = self.ended.as_ref().map_or(0, |ended| ended.device_ptr(&stream).0);
+        let mut arguments: [*mut c_void; 4] = [
+            turns.as_mut_ptr().cast(),
+            parameters.as_mut_ptr().cast(),
+            (&raw mut ended).cast(),
+            (&raw mut passes).cast(),
+        ];
+        let (blocks, threads) = (self.stream.shares as u32, self.stream.threads_per_block() as u32);
+        let shared = self.stream.shared_bytes as u32;
+        let function = self.function.cu_function();
+        // SAFETY: the kernel takes the structs Turns and Parameters by value, the counts' address and the passes, in this
+        // order and layout; the call copies them. There is a block for every share, as the kernel's constants say. The
+        // counts are as long as allocated, and the stream orders their clearing before the launch. Co-residency was checked
+        // when they were allocated.
+        unsafe {
+            if passes > 1 {
+                result::memset_d8_async(ended, 0, self.stream.shares * FLAG_BYTES, stream.cu_stream())
+                    .map_err(during("clearing the counts of passes"))?;
+                let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
+                result::launch_cooperative_kernel(
+                    function,
+                    grid,
+                    block,
+                    shared,
+                    stream.cu_stream(),
+                    &mut arguments,
+                )
+            } else {
+                let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
+                result::launch_kernel(function, grid, block, shared, stream.cu_stream(), &mut arguments)
+            }
+        }
+        .map_err(during("launching passes"))
     }
 }
 
@@ -59,11 +116,11 @@ pub(crate) fn shallower_passes(problem: &Problem, plan: &Plan) -> Vec<Result<Pla
 }
 
 impl Streaming {
-    pub fn new(plan: &Plan, kernels: &Kernels, nvrtc: &Arc<Nvrtc>) -> Result<Self> {
+    pub fn new(plan: &Plan, fields: &Fields, kernels: &Kernels, nvrtc: &Arc<Nvrtc>) -> Result<Self> {
         let Some(stream) = plan.warp_streaming() else {
             return Err(Error::invalid("plan", "it does not stream", "make it with plan_streaming"));
         };
-        let mut passes = vec![Some(Pass::new(stream, kernels)?)];
+        let mut passes = vec![Some(Pass::new(plan, stream, fields, kernels)?)];
         let mut depth = stream.depth / 2;
         while depth > 0 {
             passes.push(None);
@@ -85,7 +142,7 @@ impl Streaming {
             kernels::fit(&self.nvrtc, &fields.problem, &shallower, &kernels::target(&self.plan.device))?;
         let loaded = Kernels::load(&fields.context, cubin)?;
         let Some(stream) = plan.warp_streaming() else { return Ok(()) };
-        self.passes[number] = Some(Pass::new(stream, &loaded)?);
+        self.passes[number] = Some(Pass::new(&plan, stream, fields, &loaded)?);
         Ok(())
     }
 }
@@ -112,25 +169,9 @@ impl Launcher for Streaming {
         for pass in self.passes.iter().flatten() {
             let depth = pass.stream.depth as u64;
             while left >= depth {
-                let mut buffers = fields.pointers(&fields.flips(0, 0));
-                let mut arguments: [*mut c_void; 2] =
-                    [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
-                // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have
-                // their layout and are copied by the call. There is a block for every share, as the kernel's
-                // constants say.
-                unsafe {
-                    result::launch_kernel(
-                        pass.function.cu_function(),
-                        (pass.stream.shares as u32, 1, 1),
-                        (pass.stream.threads_per_block() as u32, 1, 1),
-                        pass.stream.shared_bytes as u32,
-                        fields.stream.cu_stream(),
-                        &mut arguments,
-                    )
-                }
-                .map_err(during("launching a pass"))?;
-                fields.passed();
-                left -= depth;
+                let passes = if pass.ended.is_some() { (left / depth).min(MOST_PASSES) } else { 1 };
+                pass.launch(fields, parameters, passes as u32)?;
+                left -= passes * depth;
             }
         }
         Ok(())

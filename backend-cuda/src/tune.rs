@@ -12,9 +12,8 @@ use abide_tuning::tuned::Tuning;
 use abide_tuning::{Run, Stand, brief};
 use cudarc::driver::CudaContext;
 
-use crate::cache;
 use crate::driver::during;
-use crate::kernels::{Kernels, fit, target};
+use crate::kernels::{Kernels, fit, fit_stream_alone, target};
 use crate::launcher::Launcher;
 use crate::memory::{Fields, parameter_bytes};
 use crate::nvrtc::{Cubin, Nvrtc};
@@ -119,8 +118,7 @@ fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -
         if number == 0 || plan.warp_streaming().is_none() {
             return fit(nvrtc, problem, plan, target);
         }
-        let cubin = cache::compile(nvrtc, &cuda::kernel(problem, plan)?, target, &cuda::COMPILE_OPTIONS)?;
-        Ok((Plan { compiled: cubin.report.clone(), ..plan.clone() }, cubin))
+        fit_stream_alone(nvrtc, problem, plan, target)
     };
     let done: Vec<OnceLock<Result<(Plan, Cubin)>>> = plans.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);

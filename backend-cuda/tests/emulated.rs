@@ -34,7 +34,7 @@ const fn streaming(
     carried_shared: usize,
     blocks_per_multiprocessor: usize,
 ) -> How {
-    How::Streaming(warp::Configuration {
+    let configuration = warp::Configuration {
         depth,
         warps,
         cells_per_thread,
@@ -43,11 +43,24 @@ const fn streaming(
         carried_shared,
         blocks_per_multiprocessor,
         waves: 3,
-    })
+    };
+    How::Streaming { configuration, multiprocessors: 1, passes: 1 }
+}
+
+/// Returns the same with as many blocks as are resident, which stay for so many passes.
+const fn chained(how: How, multiprocessors: usize, passes: u64) -> How {
+    match how {
+        How::Streaming { configuration, .. } => How::Streaming {
+            configuration: warp::Configuration { waves: 1, ..configuration },
+            multiprocessors,
+            passes,
+        },
+        other => other,
+    }
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 55] = [
+const CASES: [Case; 61] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -187,6 +200,20 @@ const CASES: [Case; 55] = [
         architecture: 900, plan: resident(1, 8, 6, 6, [1, 1], 40, 3) },
     Case { name: "tiles-cube-round", program: "3d13pt", extents: &[15, 8, 15], dtype: DType::F32, boundaries: "z=fixed,y=periodic,x=fixed",
         architecture: 800, plan: resident(1, 8, 6, 6, [1, 1], 40, 3) },
+    // Blocks stay from pass to pass: shares of windows cut by themselves, windows all round, two words a lane, ...
+    Case { name: "star-chained", program: "2d5pt", extents: &[67, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
+        architecture: 900, plan: chained(streaming(3, 1, [1, 2], false, 5, 0, 4), 6, 3) },
+    Case { name: "box-chained", program: "2d9pt", extents: &[61, 261], dtype: DType::F32, boundaries: "y=mirror,x=periodic",
+        architecture: 800, plan: chained(streaming(2, 1, [1, 4], false, 3, 0, 4), 8, 4) },
+    Case { name: "maxwell-chained", program: "fdtd-tm", extents: &[59, 70], dtype: DType::F64, boundaries: "fixed",
+        architecture: 900, plan: chained(streaming(2, 1, [1, 4], false, 3, 0, 4), 3, 3) },
+    // ... windows laid end to end, strips in step and a plane apart.
+    Case { name: "cube-chained", program: "3d7pt", extents: &[13, 21, 67], dtype: DType::F64, boundaries: "fixed",
+        architecture: 900, plan: chained(streaming(2, 4, [2, 2], false, 2, 0, 1), 7, 3) },
+    Case { name: "cube-lag-chained", program: "3d7pt", extents: &[11, 21, 131], dtype: DType::F32, boundaries: "periodic",
+        architecture: 800, plan: chained(streaming(2, 4, [2, 4], true, 2, 1, 1), 5, 2) },
+    Case { name: "wide-chained", program: "3d13pt", extents: &[19, 17, 131], dtype: DType::F64, boundaries: "z=periodic,y=clamp,x=mirror",
+        architecture: 900, plan: chained(streaming(2, 4, [3, 2], true, 2, 0, 1), 9, 3) },
     Case { name: "tiles-line", program: "1d3pt", extents: &[301], dtype: DType::F64, boundaries: "mirror",
         architecture: 900, plan: resident(5, 1, 1, 1, [1, 2], 8, 23) },
 ];
@@ -253,6 +280,15 @@ fn defects_are_found() {
         ("persistent-star", "__syncthreads();\n    if constexpr (BLOCKS == 1)", "if constexpr (BLOCKS == 1)"),
         ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),
         ("persistent-cube", "while (load_acquire(flags) < done * unsigned(BLOCKS)) {}", ""),
+        // Blocks that stay from pass to pass wait for the blocks around: at all, in the planes before and behind, in the
+        // windows beside, over a periodic side; and tell when all their threads have ended a pass.
+        ("star-chained", "if (pass > 0) await_around(ended, pass);", ""),
+        ("cube-chained", "if (pass > 0) await_around(ended, pass);", ""),
+        ("cube-chained", "while (!__all_sync(~0u, load_acquire(count) >= passes)) {}", ""),
+        ("box-chained", "constexpr int AROUND_Y = (TILE_Y - 1) / USE_Y + 1, AROUND_X = (TILE_X - 1) / USE_X + 1;", "constexpr int AROUND_Y = 0, AROUND_X = 0;"),
+        ("star-chained", "int round = LOW_S == PERIODIC ? -1 : 0; round <= (LOW_S == PERIODIC ? 1 : 0)", "int round = 0; round <= 0"),
+        ("star-chained", "int block = (from < 0 ? 0 : from)", "int block = 1 + to"),
+        ("cube-chained", "copies_wait<0>();\n            barrier();", "copies_wait<0>();"),
         // Blocks that hold the whole domain wait for what they read of others, and before they store for those that
         // have not loaded yet; warps wait for each other's lines, and until all have read what is replaced.
         ("tiles-fixed", "while (load_acquire(counters + other * 32) < (pass + 1) * WARPS) {}", "{}"),

@@ -43,6 +43,13 @@ constexpr int WORD = ALIGNED ? LANES : 1;
 // change places within their pair in every other four lanes.
 constexpr bool PAIRED = VECTORS && OWN_X == 2 * LANES;
 
+// Returns where a window begins along an axis.
+__device__ __forceinline__ Offset begin_y(int tile) { return tile == TILES_Y - 1 ? LAST_Y0 : Offset(tile) * USE_Y - SHIFT_Y; }
+__device__ __forceinline__ Offset begin_x(int tile) { return tile == TILES_X - 1 ? LAST_X0 : Offset(tile) * USE_X - SHIFT_X; }
+
+// The buffers of a launch's first pass, and those of the next: passes take them by turns.
+struct Turns { Buffers buffers[2]; };
+
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
 typedef real Cells[OWN_Y][OWN_X];                        // a thread's own cells of a plane

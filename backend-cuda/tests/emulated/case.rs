@@ -98,7 +98,12 @@ pub struct Case {
 
 #[allow(dead_code)] // Not every test that has this module has cases of all kinds.
 pub enum How {
-    Streaming(warp::Configuration),
+    /// A streaming kernel on `multiprocessors`, for `passes` passes in one launch.
+    Streaming {
+        configuration: warp::Configuration,
+        multiprocessors: usize,
+        passes: u64,
+    },
     /// A persistent kernel on `multiprocessors`, with `planes` of a tile in registers, for `steps` steps.
     Persistent {
         configuration: persistent::Configuration,
@@ -160,11 +165,13 @@ impl Case {
             Error::invalid(format!("the configuration of {}", self.name), "it does not fit", "give another")
         };
         match &self.plan {
-            How::Streaming(configuration) => {
+            How::Streaming { configuration, multiprocessors, passes } => {
+                device.multiprocessors = *multiprocessors;
                 let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
                 let stream = plan.warp_streaming().ok_or_else(none)?;
                 assert_eq!(stream.configuration(), *configuration, "{}", self.name);
                 assert!(stream.shares > 1, "{}: one block", self.name);
+                assert_eq!(stream.chained, *passes > 1, "{}", self.name);
                 Ok(plan)
             }
             How::Persistent { configuration, multiprocessors, planes_registers, synchronisation, .. } => {
@@ -201,7 +208,7 @@ impl Case {
 
     fn steps(&self) -> u64 {
         match &self.plan {
-            How::Streaming(configuration) => configuration.depth as u64,
+            How::Streaming { configuration, passes, .. } => configuration.depth as u64 * passes,
             How::Persistent { steps, .. } | How::Resident { steps, .. } => *steps,
         }
     }

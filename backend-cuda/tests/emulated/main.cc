@@ -2,8 +2,8 @@
 //
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
 // type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
-// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE and, for a
-// persistent kernel, STEPS, and RESIDENT where it holds the whole domain, with OUTBOXES, the number of exchanges, if tiles
+// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, and for a
+// persistent kernel STEPS, and RESIDENT where it holds the whole domain, with OUTBOXES, the number of exchanges, if tiles
 // exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
 
 #include "lanes.h"
@@ -38,6 +38,9 @@ struct Field {
 };
 
 Buffers buffers, turns;                  // `turns`: what tiles of a resident kernel exchange by counters
+#ifdef PASSES
+Turns passes;
+#endif
 Parameters parameters[MEMBERS];
 std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
 
@@ -85,7 +88,7 @@ void body()
 #elif defined STEPS
     persistent(buffers, *parameters, flags.data(), STEPS);
 #else
-    stream(buffers, *parameters);
+    stream(passes, *parameters, flags.data(), PASSES);
 #endif
 }
 
@@ -120,6 +123,10 @@ int main(int, char** arguments)
         turns.next[f] = fields[f][2 * changes[f]].first();
     }
 
+#ifdef PASSES
+    passes.buffers[0] = passes.buffers[1] = buffers;
+    for (int f = 0; f < FIELDS; ++f) std::swap(passes.buffers[1].current[f], passes.buffers[1].next[f]);
+#endif
 #ifdef OUTBOXES
     outboxes = std::make_unique<Outboxes>(seed % 2 == 0);
 #endif
@@ -133,8 +140,8 @@ int main(int, char** arguments)
     for (int f = 0; f < FIELDS; ++f) {
         for (const Field& field : fields[f]) field.check();
         for (size_t r = 0; r < ROWS; ++r) {
-#ifndef STEPS
-            if (memcmp(fields[f][0].row(r), start.data() + f * CELLS + r * EXTENT_X, EXTENT_X * sizeof(real)) != 0) emulated::fail("a pass changed its input");
+#ifdef PASSES
+            if (PASSES == 1 && memcmp(fields[f][0].row(r), start.data() + f * CELLS + r * EXTENT_X, EXTENT_X * sizeof(real)) != 0) emulated::fail("a pass changed its input");
 #endif
             if (!result || fwrite(fields[f][flipped[f]].row(r), sizeof(real), EXTENT_X, result) != EXTENT_X) emulated::fail("cannot write the result");
         }

@@ -79,7 +79,7 @@ const OPAQUE: (&str, &str) = (r#"asm volatile("" : "+r"(number));"#, "");
 
 /// Returns the words that only the device understands in the kernel of a plan.
 pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
-    let (copies, flags) = (plan.persistent().is_none(), plan.warp_streaming().is_none());
+    let copies = plan.persistent().is_none();
     let some =
         |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
     let resident = plan.resident().is_some();
@@ -87,7 +87,7 @@ pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     [
         vec![SHARED],
         some(&COPIES, copies),
-        some(&FLAGS, flags),
+        FLAGS.to_vec(),
         some(&[OPAQUE], resident),
         some(&TAGGED, tagged),
     ]
@@ -169,8 +169,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Compiles the launch of a plan for an architecture from the kernel's text as [`rewritten`], for `steps`
-    /// steps where the kernel is persistent and the plan's depth where it streams.
+    /// Compiles the launch of a plan for an architecture from the kernel's text as [`rewritten`], for `steps` steps: whole
+    /// passes where it streams.
     pub fn compile(
         compiler: &[String],
         problem: &Problem,
@@ -192,13 +192,14 @@ impl Launch {
         };
         // Each stage that writes a field of a persistent kernel swaps the field's buffers; each pass of a
         // streaming kernel swaps those of all fields that change; a resident kernel swaps none.
+        let passes = steps / u64::from(plan.depth.max(1));
         let flipped = (0..problem.program.fields().len()).map(|field| {
             let stages =
                 problem.program.stages().iter().filter(|stage| stage.writes.contains(&field)).count() as u64;
             let swaps = match &plan.schedule {
                 Schedule::Persistent(_) => stages * steps,
                 Schedule::Resident(_) => 0,
-                _ => u64::from(stages > 0),
+                _ => u64::from(stages > 0) * passes,
             };
             if swaps % 2 == 1 { "true" } else { "false" }
         });
@@ -210,9 +211,10 @@ impl Launch {
         command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
         command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
         command.arg(format!("-DFLIPPED={}", flipped.collect::<Vec<_>>().join(",")));
-        if plan.warp_streaming().is_none() {
-            command.arg(format!("-DSTEPS={steps}"));
-        }
+        command.arg(match plan.warp_streaming() {
+            Some(_) => format!("-DPASSES={passes}"),
+            None => format!("-DSTEPS={steps}"),
+        });
         if plan.resident().is_some() {
             command.arg("-DRESIDENT");
         }

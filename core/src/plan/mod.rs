@@ -262,6 +262,10 @@ pub fn on_chip_plans(problem: &Problem, device: &DeviceSpec, options: &Options) 
         Err(_) if !resident.is_empty() => Vec::new(),
         plans => plans?,
     };
+    // Small cubes are faster with all their planes in registers, or with none kept at all.
+    for cache in [CachePolicy::Registers, CachePolicy::None] {
+        plans.extend(persistent_plans(problem, device, &Options { cache, ..*options }).unwrap_or_default());
+    }
     plans.extend(resident);
     plans.sort_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds));
     Ok(plans)

@@ -6,11 +6,13 @@ use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
 use abide_core::{Problem, Program, Stage};
 
-use super::{COMMON, COPIES, Cuda, constant, constants, list, method, values};
+use super::{COMMON, COPIES, Cuda, FLAGS, constant, constants, list, method, values};
 use crate::emit::part;
 use crate::text::Text;
 
 const WINDOW: &str = include_str!("../../kernels/window.cuh");
+const STREAM: &str = include_str!("../../kernels/stream.cuh");
+const PASSES: &str = include_str!("../../kernels/passes.cuh");
 const STREAMING: &str = include_str!("../../kernels/streaming.cu");
 
 /// Returns the text of the kernel of a streaming plan; `program` is simplified already.
@@ -56,9 +58,10 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     for number in 0..stages.len() {
         text.push(format!("template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};"));
     }
-    text.file(COPIES);
-    text.file(WINDOW);
-    text.file(STREAMING);
+    text.push(format!("constexpr bool CHAINED = {};", streaming.chained));
+    for file in [COPIES, FLAGS, WINDOW, STREAM, PASSES, STREAMING] {
+        text.file(file);
+    }
     text.into()
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, WarpStreaming};
-use crate::device::DeviceSpec;
+use crate::device::{Capability, DeviceSpec};
 use crate::domain::Boundary;
 use crate::plan::Depth;
 use crate::plan::streaming::windows;
@@ -108,6 +108,7 @@ pub(super) fn streaming(
         carried_shared,
         blocks_per_multiprocessor,
         waves,
+        chained: division.shares <= slots && device.has(Capability::Barrier),
         shared_bytes: 0,
         registers,
         valid: 0.0,

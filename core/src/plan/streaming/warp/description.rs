@@ -25,6 +25,10 @@ impl Describe for WarpStreaming {
 
     fn lines(&self, _: &Plan) -> Vec<Line> {
         let stages = if self.lag { "a plane apart" } else { "in the same plane" };
+        let pass = match self.chained {
+            true => "pass, all passes in one launch",
+            false => "launch",
+        };
         vec![
             (
                 "tiling",
@@ -39,7 +43,7 @@ impl Describe for WarpStreaming {
             (
                 "depth",
                 format!(
-                    "{} steps per launch ({:.1} take device memory out of the way, EBISU eq. 17); consecutive stages work {stages}",
+                    "{} steps per {pass} ({:.1} take device memory out of the way, EBISU eq. 17); consecutive stages work {stages}",
                     self.depth, self.sufficient_depth,
                 ),
             ),

@@ -34,8 +34,9 @@ const PLANE_INSTRUCTIONS: f64 = 55.0;
 const ROW_INSTRUCTIONS: f64 = 22.0;
 
 /// Seconds of a pass beside its planes: until the first planes have come, and from the first block's end to
-/// the last's. Fitted to passes of 17 to 50 µs over domains that the last-level cache holds.
-const PASS_SECONDS: f64 = 5e-6;
+/// the last's; where every pass is a launch, and where passes are chained. Fitted to passes of 17 to 50 µs over domains that
+/// the last-level cache holds.
+const PASS_SECONDS: [f64; 2] = [5e-6, 3.5e-6];
 
 /// The share of device memory's bandwidth that streaming kernels reach, for planes of one row and of several.
 /// Fitted to kernels of two to six steps that take as long whatever their depth.
@@ -109,5 +110,5 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: 
         (true, true) => compute.hypot(memory),
         (true, false) => compute.max(memory) + UNHIDDEN * compute.min(memory),
     };
-    (both + PASS_SECONDS) / streaming.depth as f64
+    (both + PASS_SECONDS[usize::from(streaming.chained)]) / streaming.depth as f64
 }
