@@ -43,9 +43,11 @@ fn watch(ways: &[Options], least: usize) -> Result<()> {
                 Err(Error::Limit { .. }) => continue,
                 plan => plan?,
             };
-            // A step, then a pass of the plan's depth, one of half of it, and so on to a single step.
-            let passes = std::iter::successors(Some(u64::from(plan.depth)), |depth| Some(depth / 2));
-            let calls = [1, passes.take_while(|&depth| depth > 0).sum::<u64>().max(4)];
+            // A step, then three passes of the plan's depth, which may be one launch, one of half of it, and so on to a
+            // single step.
+            let depth = u64::from(plan.depth);
+            let passes = std::iter::successors(Some(depth), |depth| Some(depth / 2));
+            let calls = [1, 2 * depth + passes.take_while(|&depth| depth > 0).sum::<u64>().max(4)];
             let mut session = backend.open(&problem, &plan, start.clone())?;
             let mut expected = start.clone();
             for steps in calls {
