@@ -93,6 +93,9 @@ fn the_text_has_the_bits_of_the_core() {
             "-O1",
             "-ffp-contract=off",
             "-DARCHITECTURE=900",
+            "-DBLOCKS_LAUNCHED=1",
+            "-DTHREADS_LAUNCHED=1",
+            "-DSHARED_BYTES=0",
             "-w",
         ]);
         rig::succeeds(command.args(["main.cc", "-o", "functions"]).current_dir(folder.path())).unwrap();
