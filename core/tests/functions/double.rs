@@ -10,8 +10,6 @@ const ONE: Double = Double(1.0, 0.0);
 /// ln 2 and π/2 as sums of three numbers.
 const LN_2: [f64; 3] = [0.6931471805599453, 2.3190468138462996e-17, 5.707708438416212e-34];
 const HALF_PI: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
-/// 2/√π.
-const TWO_OVER_ROOT_PI: Double = Double(1.1283791670955126, 1.533545961316588e-17);
 
 fn two_sum(a: f64, b: f64) -> Double {
     let sum = a + b;
@@ -173,31 +171,9 @@ impl Double {
         guess - (square * guess - self) / (square * 3.0.into())
     }
 
-    /// Returns the error function.
-    pub fn erf(self) -> Double {
-        let square = self * self;
-        if square.0 > 40.0 {
-            return self.0.signum().into();
-        }
-        let (mut term, mut sum) = (self, self);
-        for i in 1..400 {
-            term = term * (square + square) / f64::from(2 * i + 1).into();
-            sum = sum + term;
-        }
-        sum * (-square).exp() * TWO_OVER_ROOT_PI
-    }
-
     /// Returns this to a power, as a number near 1 and a power of two.
     pub fn pow_parts(self, power: Double) -> (Double, i32) {
         (self.ln() * power).exp_parts()
-    }
-
-    /// Returns the angle of the point (`x`, this) as a double.
-    pub fn atan2(self, x: Double) -> Double {
-        let guess = Double::from(self.0.atan2(x.0));
-        let [sine, cosine] = guess.sin_cos();
-        let rest = (self * cosine - x * sine) / (x * cosine + self * sine);
-        guess + rest - rest * rest * rest / 3.0.into()
     }
 }
 
