@@ -26,7 +26,8 @@ ONE = {
     "sin": (mpmath.sin, ANGLES),
     "cos": (mpmath.cos, ANGLES),
     "tanh": (mpmath.tanh, [random.uniform(-20, 20) for _ in range(60)] + powers(-40, 1, 40)),
-    "cbrt": (mpmath.cbrt, powers(-1022, 1023, 60)),
+    # Nearer to the ends, the low parts of the series would be subnormal.
+    "cbrt": (mpmath.cbrt, powers(-900, 900, 60)),
     "expm1": (mpmath.expm1, [random.uniform(-40, 709) for _ in range(60)] + powers(-60, 1, 60)),
     "log1p": (mpmath.log1p, powers(-60, 1000, 60) + [random.uniform(-0.999, 1) for _ in range(40)]),
 }
