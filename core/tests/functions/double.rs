@@ -206,5 +206,7 @@ pub fn ulps(value: f64, (truth, power): (Double, i32), bits: i32, least: i32) ->
     let scale = -power;
     let near = Double::from(value * 2.0_f64.powi(scale / 2) * 2.0_f64.powi(scale - scale / 2));
     let off = (near - truth).abs().0;
-    off * 2.0_f64.powi(bits - 1 - (exponent - power))
+    // In halves, of which neither overflows.
+    let grown = bits - 1 - (exponent - power);
+    off * 2.0_f64.powi(grown / 2) * 2.0_f64.powi(grown - grown / 2)
 }
