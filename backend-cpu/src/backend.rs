@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use abide_core::backend::{Cut, check_fields};
+use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Cpu, Schedule, is_too_small_to_choose, plan_cpu};
 use abide_core::program::Watch;
 use abide_core::solver::LinearBackend;
@@ -13,6 +14,7 @@ use abide_core::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{bandwidth, instruction_set, machine};
+use crate::functions;
 use crate::launches::Launched;
 use crate::pin;
 use crate::reference;
@@ -177,6 +179,10 @@ impl Backend for CpuBackend {
 
     fn driver(&self) -> String {
         format!("abide-cpu {}, {}", env!("CARGO_PKG_VERSION"), instruction_set())
+    }
+
+    fn function_rate(&self, function: Function, dtype: DType) -> Result<Option<FunctionRate>> {
+        Ok(Some(functions::rate(function, dtype)))
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {

@@ -5,7 +5,9 @@
 
 use abide_core::Real;
 use abide_core::expr::{Binary, Unary, binary, unary};
+use abide_core::functions::Function;
 
+use crate::functions::replace;
 use crate::rings::LINE_BYTES;
 use crate::tape::{Does, with_codes};
 
@@ -183,8 +185,9 @@ fn select<T: Real>(condition: T, yes: T, no: T) -> T {
 /// The conditions of [`carry_out`].
 #[inline(never)]
 unsafe fn call<T: Real>(does: Does, values: &mut [T], a: *const T, index: isize) {
+    let len = values.len();
     // SAFETY: the caller promises it.
-    let a = |i: usize| unsafe { *a.add(i) };
+    let others = || unsafe { std::slice::from_raw_parts(a, len) };
     macro_rules! called {
         (
             [$($one:ident)*] [$($one_called:ident)*]
@@ -195,20 +198,10 @@ unsafe fn call<T: Real>(does: Does, values: &mut [T], a: *const T, index: isize)
                     let values = values.iter_mut().enumerate();
                     values.for_each(|(i, value)| *value = T::from_f64((index + i as isize) as f64));
                 }
+                $(Does::$one_called => replace(Function::$one_called, values, &[], false),)*
                 $(
-                    Does::$one_called => {
-                        values.iter_mut().for_each(|value| *value = unary(Unary::$one_called, *value));
-                    }
-                )*
-                $(
-                    Does::$two_called => {
-                        let values = values.iter_mut().enumerate();
-                        values.for_each(|(i, value)| *value = binary(Binary::$two_called, *value, a(i)));
-                    }
-                    Does::$turned_called => {
-                        let values = values.iter_mut().enumerate();
-                        values.for_each(|(i, value)| *value = binary(Binary::$two_called, a(i), *value));
-                    }
+                    Does::$two_called => replace(Function::$two_called, values, others(), false),
+                    Does::$turned_called => replace(Function::$two_called, values, others(), true),
                 )*
                 // The others are carried out in place.
                 _ => {}

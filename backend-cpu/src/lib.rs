@@ -21,6 +21,7 @@ mod chunk;
 mod count;
 mod crew;
 mod device;
+mod functions;
 mod lanes;
 mod launches;
 pub mod memory;

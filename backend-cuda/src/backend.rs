@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use abide_core::backend::{Compiler, Cut, Members, Tuner, check_fields};
+use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune, plan_batch};
 use abide_core::solver::LinearBackend;
-use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
+use abide_core::{Array, Backend, DType, DeviceSpec, Plan, Problem, Result, Session};
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::winners::Winners;
 use cudarc::driver::CudaContext;
@@ -19,7 +20,7 @@ use crate::nvrtc::Nvrtc;
 use crate::program::ProgramSession;
 use crate::session::{CudaSession, launcher};
 use crate::streaming::shallower_passes;
-use crate::{costs, driver, tune};
+use crate::{costs, driver, functions, tune};
 
 /// One CUDA device.
 pub struct CudaBackend {
@@ -90,6 +91,10 @@ impl Backend for CudaBackend {
 
     fn linear(&self) -> Option<&dyn LinearBackend> {
         Some(self)
+    }
+
+    fn function_rate(&self, function: Function, dtype: DType) -> Result<Option<FunctionRate>> {
+        functions::rate_of(&self.device, &self.context, &self.nvrtc, function, dtype).map(Some)
     }
 
     fn tuner(&self) -> Option<&dyn Tuner> {

@@ -24,6 +24,7 @@ mod cache;
 mod costs;
 mod count;
 mod driver;
+mod functions;
 mod graph;
 mod kernels;
 mod krylov;

@@ -13,9 +13,10 @@ use serde::Serialize;
 
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
+use crate::functions::{Function, FunctionRate};
 use crate::plan::{Measured, Options, Plan};
 use crate::program::{Problem, Rows};
-use crate::real::{Array, Real};
+use crate::real::{Array, DType, Real};
 use crate::solver::LinearBackend;
 
 pub use self::batch::{Advance, Members, divide};
@@ -37,6 +38,11 @@ pub trait Backend: Send + Sync {
     /// Plans how the backend would run a problem. Nothing is allocated on the device unless the options ask
     /// for tuning and there is a [`Backend::tuner`].
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan>;
+
+    /// Returns how fast the device computes an elementary function; `None` if the backend does not time any.
+    fn function_rate(&self, _function: Function, _dtype: DType) -> Result<Option<FunctionRate>> {
+        Ok(None)
+    }
 
     /// Returns the tuner, which finds the fastest of several plans by timing them; `None` if the backend
     /// chooses by its model alone.

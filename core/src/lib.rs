@@ -16,6 +16,7 @@ pub mod device;
 pub mod domain;
 pub mod error;
 pub mod expr;
+pub mod functions;
 pub mod fusion;
 mod kind;
 pub mod memory;

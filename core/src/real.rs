@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::expr::Elementary;
+use crate::functions::Number;
 use crate::memory;
 
 /// The type of a field's values.
@@ -76,12 +77,8 @@ pub trait Real:
     + Debug
     + Display
     + Default
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-    + std::ops::Neg<Output = Self>
     + bytemuck::Zeroable
+    + Number<Truth = bool>
     + Elementary
     + 'static
 {
@@ -97,10 +94,6 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// Returns the bits, widened to 64.
     fn to_bits64(self) -> u64;
-    /// Returns `self * a + b`, rounded once.
-    fn mul_add(self, a: Self, b: Self) -> Self;
-    /// Returns `self` to the power of `exponent`.
-    fn powf(self, exponent: Self) -> Self;
     /// Checks whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
     /// Turns a vector of this type's values into an [`Array`].
@@ -128,13 +121,6 @@ macro_rules! real {
             #[inline(always)]
             fn to_bits64(self) -> u64 {
                 u64::from(self.to_bits())
-            }
-            #[inline(always)]
-            fn mul_add(self, a: Self, b: Self) -> Self {
-                $real::mul_add(self, a, b)
-            }
-            fn powf(self, exponent: Self) -> Self {
-                $real::powf(self, exponent)
             }
             #[inline(always)]
             fn is_finite(self) -> bool {

@@ -24,13 +24,16 @@ __all__ = [
     "Expr",
     "Field",
     "absolute",
+    "cbrt",
     "coord",
     "cos",
     "exp",
+    "expm1",
     "floor",
     "fma",
     "laplacian",
     "log",
+    "log1p",
     "maximum",
     "minimum",
     "sin",
@@ -371,28 +374,43 @@ def floor(x: Operand) -> Expr:
 
 
 def exp(x: Operand) -> Expr:
-    """Returns e to this power; backends and numpy agree to a few units in the last place only."""
+    """Returns e to this power; numpy's may be the number beside it."""
     return _tape_of([x]).expression(x)._unary("Exp")
 
 
 def log(x: Operand) -> Expr:
-    """Returns the natural logarithm; backends and numpy agree to a few units in the last place only."""
+    """Returns the natural logarithm; numpy's may be the number beside it."""
     return _tape_of([x]).expression(x)._unary("Log")
 
 
 def sin(x: Operand) -> Expr:
-    """Returns the sine of radians; backends and numpy agree to a few units in the last place only."""
+    """Returns the sine of radians; numpy's may be the number beside it."""
     return _tape_of([x]).expression(x)._unary("Sin")
 
 
 def cos(x: Operand) -> Expr:
-    """Returns the cosine of radians; backends and numpy agree to a few units in the last place only."""
+    """Returns the cosine of radians; numpy's may be the number beside it."""
     return _tape_of([x]).expression(x)._unary("Cos")
 
 
 def tanh(x: Operand) -> Expr:
-    """Returns the hyperbolic tangent; backends and numpy agree to a few units in the last place only."""
+    """Returns the hyperbolic tangent; numpy's may be the number beside it."""
     return _tape_of([x]).expression(x)._unary("Tanh")
+
+
+def cbrt(x: Operand) -> Expr:
+    """Returns the cube root; numpy's may be the number beside it."""
+    return _tape_of([x]).expression(x)._unary("Cbrt")
+
+
+def expm1(x: Operand) -> Expr:
+    """Returns e to this power, less one; numpy's may be the number beside it."""
+    return _tape_of([x]).expression(x)._unary("Expm1")
+
+
+def log1p(x: Operand) -> Expr:
+    """Returns the natural logarithm of this and one; numpy's may be the number beside it."""
+    return _tape_of([x]).expression(x)._unary("Log1p")
 
 
 def minimum(a: Operand, b: Operand) -> Expr:
@@ -458,10 +476,12 @@ def _on_either(method: str) -> Callable[[Operand, Operand], Expr]:
 _UFUNCS: dict[str, Callable[..., Expr]] = {
     "absolute": absolute,
     "add": _on_either("__add__"),
+    "cbrt": cbrt,
     "cos": cos,
     "divide": _on_either("__truediv__"),
     "equal": _on_either("__eq__"),
     "exp": exp,
+    "expm1": expm1,
     "fabs": absolute,
     "float_power": _on_either("__pow__"),
     "floor": floor,
@@ -470,6 +490,7 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "less": _on_either("__lt__"),
     "less_equal": _on_either("__le__"),
     "log": log,
+    "log1p": log1p,
     "logical_and": _on_either("__and__"),
     "logical_not": lambda a: ~_tape_of([a]).expression(a),
     "logical_or": _on_either("__or__"),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy as np
+
 Op: TypeAlias = tuple[Any, ...]
 """A recorded operation: its name, and the numbers of its operands or what it stands for."""
 
@@ -89,6 +91,9 @@ _OF_NUMBERS: dict[str, Callable[..., float]] = {
     "Sin": math.sin,
     "Cos": math.cos,
     "Tanh": math.tanh,
+    "Cbrt": lambda a: float(np.cbrt(a)),
+    "Expm1": math.expm1,
+    "Log1p": math.log1p,
     "Min": lambda a, b: a if a < b else b,
     "Max": lambda a, b: a if a > b else b,
     "Less": lambda a, b: float(a < b),

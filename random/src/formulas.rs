@@ -71,15 +71,11 @@ fn formula(tame: bool) -> impl Strategy<Value = Formula> {
         1 => (0..3usize).prop_map(Formula::Coordinate),
         6 => (any::<bool>(), [-2..=2, -2..=2, -2..=2]).prop_map(|(second, offset)| Formula::Tap(second, offset)),
     ];
-    let unary = if tame {
-        vec![Unary::Neg, Unary::Abs]
-    } else {
-        vec![Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor]
-    };
+    let unary = if tame { vec![Unary::Neg, Unary::Abs] } else { Unary::ALL.to_vec() };
     let mut binary = vec![Binary::Add, Binary::Sub, Binary::Mul, Binary::Min, Binary::Max];
     if !tame {
-        use Binary::{Div, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-        binary.extend([Div, Div, Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual]);
+        use Binary::{Div, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual, Pow};
+        binary.extend([Div, Div, Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual, Pow]);
     }
     leaf.prop_recursive(5, 40, 3, move |inner| {
         let three = || [inner.clone(), inner.clone(), inner.clone()].prop_map(Box::new);

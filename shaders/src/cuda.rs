@@ -2,6 +2,7 @@
 
 mod arguments;
 mod count;
+mod functions;
 mod krylov;
 mod meet;
 mod pitch;
@@ -22,6 +23,7 @@ use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use count::{COUNT, count_entry, count_launch};
+pub use functions::{EACH_THREADS, Whose, each_entry, each_kernels};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
@@ -34,6 +36,7 @@ pub use resident::outbox_bytes;
 const COPIES: &str = include_str!("../kernels/copies.cuh");
 const BESIDE: &str = include_str!("../kernels/beside.cuh");
 const FLAGS: &str = include_str!("../kernels/flags.cuh");
+const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const TREE: &str = include_str!("../kernels/tree.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");
@@ -285,7 +288,14 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     ));
     let written = per_field(&|f| program.is_written(f).to_string());
     text.push(format!("template <int F> __device__ constexpr bool written() {{ return {written}false; }}"));
+    functions_of(&mut text, problem, program);
     text
+}
+
+/// Writes the elementary functions of a program's formulas.
+fn functions_of(text: &mut Text, problem: &Problem, program: &Program) {
+    let nodes = program.stages().iter().flat_map(|stage| &stage.dag.nodes);
+    crate::functions::write(text, FUNCTIONS, &Cuda::PLAIN, problem.dtype, &crate::functions::of(nodes));
 }
 
 /// Writes the struct of a stage: radii, fields and the formula.

@@ -5,6 +5,7 @@
 mod boundary;
 pub mod cuda;
 pub mod emit;
+mod functions;
 pub mod program;
 mod record;
 pub mod state;

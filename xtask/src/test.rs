@@ -75,6 +75,11 @@ pub fn run(test: &Test) -> Result<bool> {
                 ["test", "--release", "--package", "abide", "--test", "cloverleaf", "--", "--ignored"];
             Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
         });
+        steps.run("elementary functions of all f32", |counts| {
+            let tests =
+                ["test", "--release", "--package", "abide-core", "--test", "functions", "--", "--ignored"];
+            Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
+        });
         steps.run("other Pythons and notebooks", crate::python::check_full);
         steps.run("fuzzing", |_| Fuzz::all(1.0).run());
         steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());

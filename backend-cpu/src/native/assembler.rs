@@ -2,6 +2,8 @@
 
 use abide_core::DType;
 
+use crate::rings::LINE_BYTES;
+
 /// A register of the machine that holds a vector, by its number below 32.
 pub type Vector = u8;
 
@@ -16,6 +18,8 @@ pub enum Place {
     Moving(u8),
     /// The one value at the address in `rax`, in every lane.
     Same,
+    /// The vector of this number on the stack.
+    Stack(u8),
 }
 
 /// What an instruction does to lanes; its numbers in the tables of the processor.
@@ -105,6 +109,7 @@ impl Assembler {
             Place::At(vector) => self.bytes.extend([0x40 | low, vector]),
             Place::Moving(vector) => self.bytes.extend([0x44 | low, 6 << 3, vector]),
             Place::Same => self.bytes.extend([0x40 | low, 0]),
+            Place::Stack(vector) => self.bytes.extend([0x44 | low, 4 << 3 | 4, vector]),
         }
     }
 
@@ -156,6 +161,35 @@ impl Assembler {
         self.bytes.extend([0x48, 0x8d, 0x41, offset]);
     }
 
+    /// Keeps the function's arguments and makes room for vectors on the stack, whose end lies between two multiples of 16
+    /// bytes before.
+    pub fn enter(&mut self, vectors: u8) {
+        // push rdi; push rsi; push rdx; push rcx; sub rsp, bytes.
+        self.bytes.extend([0x57, 0x56, 0x52, 0x51, 0x48, 0x81, 0xec]);
+        self.bytes.extend(room(vectors).to_le_bytes());
+    }
+
+    /// Calls a function of the address of the first vector on the stack, that of the vector of the number `second`,
+    /// and a number.
+    pub fn call(&mut self, function: usize, second: u8, number: u32) {
+        // mov rdi, rsp; lea rsi, [rsp + bytes]; mov edx, number; mov rax, function; call rax.
+        self.bytes.extend([0x48, 0x89, 0xe7, 0x48, 0x8d, 0xb4, 0x24]);
+        self.bytes.extend((u32::from(second) * LINE_BYTES as u32).to_le_bytes());
+        self.bytes.push(0xba);
+        self.bytes.extend(number.to_le_bytes());
+        self.bytes.extend([0x48, 0xb8]);
+        self.bytes.extend((function as u64).to_le_bytes());
+        self.bytes.extend([0xff, 0xd0]);
+    }
+
+    /// Undoes [`Assembler::enter`].
+    pub fn leave(&mut self, vectors: u8) {
+        // add rsp, bytes; pop rcx; pop rdx; pop rsi; pop rdi.
+        self.bytes.extend([0x48, 0x81, 0xc4]);
+        self.bytes.extend(room(vectors).to_le_bytes());
+        self.bytes.extend([0x59, 0x5a, 0x5e, 0x5f]);
+    }
+
     /// Ends a loop that begins at the byte `top`: adds `bytes` to `rsi`, but goes no farther than `rdx`, and
     /// returns once the loop was carried out there.
     pub fn repeat(&mut self, top: usize, bytes: u32) {
@@ -170,4 +204,10 @@ impl Assembler {
         // vzeroupper; ret.
         self.bytes.extend([0xc5, 0xf8, 0x77, 0xc3]);
     }
+}
+
+/// Returns the bytes of vectors on the stack, with which its end is a multiple of 16: an odd number of words lie there
+/// before, the return address and four arguments.
+fn room(vectors: u8) -> u32 {
+    u32::from(vectors) * LINE_BYTES as u32 + 8
 }

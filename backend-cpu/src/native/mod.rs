@@ -3,7 +3,8 @@
 //!
 //! The loops of `lanes` choose what to do for every instruction and few vectors, and keep slots in memory. Here
 //! all is chosen once, and as many slots as there are registers for stay in them. Each code becomes the
-//! instructions that the compiler makes of its definition in `lanes`, so the bits are the same.
+//! instructions that the compiler makes of its definition in `lanes`, so the bits are the same. Elementary functions
+//! are called, on a group of cells.
 
 mod assembler;
 mod pages;
@@ -11,9 +12,11 @@ mod pages;
 use std::sync::{Arc, OnceLock};
 
 use abide_core::Real;
+use abide_core::functions::Function;
 
 use self::assembler::{self as machine, Assembler, Op, Place, Relation, Vector};
 use self::pages::Pages;
+use crate::functions::replace;
 use crate::lanes::FEW_VECTORS;
 use crate::rings::LINE_BYTES;
 use crate::tape::{Code, Does, Instruction};
@@ -69,7 +72,7 @@ pub fn is_refused() -> bool {
 
 impl Native {
     /// Returns the machine's instructions for a code, whose operands are so many scalars and others; `None`
-    /// where the machine or the system has none, and for codes that call functions.
+    /// where the machine or the system has none, and for codes that ask for the index along the row.
     pub fn new<T: Real>(code: &Code, scalars: usize) -> Option<Native> {
         let bytes = has_vectors().then(|| Translator::<T>::bytes(code, scalars)).flatten()?;
         Some(Native(Arc::new(Pages::new(&bytes)?)))
@@ -93,6 +96,25 @@ impl Native {
     }
 }
 
+/// Replaces a group of values by a function of them, and of as many others where it has two arguments; `number` is twice
+/// the function's, and one more where the values are its second arguments.
+///
+/// # Safety
+///
+/// There are as many values, and others where the function has two arguments.
+unsafe extern "sysv64" fn called<T: Real>(values: *mut T, others: *const T, number: u32) {
+    let len = usize::from(GROUP) * LINE_BYTES / size_of::<T>();
+    let function = Function::ALL[number as usize / 2];
+    // SAFETY: the caller promises it.
+    let values = unsafe { std::slice::from_raw_parts_mut(values, len) };
+    let others = match function.arguments() {
+        1 => &[][..],
+        // SAFETY: as above.
+        _ => unsafe { std::slice::from_raw_parts(others, len) },
+    };
+    replace(function, values, others, number % 2 == 1);
+}
+
 /// A writer of the machine's instructions.
 struct Translator<T> {
     to: Assembler,
@@ -105,16 +127,12 @@ struct Translator<T> {
 }
 
 impl<T: Real> Translator<T> {
-    /// Returns the bytes of a function; `None` if an instruction calls another one.
+    /// Returns the bytes of a function; `None` if an instruction is not known here.
     fn bytes(code: &Code, scalars: usize) -> Option<Vec<u8>> {
         let (slots, same) = (code.slots, code.slots + scalars);
         let to = Assembler::new(T::DTYPE);
         let mut all = Translator::<T> { to, slots, same, address: None, of: std::marker::PhantomData };
-        for (register, place) in [(ONE, 0), (SIGN, size_of::<T>())] {
-            all.to.constants(place as u8);
-            all.to.load(register, Place::Same);
-        }
-        all.to.two(machine::XOR, ZERO, ZERO, Place::In(ZERO));
+        all.constants();
         let top = all.to.bytes.len();
         for &Instruction { does, a, b } in &code.instructions {
             let (a, b) = (a as usize, b as usize);
@@ -128,6 +146,39 @@ impl<T: Real> Translator<T> {
         }
         all.to.repeat(top, u32::from(GROUP) * LINE_BYTES as u32);
         Some(all.to.bytes)
+    }
+
+    /// Writes what fills the registers that hold the same value in each lane.
+    fn constants(&mut self) {
+        for (register, place) in [(ONE, 0), (SIGN, size_of::<T>())] {
+            self.to.constants(place as u8);
+            self.to.load(register, Place::Same);
+        }
+        self.to.two(machine::XOR, ZERO, ZERO, Place::In(ZERO));
+        self.address = None;
+    }
+
+    /// Writes the call of a function of the accumulator and, where it has two arguments, of an operand.
+    fn call(&mut self, function: Function, turned: bool, other: usize) {
+        // The called function may use every register: what they hold waits on the stack.
+        let slots = self.slots.min(HELD) as u8 * GROUP;
+        let vectors = 2 * GROUP + slots;
+        self.to.enter(vectors);
+        self.each(|all, held, v| {
+            all.to.one(machine::STORE, held, Place::Stack(v));
+            if function.arguments() == 2 {
+                let other = all.register(other, v);
+                all.to.one(machine::STORE, other, Place::Stack(GROUP + v));
+            }
+        });
+        (0..slots).for_each(|v| self.to.one(machine::STORE, SLOTS + v, Place::Stack(2 * GROUP + v)));
+        let number = Function::ALL.iter().position(|known| *known == function).unwrap_or_default();
+        let called: unsafe extern "sysv64" fn(*mut T, *const T, u32) = called;
+        self.to.call(called as usize, GROUP, 2 * number as u32 + u32::from(turned));
+        self.each(|all, held, v| all.to.load(held, Place::Stack(v)));
+        (0..slots).for_each(|v| self.to.load(SLOTS + v, Place::Stack(2 * GROUP + v)));
+        self.to.leave(vectors);
+        self.constants();
     }
 
     fn operand(&self, number: usize) -> Operand {
@@ -165,7 +216,7 @@ impl<T: Real> Translator<T> {
         }
     }
 
-    /// Writes what one code does; `None` if it calls a function.
+    /// Writes what one code does; `None` if it is not known here.
     fn write(&mut self, does: Does, a: usize, b: usize) -> Option<()> {
         use Does::*;
         match does {
@@ -222,7 +273,10 @@ impl<T: Real> Translator<T> {
             Equal | EqualTurned => self.compare(a, Relation::Equal),
             NotEqual | NotEqualTurned => self.compare(a, Relation::NotEqual),
             // Calls, and the index along the row. Codes that stand for two were taken apart.
-            _ => return None,
+            _ => {
+                let (function, turned) = does.called()?;
+                self.call(function, turned, a);
+            }
         }
         Some(())
     }

@@ -4,6 +4,8 @@
 //! codes: the accumulator is its left operand, or turned, its right one.
 
 use abide_core::expr::{Binary, Unary};
+#[cfg(all(target_arch = "x86_64", unix))]
+use abide_core::functions::Function;
 
 use super::step::Operand;
 
@@ -14,7 +16,7 @@ macro_rules! with_codes {
     ($each:ident) => {
         $each! {
             [Neg Abs Sqrt Floor]
-            [Exp Log Sin Cos Tanh]
+            [Exp Log Sin Cos Tanh Cbrt Expm1 Log1p]
             [
                 Add AddTurned, Sub SubTurned, Mul MulTurned, Div DivTurned, Min MinTurned, Max MaxTurned,
                 Less LessTurned, LessEqual LessEqualTurned, Greater GreaterTurned,
@@ -105,6 +107,19 @@ macro_rules! codes {
             pub fn parts(self) -> Option<[Does; 2]> {
                 match self {
                     $(Does::$both => Some([Does::$first, Does::$second]),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the function that a code calls, and whether the accumulator is its second argument.
+            #[cfg(all(target_arch = "x86_64", unix))]
+            pub fn called(self) -> Option<(Function, bool)> {
+                match self {
+                    $(Does::$one_called => Some((Function::$one_called, false)),)*
+                    $(
+                        Does::$two_called => Some((Function::$two_called, false)),
+                        Does::$turned_called => Some((Function::$two_called, true)),
+                    )*
                     _ => None,
                 }
             }

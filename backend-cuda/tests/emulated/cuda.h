@@ -1,5 +1,6 @@
 // The words of CUDA that the kernels use, for a C++ compiler.
 
+#include <bit>
 #include <cmath>
 
 #define __CUDA_ARCH__ ARCHITECTURE
@@ -12,9 +13,18 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
 
+using std::copysign;
 using std::fabs;
 using std::fma;
 using std::sqrt;
+
+inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline unsigned __double2hiint(double x) { return std::bit_cast<unsigned long long>(x) >> 32; }
+inline unsigned __double2loint(double x) { return std::bit_cast<unsigned long long>(x); }
+inline double __hiloint2double(unsigned high, unsigned low) { return std::bit_cast<double>((unsigned long long)high << 32 | low); }
+inline float __int_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline double __longlong_as_double(unsigned long long x) { return std::bit_cast<double>(x); }
 
 struct Dimension { int x; };
 Dimension threadIdx, blockIdx;           // of the lane that runs

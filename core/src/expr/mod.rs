@@ -21,6 +21,8 @@ pub use dag::Dag;
 pub use operator::{Binary, Elementary, Text, Unary, binary, unary};
 pub use ops::IntoExpr;
 
+use crate::functions::Function;
+
 /// The number of a node in its graph.
 pub type Id = u32;
 
@@ -80,6 +82,15 @@ impl Node {
             Node::Fma(a, b, c) | Node::Select(a, b, c) => ([a, b, c], 3),
         };
         list.into_iter().take(len)
+    }
+
+    /// Returns the elementary function that the operation is, if it is one.
+    pub fn function(self) -> Option<Function> {
+        match self {
+            Node::Unary(op, _) => op.function(),
+            Node::Binary(op, ..) => op.function(),
+            _ => None,
+        }
     }
 
     /// Returns the same operation on renumbered operands.

@@ -1,10 +1,14 @@
 //! The operators. The row of an operator in a table has all that planning, the CPU and both kernel languages
 //! have to know of it.
 //!
+//! Every operator has the same bits on CPUs and on CUDA: it is rounded correctly, or the formula of an elementary
+//! [`Function`], whose row in `core/src/functions` says what it is.
+//!
 //! Only one thing is left open by a row: how errors pass through the operator on wgpu.
 //! `backend-wgpu/src/accuracy` says that, and the compiler finds an operator that is missing there.
 
 use super::{Expr, IntoExpr};
+use crate::functions::{self, Function};
 use crate::real::Real;
 
 /// The notation of an operator of two operands in C and WGSL.
@@ -21,7 +25,7 @@ pub enum Text {
 }
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $op:ident $method:ident: $exact:literal, $flops:literal, $c:literal, $wgsl:literal, |$x:ident| $value:expr;)*) => {
+    ($($(#[$doc:meta])* $op:ident $method:ident: $flops:literal, $c:literal, $wgsl:literal, |$x:ident| $value:expr;)*) => {
         /// Operators of one operand.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Unary {
@@ -53,11 +57,6 @@ macro_rules! unary {
             /// All operators of one operand.
             pub const ALL: &'static [Unary] = &[$(Unary::$op),*];
 
-            /// Returns whether every backend rounds the result correctly, so that all agree to the bit.
-            pub fn is_exact(self) -> bool {
-                match self { $(Unary::$op => $exact),* }
-            }
-
             /// Returns the floating-point operations that the operator counts as.
             pub fn flops(self) -> usize {
                 match self { $(Unary::$op => $flops),* }
@@ -66,6 +65,11 @@ macro_rules! unary {
             /// Returns the operator's name in messages.
             pub fn name(self) -> &'static str {
                 match self { $(Unary::$op => stringify!($method)),* }
+            }
+
+            /// Returns the function whose formula the operator stands for, if it is one.
+            pub fn function(self) -> Option<Function> {
+                Function::named(self.name())
             }
 
             /// Returns the text that C writes before the operand in parentheses.
@@ -96,30 +100,36 @@ macro_rules! unary {
     };
 }
 
-// Operator and method: whether it is exact, operations, C, WGSL, its value in either type.
+// Operator and method: operations, C, WGSL, its value in either type.
 unary! {
     /// The opposite sign.
-    Neg negated: true, 0, "-", "-", |x| -x;
+    Neg negated: 0, "-", "-", |x| -x;
     /// Absolute value.
-    Abs abs: true, 0, "fabs", "abs", |x| x.abs();
+    Abs abs: 0, "fabs", "abs", |x| x.abs();
     /// Square root, correctly rounded.
-    Sqrt sqrt: true, 1, "sqrt", "sqrt", |x| x.sqrt();
+    Sqrt sqrt: 1, "sqrt", "sqrt", |x| x.sqrt();
     /// The greatest whole number that is not greater.
-    Floor floor: true, 1, "floor", "floor", |x| x.floor();
-    /// e to the power of this; backends agree to a few units in the last place only.
-    Exp exp: false, 1, "exp", "exp", |x| x.exp();
-    /// Natural logarithm; backends agree to a few units in the last place only.
-    Log log: false, 1, "log", "log", |x| x.ln();
-    /// Sine of radians; backends agree to a few units in the last place only.
-    Sin sin: false, 1, "sin", "sin", |x| x.sin();
-    /// Cosine of radians; backends agree to a few units in the last place only.
-    Cos cos: false, 1, "cos", "cos", |x| x.cos();
-    /// Hyperbolic tangent; backends agree to a few units in the last place only.
-    Tanh tanh: false, 1, "tanh", "tanh", |x| x.tanh();
+    Floor floor: 1, "floor", "floor", |x| x.floor();
+    /// e to the power of this, within 0.87 units in the last place.
+    Exp exp: 32, "formula_exp", "formula_exp", |x| functions::exp(x);
+    /// Natural logarithm, within 0.84 units in the last place.
+    Log log: 27, "formula_log", "formula_log", |x| functions::log(x);
+    /// Sine of radians, within 0.82 units in the last place.
+    Sin sin: 58, "formula_sin", "formula_sin", |x| functions::sin(x);
+    /// Cosine of radians, within 0.83 units in the last place.
+    Cos cos: 58, "formula_cos", "formula_cos", |x| functions::cos(x);
+    /// Hyperbolic tangent, within 0.64 units in the last place.
+    Tanh tanh: 81, "formula_tanh", "formula_tanh", |x| functions::tanh(x);
+    /// Cube root, within 0.51 units in the last place.
+    Cbrt cbrt: 38, "formula_cbrt", "formula_cbrt", |x| functions::cbrt(x);
+    /// e to the power of this, less one, within 0.96 units in the last place.
+    Expm1 expm1: 52, "formula_expm1", "formula_expm1", |x| functions::expm1(x);
+    /// Natural logarithm of this and one, within 0.86 units in the last place.
+    Log1p log1p: 36, "formula_log1p", "formula_log1p", |x| functions::log1p(x);
 }
 
 macro_rules! binary {
-    ($(#[doc = $doc:literal] $op:ident $(as $method:ident)?: $exact:literal, $flops:literal, $text:expr, |$a:ident, $b:ident| $value:expr;)*) => {
+    ($(#[doc = $doc:literal] $op:ident $(as $method:ident)?: $flops:literal, $text:expr, |$a:ident, $b:ident| $value:expr;)*) => {
         /// Operators of two operands. Comparisons give 1 where they hold and 0 where they do not.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Binary {
@@ -130,14 +140,17 @@ macro_rules! binary {
             /// All operators of two operands.
             pub const ALL: &'static [Binary] = &[$(Binary::$op),*];
 
-            /// Returns whether every backend rounds the result correctly, so that all agree to the bit.
-            pub fn is_exact(self) -> bool {
-                match self { $(Binary::$op => $exact),* }
-            }
-
             /// Returns the floating-point operations that the operator counts as.
             pub fn flops(self) -> usize {
                 match self { $(Binary::$op => $flops),* }
+            }
+
+            /// Returns the function whose formula the operator stands for, if it is one.
+            pub fn function(self) -> Option<Function> {
+                match self.text() {
+                    Text::Call(c, _) => c.strip_prefix("formula_").and_then(Function::named),
+                    _ => None,
+                }
             }
 
             /// Returns the notation in C and WGSL.
@@ -172,35 +185,35 @@ fn truth<T: Real>(holds: bool) -> T {
     if holds { T::ONE } else { T::ZERO }
 }
 
-// Operator and method: whether it is exact, operations, its notation, its value. The first four are Rust's
+// Operator and method: operations, its notation, its value. The first four are Rust's
 // operators.
 binary! {
     /// The sum.
-    Add: true, 1, Text::Infix("+"), |a, b| a + b;
+    Add: 1, Text::Infix("+"), |a, b| a + b;
     /// The difference.
-    Sub: true, 1, Text::Infix("-"), |a, b| a - b;
+    Sub: 1, Text::Infix("-"), |a, b| a - b;
     /// The product.
-    Mul: true, 1, Text::Infix("*"), |a, b| a * b;
+    Mul: 1, Text::Infix("*"), |a, b| a * b;
     /// The quotient.
-    Div: true, 1, Text::Infix("/"), |a, b| a / b;
+    Div: 1, Text::Infix("/"), |a, b| a / b;
     /// The smaller; `right` where either is NaN.
-    Min as min: true, 0, Text::Choose("<"), |a, b| if a < b { a } else { b };
+    Min as min: 0, Text::Choose("<"), |a, b| if a < b { a } else { b };
     /// The larger; `right` where either is NaN.
-    Max as max: true, 0, Text::Choose(">"), |a, b| if a > b { a } else { b };
-    /// This to the power of `right`; backends agree to a few units in the last place only.
-    Pow as pow: false, 1, Text::Call("pow", "power"), |a, b| a.powf(b);
+    Max as max: 0, Text::Choose(">"), |a, b| if a > b { a } else { b };
+    /// This to the power of `right`, within 0.78 units in the last place.
+    Pow as pow: 129, Text::Call("formula_pow", "formula_pow"), |a, b| functions::pow(a, b);
     /// 1 where this is less than `right`, else 0.
-    Less as lt: true, 0, Text::Relation("<"), |a, b| truth(a < b);
+    Less as lt: 0, Text::Relation("<"), |a, b| truth(a < b);
     /// 1 where this is at most `right`, else 0.
-    LessEqual as le: true, 0, Text::Relation("<="), |a, b| truth(a <= b);
+    LessEqual as le: 0, Text::Relation("<="), |a, b| truth(a <= b);
     /// 1 where this is greater than `right`, else 0.
-    Greater as gt: true, 0, Text::Relation(">"), |a, b| truth(a > b);
+    Greater as gt: 0, Text::Relation(">"), |a, b| truth(a > b);
     /// 1 where this is at least `right`, else 0.
-    GreaterEqual as ge: true, 0, Text::Relation(">="), |a, b| truth(a >= b);
+    GreaterEqual as ge: 0, Text::Relation(">="), |a, b| truth(a >= b);
     /// 1 where both are equal, else 0.
-    Equal as eq: true, 0, Text::Relation("=="), |a, b| truth(a == b);
+    Equal as eq: 0, Text::Relation("=="), |a, b| truth(a == b);
     /// 1 where both differ, else 0.
-    NotEqual as ne: true, 0, Text::Relation("!="), |a, b| truth(a != b);
+    NotEqual as ne: 0, Text::Relation("!="), |a, b| truth(a != b);
 }
 
 impl Binary {
@@ -218,7 +231,7 @@ impl Binary {
 #[macro_export]
 macro_rules! with_unary_operators {
     ($each:ident) => {
-        $each!(Neg Abs Sqrt Floor Exp Log Sin Cos Tanh)
+        $each!(Neg Abs Sqrt Floor Exp Log Sin Cos Tanh Cbrt Expm1 Log1p)
     };
 }
 

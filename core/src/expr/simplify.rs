@@ -1,7 +1,6 @@
 //! Rewriting that changes no bit of any value.
 //!
-//! Constants are folded in the run's own type, never in a wider one, and only through operators that every
-//! backend rounds correctly. Identities are used only where they hold for signed zeros, infinities and NaN:
+//! Constants are folded in the run's own type, never in a wider one. Identities are used only where they hold for signed zeros, infinities and NaN:
 //! `x + 0` stays, because it is not `x` when `x` is −0; `x + (−0)` becomes `x`.
 
 use super::{Binary, Constant, Dag, Graph, Id, Node, Unary, binary, unary};
@@ -48,7 +47,7 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
         // the type holds them.
         Node::Const(c) => number(T::from_f64(c.value())),
         Node::Unary(op, a) => {
-            if let (true, Some(x)) = (op.is_exact(), constant(a)) {
+            if let Some(x) = constant(a) {
                 return number(unary(op, x));
             }
             match (op, graph.node(a)) {
@@ -60,7 +59,7 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
             }
         }
         Node::Binary(op, a, b) => {
-            if let (true, Some(x), Some(y)) = (op.is_exact(), constant(a), constant(b)) {
+            if let (Some(x), Some(y)) = (constant(a), constant(b)) {
                 return number(binary(op, x, y));
             }
             match op {

@@ -332,17 +332,6 @@ impl Program {
         bytes.div_ceil(self.steps.len())
     }
 
-    /// Returns whether all backends agree to the bit: no operator is used whose rounding a backend may
-    /// choose.
-    pub fn is_exact(&self) -> bool {
-        use crate::expr::Node;
-        self.stages.iter().flat_map(|stage| &stage.dag.nodes).all(|node| match node {
-            Node::Unary(op, _) => op.is_exact(),
-            Node::Binary(op, ..) => op.is_exact(),
-            _ => true,
-        })
-    }
-
     /// Returns the same program with every stage's formula simplified for a type; no value changes by a bit.
     pub fn simplified(&self, dtype: DType) -> Program {
         let mut program = self.clone();

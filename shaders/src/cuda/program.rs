@@ -22,7 +22,7 @@ use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
-use super::{TREE, constant};
+use super::{TREE, constant, functions_of};
 use crate::boundary;
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
@@ -187,6 +187,7 @@ fn kernels(
     let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.count());
     let leaves = leaves.max().unwrap_or(0);
     let mut text = head(problem, &boxes, tiles, slots, persistent);
+    functions_of(&mut text, problem, &program);
     text.file(PROGRAM);
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(TREE);

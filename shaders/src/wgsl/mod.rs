@@ -6,7 +6,6 @@
 //! `streaming.wgsl` are all stages of several steps. `program*.wgsl` are the stages of programs that are not
 //! plain. A line `//@name` in these files is where the generated part `name` goes.
 
-mod fold;
 pub mod krylov;
 mod language;
 mod overlapped;
@@ -17,15 +16,16 @@ mod streaming;
 use std::fmt::Display;
 
 use abide_core::domain::Axes;
-use abide_core::expr::{Binary, Node, Tap};
+use abide_core::expr::{Node, Tap};
+use abide_core::functions::Function;
 use abide_core::plan::{Schedule, Stepwise, staged_fields};
 use abide_core::program::Boxes;
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Formula, formula};
+use crate::functions;
 use crate::text::{LETTERS, Text};
-use fold::folded;
 use language::Wgsl;
 use pieces::Pieces;
 
@@ -34,7 +34,8 @@ pub use program::{PROGRESS_BYTES, Place, ProgramKernels, program_kernels, scalar
 const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
 const TILE: &str = include_str!("../../kernels/stepwise_tile.wgsl");
 const DIRECT: &str = include_str!("../../kernels/stepwise_direct.wgsl");
-const POWER: &str = include_str!("../../kernels/power.wgsl");
+const FUNCTIONS_F32: &str = include_str!("../../kernels/functions_f32.wgsl");
+const FUNCTIONS_F64: &str = include_str!("../../kernels/functions_f64.wgsl");
 const COUNT: &str = include_str!("../../kernels/count.wgsl");
 const COPY: &str = include_str!("../../kernels/copy.wgsl");
 
@@ -187,7 +188,7 @@ pub fn shorter(problem: &Problem, plan: &Plan) -> Result<Option<Kernel>> {
     }
 }
 
-/// Checks that WGSL can express a problem: the number of cells and, in f64, the operators.
+/// Checks that WGSL can express a problem: the number of cells.
 pub fn check(problem: &Problem) -> Result<()> {
     match problem.is_plain() {
         true => prepared(problem).map(|_| ()),
@@ -201,8 +202,7 @@ pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
     [parameters, &[f64::INFINITY, f64::NAN]].concat()
 }
 
-/// Returns the stages of a plain problem as they are lowered: simplified, with constant parts folded, and with
-/// no operator that WGSL lacks for the type.
+/// Returns the stages of a plain problem as they are lowered: simplified.
 fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     problem.check()?;
     let cells = problem.shape.cells();
@@ -214,29 +214,7 @@ fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
             "choose a smaller size or another backend",
         ));
     }
-    let stages = folded(&problem.program, problem.dtype);
-    check_operators(problem, &stages)?;
-    Ok(stages)
-}
-
-/// Checks that WGSL has all operators of a problem's stages for its type.
-fn check_operators(problem: &Problem, stages: &[Stage]) -> Result<()> {
-    if problem.dtype == DType::F32 {
-        return Ok(());
-    }
-    for node in stages.iter().flat_map(|stage| &stage.dag.nodes) {
-        let name = match node {
-            Node::Unary(op, _) if !op.is_exact() => op.name(),
-            Node::Binary(Binary::Pow, ..) => "pow",
-            _ => continue,
-        };
-        return Err(Error::unsupported(
-            "backend wgpu",
-            format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
-            "use --dtype f32, or --backend cuda or cpu",
-        ));
-    }
-    Ok(())
+    Ok(problem.program.simplified(problem.dtype).stages().to_vec())
 }
 
 fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> Kernel {
@@ -268,6 +246,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
         if keeps { stores(&|output| pieces.load(stage.writes[output], "at")) } else { Text::default() };
     let text = finished(
         text,
+        problem.dtype,
         template,
         &[
             ("domain", domain()),
@@ -294,14 +273,22 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     }
 }
 
-/// Returns the whole text: its beginning, a kernel's body with its parts, and `power.wgsl` if the text takes
-/// any powers.
-fn finished(mut text: Text, body: &str, parts: &[(&str, Text)]) -> String {
+/// Returns the whole text: its beginning, a kernel's body with its parts, and the functions that it calls.
+fn finished(mut text: Text, dtype: DType, body: &str, parts: &[(&str, Text)]) -> String {
     text.filled(body, parts);
-    if text.as_ref().contains("power(") {
-        text.file(POWER);
-    }
+    called(&mut text, dtype);
     text.into()
+}
+
+/// Writes the elementary functions that a text calls.
+fn called(text: &mut Text, dtype: DType) {
+    let is_called = |function: &&Function| text.as_ref().contains(&format!("formula_{}(", function.name()));
+    let all = Function::ALL.iter().filter(is_called).copied().collect();
+    let operations = match dtype {
+        DType::F32 => FUNCTIONS_F32,
+        DType::F64 => FUNCTIONS_F64,
+    };
+    functions::write(text, operations, &Wgsl::here(), dtype, &all);
 }
 
 fn volumes(slot: usize) -> String {
@@ -330,7 +317,7 @@ fn bindings(program: &Program, stage: &Stage, keeps: bool, pieces: &Pieces) -> V
 /// Checks whether a stage's formula reads the uniform buffer.
 fn uses_parameters(stage: &Stage) -> bool {
     stage.dag.nodes.iter().any(|node| match node {
-        Node::Param(_) | Node::Binary(Binary::Pow, ..) => true,
+        Node::Param(_) => true,
         Node::Const(c) => !c.value().is_finite(),
         _ => false,
     })

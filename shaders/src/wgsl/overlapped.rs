@@ -33,6 +33,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlappe
     writer.constants(&mut text);
     let text = finished(
         text,
+        problem.dtype,
         OVERLAPPED,
         &[
             ("domain", domain()),

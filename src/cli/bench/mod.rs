@@ -2,6 +2,7 @@
 
 mod cases;
 mod chip;
+mod functions;
 mod labels;
 mod planner;
 mod portable;
@@ -50,6 +51,8 @@ enum What {
     Portable(portable::Portable),
     /// Search for the groups of a program's loops that move the fewest bytes when each becomes one kernel
     Search(search::Search),
+    /// Time the elementary functions, beside the platform's own
+    Functions(functions::Functions),
     /// Draw the roofline of results that --csv wrote
     Roofline(Roofline),
 }
@@ -65,6 +68,7 @@ impl Bench {
             What::Solvers(args) => args.execute(),
             What::Portable(args) => args.execute(),
             What::Search(args) => args.execute(),
+            What::Functions(args) => args.execute(),
             What::Roofline(args) => args.execute(),
         }
     }

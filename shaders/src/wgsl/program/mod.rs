@@ -15,7 +15,7 @@ use abide_core::program::{Boxes, Launch, Launches, Storage, Until};
 use abide_core::{DType, Error, Problem, Result};
 
 use self::stages::{Body, Ground};
-use super::{Access, Bound, Kernel, MAX_CELLS, POWER, check_operators, fold};
+use super::{Access, Bound, Kernel, MAX_CELLS, called};
 use crate::boundary;
 use crate::program::{Distinct, Kinds, Slot};
 use crate::record;
@@ -99,7 +99,7 @@ pub fn scalars(problem: &Problem) -> Vec<u8> {
     record::bytes(problem.dtype, &[0, 0], &numbers)
 }
 
-/// Checks that WGSL can express a problem that is not plain: the sizes of buffers and, in f64, the operators.
+/// Checks that WGSL can express a problem that is not plain: the sizes of buffers.
 pub(super) fn check(problem: &Problem, boxes: &Boxes) -> Result<()> {
     let largest = boxes.buffers.iter().map(|buffer| buffer.len()).max().unwrap_or(0);
     if largest > MAX_CELLS {
@@ -110,14 +110,14 @@ pub(super) fn check(problem: &Problem, boxes: &Boxes) -> Result<()> {
         let (what, change) = (format!("points of stage {} on wgpu", stage.name), "use another backend");
         return Err(Error::limit(what, stage.points.len(), MAX_POINTS, change));
     }
-    check_operators(problem, &fold::folded(&problem.program, problem.dtype))
+    Ok(())
 }
 
 /// Returns the kernels of a problem that is not plain, for the tile of its plan and all launches of a storage.
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     check(problem, &boxes)?;
-    let stages = fold::folded(&problem.program, problem.dtype);
+    let stages = problem.program.simplified(problem.dtype).stages().to_vec();
     let kinds = Kinds::of(problem, &stages, &boxes, &tiles.partition);
     let ground = Ground { problem, kinds: &kinds, tiles };
     let mut bodies: Distinct<'_, Body> = Distinct::default();
@@ -253,9 +253,7 @@ fn finished(problem: &Problem, body: Body, names: &[&str]) -> Kernel<Place> {
         text.file(PROGRAM);
     }
     text.file(code);
-    if code.contains("power(") {
-        text.file(POWER);
-    }
+    called(&mut text, problem.dtype);
     Kernel {
         name: names.join(", "),
         text: text.into(),

@@ -44,6 +44,7 @@ pub(super) fn kernel(
     writer.constants(&mut text);
     let text = finished(
         text,
+        problem.dtype,
         STREAMING,
         &[
             ("thread", writer.thread()),

@@ -1,0 +1,372 @@
+//! The elementary functions against values that know nothing of their formulas.
+
+mod double;
+
+use abide_core::expr::{Binary, Unary, binary, unary};
+use abide_core::functions::{Form, Function};
+use abide_core::{DType, Real};
+
+use double::{Double, ulps};
+
+/// The most units in the last place by which each function is off, in f32 and f64, as the documentation says.
+const BOUNDS: [(Function, f64); 9] = [
+    (Function::Exp, 0.87),
+    (Function::Log, 0.84),
+    (Function::Sin, 0.82),
+    (Function::Cos, 0.83),
+    (Function::Tanh, 0.64),
+    (Function::Cbrt, 0.51),
+    (Function::Expm1, 0.96),
+    (Function::Log1p, 0.86),
+    (Function::Pow, 0.78),
+];
+
+fn bound(function: Function) -> f64 {
+    BOUNDS.iter().find(|(of, _)| *of == function).unwrap().1
+}
+
+/// Returns a function by its operator.
+fn value<T: Real>(function: Function, x: T, y: T) -> T {
+    let one = Unary::ALL.iter().find(|op| op.function() == Some(function));
+    match one {
+        Some(&op) => unary(op, x),
+        None => {
+            let two = Binary::ALL.iter().find(|op| op.function() == Some(function));
+            binary(*two.unwrap(), x, y)
+        }
+    }
+}
+
+/// Returns the true value, as a number and a power of two.
+fn truth(function: Function, x: f64, y: f64) -> (Double, i32) {
+    let of = Double::from(x);
+    match function {
+        Function::Exp => of.exp_parts(),
+        Function::Log => (of.ln(), 0),
+        Function::Sin => (of.sin_cos()[0], 0),
+        Function::Cos => (of.sin_cos()[1], 0),
+        Function::Tanh => (of.tanh(), 0),
+        Function::Cbrt => (of.cbrt(), 0),
+        Function::Expm1 => (of.exp_m1(), 0),
+        Function::Log1p => (of.ln_1p(), 0),
+        Function::Pow => of.pow_parts(y.into()),
+    }
+}
+
+/// Numbers in 0..1, the same ones each time.
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn range(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+}
+
+/// Returns arguments of a function whose value is an ordinary number, and that the series can take.
+fn arguments(function: Function, random: &mut Random, number: usize) -> [f64; 2] {
+    let x = match (function, number % 3) {
+        (Function::Exp, 0) => random.range(-745.0, 709.7),
+        (Function::Exp, _) => random.range(-2.0, 2.0),
+        (Function::Log | Function::Pow, 0) => random.range(-1000.0, 1000.0).exp2(),
+        (Function::Log | Function::Pow, 1) => random.range(0.5, 2.0),
+        (Function::Log | Function::Pow, _) => {
+            1.0 + random.range(-1.0, 1.0) * random.range(-40.0, -1.0).exp2()
+        }
+        // The formula changes at 262144.
+        (Function::Sin | Function::Cos, 0) => random.range(-3e5, 3e5),
+        (Function::Sin | Function::Cos, 1) => (random.range(0.0, 2e5)).round() * std::f64::consts::FRAC_PI_2,
+        (Function::Sin | Function::Cos, _) => random.range(-4.0, 4.0),
+        (Function::Tanh, 0) => random.range(-25.0, 25.0),
+        (Function::Tanh, _) => random.range(-1.0, 1.0),
+        (Function::Cbrt, 0) => random.range(-1000.0, 1000.0).exp2(),
+        (Function::Cbrt, _) => random.range(-9.0, 9.0),
+        (Function::Expm1, 0) => random.range(-50.0, 700.0),
+        (Function::Expm1, _) => random.range(-1.0, 1.0),
+        (Function::Log1p, 0) => random.range(-40.0, 1000.0).exp2(),
+        (Function::Log1p, _) => random.range(-0.999, 3.0),
+    };
+    let y = random.range(-744.0, 709.0) / x.ln();
+    [x, if number % 2 == 0 || y.abs() > 1e300 { random.range(-0.7, 0.7) } else { y }]
+}
+
+fn worst(function: Function, count: usize, seed: u64) -> (f64, [f64; 2]) {
+    let mut random = Random(seed);
+    (0..count).fold((0.0, [0.0; 2]), |worst, number| {
+        let [x, y] = arguments(function, &mut random, number);
+        let off = ulps(value(function, x, y), truth(function, x, y), 53, -1022);
+        if off <= worst.0 { worst } else { (off, [x, y]) }
+    })
+}
+
+fn check_random(count: usize, seed: u64) {
+    for &function in Function::ALL {
+        let (off, at) = worst(function, count, seed);
+        println!("{} f64: {off:.4} at {at:?}", function.name());
+        assert!(off <= bound(function), "{} is {off} off at {at:?}", function.name());
+    }
+}
+
+#[test]
+fn doubles_are_near_their_true_values() {
+    check_random(20_000, 88_172_645_463_325_252);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn many_doubles_are_near_their_true_values() {
+    for seed in 1..100 {
+        check_random(100_000, seed * 0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// Checks every so many of all f32 against the same function in f64.
+fn check_singles(stride: usize) {
+    for &function in Function::ALL.iter().filter(|function| function.arguments() == 1) {
+        let mut worst = (0.0, 0.0);
+        for bits in (0..=u32::MAX).step_by(stride) {
+            let x = f32::from_bits(bits);
+            let (got, expected) = (value(function, x, 0.0), value(function, f64::from(x), 0.0));
+            let near = expected as f32;
+            let same = got.to_bits() == near.to_bits() || (got.is_nan() && near.is_nan());
+            if same {
+                continue;
+            }
+            assert!(got.is_finite() && near.is_finite(), "{}({x:e}) is {got:e}", function.name());
+            let exponent = (f64::from(near.abs().max(f32::MIN_POSITIVE)).to_bits() >> 52) as i32 - 1023;
+            let off = (f64::from(got) - expected).abs() * 2.0_f64.powi(23 - exponent);
+            if off > worst.0 {
+                worst = (off, x);
+            }
+        }
+        println!("{} f32: {:.4} at {:e}", function.name(), worst.0, worst.1);
+        assert!(worst.0 <= bound(function), "{} is {} off at {:e}", function.name(), worst.0, worst.1);
+    }
+}
+
+#[test]
+fn singles_are_near_their_true_values() {
+    check_singles(8191);
+}
+
+#[test]
+#[ignore = "all f32: half an hour"]
+fn all_singles_are_near_their_true_values() {
+    check_singles(1);
+}
+
+#[test]
+fn powers_of_singles_are_near_their_true_values() {
+    let mut random = Random(7);
+    let mut worst = (0.0, [0.0; 2]);
+    for number in 0..100_000 {
+        let x = match number % 3 {
+            0 => random.range(-120.0, 120.0).exp2(),
+            1 => random.range(0.5, 2.0),
+            _ => 1.0 + random.range(-1e-3, 1e-3),
+        } as f32;
+        let y = (random.range(-100.0, 88.0) / f64::from(x).ln()) as f32;
+        let expected = value(Function::Pow, f64::from(x), f64::from(y));
+        if !(1e-44..3.4e38).contains(&expected) {
+            continue;
+        }
+        let exponent = (expected.log2().floor() as i32).max(-126);
+        let off = (f64::from(value(Function::Pow, x, y)) - expected).abs() * 2.0_f64.powi(23 - exponent);
+        if off > worst.0 {
+            worst = (off, [x, y]);
+        }
+    }
+    assert!(worst.0 <= bound(Function::Pow), "{worst:?}");
+}
+
+/// `reference.csv` is made by `reference.py`, which knows neither the formulas nor the series.
+#[test]
+fn values_are_those_of_a_library_of_many_digits() {
+    for line in include_str!("reference.csv").lines().skip(1) {
+        let mut parts = line.split(',');
+        let function = parts.next().and_then(Function::named).unwrap();
+        let [x, y, high, low] = [(); 4].map(|()| parts.next().unwrap().parse::<f64>().unwrap());
+        let off = ulps(value(function, x, y), (Double(high, low), 0), 53, -1022);
+        assert!(off <= bound(function), "{line}: {off}");
+        // The series of sine and cosine reduce no large angles.
+        if matches!(function, Function::Sin | Function::Cos) && x.abs() > 1e6 {
+            continue;
+        }
+        let (truth, power) = truth(function, x, y);
+        let truth = truth.scaled(power);
+        let off = ((truth.0 - high) + (truth.1 - low)).abs() / high.abs();
+        // Where the low part is subnormal, so are its errors.
+        assert!(off <= 1e-28 || high.abs() < 1e-290, "{line}: {off:e}");
+    }
+}
+
+/// The special values of C99, annex F.9.
+#[test]
+fn special_values_are_those_of_the_standard() {
+    const INF: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+    let one = [
+        (
+            Function::Exp,
+            [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (NAN, NAN), (1e4, INF), (-1e4, 0.0)],
+        ),
+        (
+            Function::Log,
+            [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-INF, NAN), (NAN, NAN), (-1.0, NAN)],
+        ),
+        (
+            Function::Sin,
+            [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN), (1e-38, 1e-38), (-1e-38, -1e-38)],
+        ),
+        (
+            Function::Cos,
+            [(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN), (NAN, NAN), (1e-30, 1.0), (-1e-30, 1.0)],
+        ),
+        (
+            Function::Cbrt,
+            [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN), (-27.0, -3.0), (8.0, 2.0)],
+        ),
+        (
+            Function::Expm1,
+            [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (NAN, NAN), (1e4, INF), (-1e4, -1.0)],
+        ),
+        (
+            Function::Log1p,
+            [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-1.0, -INF), (NAN, NAN), (-2.0, NAN), (-INF, NAN)],
+        ),
+        (
+            Function::Tanh,
+            [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (1e4, 1.0), (1e-38, 1e-38)],
+        ),
+    ];
+    fn check<T: Real>(function: Function, x: f64, y: f64, expected: f64) {
+        let got = value(function, T::from_f64(x), T::from_f64(y));
+        let same = got.to_bits64() == T::from_f64(expected).to_bits64()
+            || (got.to_f64().is_nan() && expected.is_nan());
+        assert!(same, "{}({x:e}, {y:e}) is {got}, not {expected:e}", function.name());
+    }
+    for (function, values) in one {
+        for (x, expected) in values {
+            check::<f32>(function, x, 0.0, expected);
+            check::<f64>(function, x, 0.0, expected);
+        }
+    }
+    let two = [
+        (0.0, -3.0, INF),
+        (-0.0, -3.0, -INF),
+        (0.0, -2.0, INF),
+        (-0.0, -2.0, INF),
+        (-0.0, -0.5, INF),
+        (0.0, -INF, INF),
+        (-0.0, -INF, INF),
+        (0.0, 3.0, 0.0),
+        (-0.0, 3.0, -0.0),
+        (-0.0, 2.0, 0.0),
+        (-0.0, 0.5, 0.0),
+        (-1.0, INF, 1.0),
+        (-1.0, -INF, 1.0),
+        (1.0, NAN, 1.0),
+        (1.0, INF, 1.0),
+        (NAN, 0.0, 1.0),
+        (INF, 0.0, 1.0),
+        (-2.0, 0.5, NAN),
+        (-2.0, 3.0, -8.0),
+        (-2.0, 2.0, 4.0),
+        (-2.0, -1.0, -0.5),
+        (0.5, -INF, INF),
+        (2.0, -INF, 0.0),
+        (0.5, INF, 0.0),
+        (-2.0, INF, INF),
+        (-INF, -3.0, -0.0),
+        (-INF, -2.0, 0.0),
+        (-INF, -0.5, 0.0),
+        (-INF, 3.0, -INF),
+        (-INF, 2.0, INF),
+        (-INF, 0.5, INF),
+        (INF, -1.0, 0.0),
+        (INF, 0.5, INF),
+        (NAN, 1.0, NAN),
+        (2.0, NAN, NAN),
+        (-3.0, 9_007_199_254_740_992.0, INF),
+        (4.0, 0.5, 2.0),
+        (2.0, 10.0, 1024.0),
+    ];
+    for (x, y, expected) in two {
+        check::<f32>(Function::Pow, x, y, expected);
+        check::<f64>(Function::Pow, x, y, expected);
+    }
+    check::<f64>(Function::Exp, -745.2, 0.0, 0.0);
+    check::<f64>(Function::Exp, -745.1, 0.0, 5e-324);
+    check::<f32>(Function::Exp, -104.0, 0.0, 0.0);
+    check::<f32>(Function::Exp, -103.0, 0.0, 1e-45);
+    check::<f64>(Function::Pow, -1.0, 9_007_199_254_740_991.0, -1.0);
+    check::<f64>(Function::Pow, -1.0, 4_503_599_627_370_495.0, -1.0);
+    check::<f64>(Function::Pow, -1.0, 4_503_599_627_370_495.5, NAN);
+}
+
+/// The argument nearest to a multiple of π/2 of all doubles (Muller, Elementary Functions, 3rd edition, 11.3.2).
+#[test]
+fn the_hardest_angle_is_reduced() {
+    let x = 6_381_956_970_095_103.0 * 2.0_f64.powi(797);
+    assert_eq!(value(Function::Cos, x, 0.0), -4.687_165_924_254_627_6e-19);
+}
+
+/// Loops over many numbers give the bits of one number, whichever of them are rare.
+#[test]
+fn many_at_once_have_the_bits_of_each() {
+    fn check<T: Real>() {
+        let mut random = Random(3);
+        for &function in Function::ALL {
+            for rare in [false, true] {
+                let mut values: Vec<T> = (0..37)
+                    .map(|i| match (rare, i % 5) {
+                        (true, 0) => {
+                            T::from_f64([1e300, -1e300, 1e-310, 0.0, f64::NAN, -4.0, 1e6, 900.0][i % 8])
+                        }
+                        _ => T::from_f64(random.range(0.1, 60.0)),
+                    })
+                    .collect();
+                let others: Vec<T> = (0..37).map(|_| T::from_f64(random.range(-3.0, 3.0))).collect();
+                for turned in [false, true] {
+                    let before = values.clone();
+                    function.replace(&mut values, |i| others[i], turned);
+                    for (i, &got) in values.iter().enumerate() {
+                        let (x, y) = if turned { (others[i], before[i]) } else { (before[i], others[i]) };
+                        let x = if function.arguments() == 1 { before[i] } else { x };
+                        let expected = value(function, x, y);
+                        assert!(
+                            got.to_bits64() == expected.to_bits64()
+                                || (got.to_f64().is_nan() && expected.to_f64().is_nan()),
+                            "{}({x}, {y}): {got}, not {expected}",
+                            function.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+/// What the planner counts is what is done for arguments that are not rare.
+#[test]
+fn operators_count_the_operations_of_their_formulas() {
+    let counted = |function: Function| {
+        let steps = function.record(DType::F64, Form::Common).steps;
+        steps.iter().map(|step| step.flops()).sum::<usize>()
+    };
+    let functions = Unary::ALL.iter().filter_map(|op| Some((op.function()?, op.flops())));
+    let functions = functions.chain(Binary::ALL.iter().filter_map(|op| Some((op.function()?, op.flops()))));
+    let all: Vec<(Function, usize)> = functions.collect();
+    assert_eq!(all.len(), Function::ALL.len(), "each is an operator");
+    for (function, flops) in all {
+        assert_eq!(flops, counted(function), "{}", function.name());
+    }
+}
