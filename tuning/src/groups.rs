@@ -1,7 +1,7 @@
 //! The groups of a program's loops that a search found, kept beside the plans that tuning found fastest.
 
 use abide_core::plan::{Fuse, Tune, plan_grouped, plan_searched};
-use abide_core::program::Groups;
+use abide_core::program::{Groups, Place, Split};
 use abide_core::{DeviceSpec, Plan, Problem, Result};
 use serde::{Deserialize, Serialize};
 use web_time::Instant;
@@ -52,6 +52,8 @@ struct Found {
     searched_for: String,
     /// Seconds that the search took.
     seconds: f64,
+    /// The stages that run in parts; the numbers of stages below are those of the program split so.
+    splits: Vec<Split>,
     /// Of each step, the stages of each group.
     groups: Vec<Vec<Vec<usize>>>,
 }
@@ -59,7 +61,7 @@ struct Found {
 impl Tuning<'_> {
     /// Returns the plan of a problem that is not plain: where a search is asked for, in the groups that an earlier one
     /// kept or in those that are found now and kept, else `other`. `refused` says which groups of a plan the device
-    /// cannot run well; the search goes on without them, a few times at most.
+    /// cannot run well, by their results; the search goes on without them, a few times at most.
     ///
     /// # Errors
     ///
@@ -67,7 +69,7 @@ impl Tuning<'_> {
     pub fn grouped(
         &self,
         other: impl FnOnce() -> Result<Plan>,
-        mut refused: impl FnMut(&Plan) -> Result<Vec<Vec<usize>>>,
+        mut refused: impl FnMut(&Plan) -> Result<Vec<Vec<Place>>>,
     ) -> Result<Plan> {
         if self.options.fuse != Fuse::Search || self.problem.is_plain() {
             return other();
@@ -97,8 +99,9 @@ impl Tuning<'_> {
         plan.notes.push(told(seconds, without.len(), left));
         if keeps && let Some(tiles) = plan.stepwise() {
             let (question, groups) = (self.grouped_question(), tiles.partition.groups().steps);
+            let splits = tiles.partition.splits.clone();
             let searched_for = format!("{} {}", self.problem.program.name(), self.problem.shape);
-            let found = Found { question, searched_for, seconds, groups };
+            let found = Found { question, searched_for, seconds, splits, groups };
             self.winners.write(&found.question, &found);
         }
         Ok(plan)
@@ -113,7 +116,7 @@ impl Tuning<'_> {
             return None;
         }
         let groups = Groups { steps: found.groups };
-        let mut plan = plan_grouped(self.problem, self.device, self.options, &groups)?;
+        let mut plan = plan_grouped(self.problem, self.device, self.options, &found.splits, &groups)?;
         plan.notes.push(format!(
             "groups kept from a search for {} that took {:.1} s; --tune off searches anew",
             found.searched_for, found.seconds

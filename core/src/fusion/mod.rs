@@ -16,7 +16,6 @@ mod cost;
 mod draw;
 mod estimate;
 mod exhaustive;
-mod fission;
 mod graph;
 mod greedy;
 mod grouping;

@@ -49,6 +49,7 @@ impl PersistentProgram {
         tiles: Stepwise,
         most: usize,
     ) -> Result<PersistentProgram> {
+        let problem = &tiles.partition.split_problem(problem)?;
         let groups = || tiles.partition.all().filter_map(|group| group.fused.as_ref());
         let shared = groups().map(|fused| fused.values(problem) * problem.dtype.bytes()).max().unwrap_or(0);
         let held = shared + OTHER_BYTES;

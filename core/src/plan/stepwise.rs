@@ -63,6 +63,16 @@ impl Describe for Stepwise {
                 (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));
             lines.push(("groups", format!("{} stages in {kernels} groups", stages.sum::<usize>())));
         }
+        let mut before = 0;
+        for split in &self.partition.splits {
+            let first = split.stage + before;
+            let last = first + split.parts.len() - 1;
+            before += split.parts.len() - 1;
+            lines.push((
+                "split",
+                format!("stage {} of the program runs in parts, as stages {first} to {last}", split.stage),
+            ));
+        }
         for (stages, fused) in fused {
             let numbers: Vec<String> = stages.iter().map(usize::to_string).collect();
             let (rings, tile) = (fused.rings.len(), times(&fused.tile));

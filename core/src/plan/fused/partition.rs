@@ -6,11 +6,15 @@ use serde::Serialize;
 
 use super::{Fused, estimate, fastest};
 use crate::device::DeviceSpec;
-use crate::program::{Boxes, Does, Groups, Problem, Program, is_renamed, waits};
+use crate::error::Result;
+use crate::program::{Boxes, Does, Groups, Place, Problem, Program, Split, is_renamed, waits};
 
 /// The stages of each step in groups, with those of several stages as kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Partition {
+    /// The stages of the program that run in parts. All other numbers of stages are those of the program split so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<Split>,
     /// Of each step of the cycle, the groups in the order in which they run.
     pub steps: Vec<Vec<Group>>,
 }
@@ -30,12 +34,31 @@ impl Partition {
         Partition::of(Groups::alone(program), |_| None)
     }
 
-    /// Returns groups with their kernels.
+    /// Returns groups with their kernels, of a program whose stages are whole.
     pub fn of(groups: Groups, mut fused: impl FnMut(&[usize]) -> Option<Fused>) -> Partition {
         let mut group = |stages: Vec<usize>| Group { fused: fused(&stages), stages };
         Partition {
+            splits: Vec::new(),
             steps: groups.steps.into_iter().map(|step| step.into_iter().map(&mut group).collect()).collect(),
         }
+    }
+
+    /// Returns the problem whose stages the groups are of: that of the user, with some stages in parts.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::split`], where the partition is of another program.
+    pub fn split_problem(&self, problem: &Problem) -> Result<Problem> {
+        problem.split(&self.splits)
+    }
+
+    /// Returns the results that a group of stages computes, by their places in the user's program.
+    pub fn places(&self, program: &Program, stages: &[usize]) -> Vec<Place> {
+        let places = program.places(&self.splits);
+        let mut own: Vec<Place> =
+            stages.iter().filter_map(|&stage| places.get(stage)).flatten().copied().collect();
+        own.sort_unstable();
+        own
     }
 
     /// Returns the stages of the groups.
@@ -58,6 +81,16 @@ pub fn partition_of(
     device: &DeviceSpec,
     groups: &Groups,
 ) -> Option<Partition> {
+    Some(timed(problem, boxes, device, groups)?.1)
+}
+
+/// Does the same, and returns the seconds that the groups are estimated to take.
+pub(super) fn timed(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    groups: &Groups,
+) -> Option<(f64, Partition)> {
     let is_ascending = |group: &Vec<usize>| !group.is_empty() && group.is_sorted_by(|one, two| one < two);
     if !groups.steps.iter().flatten().all(is_ascending) {
         return None;
@@ -67,7 +100,8 @@ pub fn partition_of(
     for group in groups.steps.iter().flatten().filter(|group| group.len() > 1) {
         costs.of(group).filter(|_| costs.are_fit(group))?;
     }
-    Some(Partition::of(groups.clone(), |stages| costs.known.get(stages)?.clone()?.1))
+    let seconds = costs.sum(groups);
+    Some((seconds, Partition::of(groups.clone(), |stages| costs.known.get(stages)?.clone()?.1)))
 }
 
 /// The share of the time of stages by themselves that groups may take at most to be chosen unasked, because estimates
@@ -86,11 +120,8 @@ pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Part
         return Partition::alone(&problem.program);
     }
     let (partition, mut costs) = united_greedily(problem, boxes, device);
-    let mut seconds = |groups: &mut dyn Iterator<Item = &Vec<usize>>| -> f64 {
-        groups.map(|group| costs.of(group).unwrap_or(f64::INFINITY)).sum()
-    };
-    let grouped = seconds(&mut partition.groups().steps.iter().flatten());
-    let alone = seconds(&mut Groups::needed(&problem.program, boxes).steps.iter().flatten());
+    let grouped = costs.sum(&partition.groups());
+    let alone = costs.sum(&Groups::needed(&problem.program, boxes));
     if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) }
 }
 
@@ -115,9 +146,9 @@ pub type Known = Option<(f64, Option<Fused>)>;
 
 /// What groups cost, and which were asked for already.
 pub struct Costs<'a> {
-    problem: &'a Problem,
-    boxes: &'a Boxes,
-    device: &'a DeviceSpec,
+    pub problem: &'a Problem,
+    pub boxes: &'a Boxes,
+    pub device: &'a DeviceSpec,
     pub known: HashMap<Vec<usize>, Known>,
 }
 
@@ -174,6 +205,12 @@ impl<'a> Costs<'a> {
         stages
             .iter()
             .all(|&stage| !matches!(all[stage].does, Does::Scalar(_)) && all[stage].points.is_empty())
+    }
+
+    /// Returns the seconds of all steps' groups; infinite where one of them may not be.
+    pub fn sum(&mut self, groups: &Groups) -> f64 {
+        let all = groups.steps.iter().flatten();
+        all.map(|group| self.of(group).unwrap_or(f64::INFINITY)).sum()
     }
 
     /// Returns the seconds of a group with its launch.

@@ -26,7 +26,8 @@ pub struct Report {
     pub groups: Vec<Row>,
 }
 
-/// A group, or a loop by itself. All is for one time that it runs.
+/// A group, or a loop by itself. All is for one time that it runs. Of a stage that the plan runs in parts each part is a
+/// loop, and numbers of stages are those of the program split so.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The step of the cycle.
@@ -58,6 +59,7 @@ pub struct Row {
 ///
 /// Those of [`Boxes::of`] and [`Storage::of`].
 pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result<Option<Report>> {
+    let problem = &plan.split_problem(problem)?;
     let boxes = Boxes::of(problem)?;
     let partition = plan.stepwise().map(|tiles| &tiles.partition).filter(|p| !p.steps.is_empty());
     let one_by_one = Storage::of(problem, &boxes)?;
