@@ -148,7 +148,7 @@ mod tests {
     use std::sync::Arc;
 
     use abide_core::plan::{Options, plan_stepwise};
-    use abide_core::program::{Centring, Definition};
+    use abide_core::program::{Centring, Definition, Reduction};
     use abide_core::{Boundaries, Boundary, DType, Shape};
 
     use super::*;
@@ -187,7 +187,9 @@ mod tests {
         let mut shown = 0;
         let refused = |plan: &Plan| {
             shown += 1;
-            Ok(refuse(shown, plan))
+            let partition = &plan.stepwise().unwrap().partition;
+            let places = |group: &Vec<usize>| partition.places(&problem.program, group);
+            Ok(refuse(shown, plan).iter().map(places).collect())
         };
         let plan = tuning.grouped(|| plan_stepwise(problem, &device, options), refused).unwrap();
         (plan, shown)
@@ -245,6 +247,44 @@ mod tests {
             let (plan, shown) = planned(&folder, &problem, &SEARCH, none);
             assert_eq!((shown, plan.schedule == first.schedule), (1, true), "{damaged:.40}");
             assert_eq!(planned(&folder, &problem, &SEARCH, none).1, 0, "it is kept again");
+        }
+    }
+
+    /// Stages in parts are kept as they are; a file whose parts are not the program's does not count.
+    #[test]
+    fn parts_of_stages_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut p = Definition::new("parts", 2);
+        p.boundary(Boundary::Mirror);
+        for field in ["u", "x", "y", "q"] {
+            p.field(field, Centring::CELL);
+        }
+        p.temporary("p", Centring::CELL).scalar("most", None, "of p");
+        p.step()
+            .stage("p", |s| s.set("p", s.field("u").at([0, 1]) * s.field("u").at([1, 0])))
+            .reduce("most", Reduction::Max, Centring::CELL, |s| s.field("p").here())
+            .stage("both", |s| {
+                s.set("x", s.field("x").here() * 0.5 + s.field("p").here());
+                s.set("y", s.field("y").here() * s.param("most") + s.field("q").here());
+            });
+        let shape = Shape::new(&[4096, 4096]).unwrap();
+        let problem = Problem::new(Arc::new(p.build().unwrap()), shape, DType::F64).unwrap();
+        let none = |_: usize, _: &Plan| Vec::new();
+        let (first, _) = planned(folder.path(), &problem, &SEARCH, none);
+        let splits = |plan: &Plan| plan.stepwise().unwrap().partition.splits.clone();
+        assert_eq!(splits(&first), [Split { stage: 2, parts: vec![vec![0], vec![1]] }]);
+        // Of u, x, y and q each is read once, and of x and y each written once: p is nowhere.
+        assert_eq!((first.traffic.load_bytes, first.traffic.store_bytes), (32.0, 16.0));
+        let (second, shown) = planned(folder.path(), &problem, &SEARCH, none);
+        assert_eq!((shown, second.schedule == first.schedule), (0, true));
+        let path = files(folder.path()).remove(0);
+        let whole = fs::read_to_string(&path).unwrap();
+        for parts in [vec![vec![0, 1]], vec![vec![0], vec![0]], vec![vec![0], vec![1], vec![2]]] {
+            let mut foreign: Found = serde_json::from_str(&whole).unwrap();
+            foreign.splits[0].parts = parts;
+            fs::write(&path, serde_json::to_string(&foreign).unwrap()).unwrap();
+            let (plan, shown) = planned(folder.path(), &problem, &SEARCH, none);
+            assert_eq!((shown, plan.schedule == first.schedule), (1, true));
         }
     }
 

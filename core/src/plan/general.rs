@@ -1,8 +1,8 @@
 //! Plans of programs that are not plain: a launch per stage or group of stages.
 
 use super::fused::{self, Partition};
-use super::papers::perks::{self, Traffic};
-use super::stepwise::MEMORY_SHARE;
+use super::papers::perks::Traffic;
+use super::persistent_program::of_launches;
 use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -111,12 +111,12 @@ fn plan_in_groups(
     let boxes = Boxes::of(problem)?;
     let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
     let traffic = traffic(problem, device, &boxes, &storage);
-    let seconds = perks::project(&traffic, device, 1).memory_seconds / MEMORY_SHARE;
     let shared_bytes = vec![0; problem.program.stages().len()];
     let piece_cells = problem.shape.cells();
+    let seconds = of_launches(problem, &boxes, device, &partition);
     let schedule = Schedule::Stepwise(Stepwise { tile, threads: tile, shared_bytes, piece_cells, partition });
     let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);
-    plan.estimated_seconds = plan.traffic.overhead_seconds + seconds;
+    plan.estimated_seconds = seconds;
     Ok(plan)
 }
 

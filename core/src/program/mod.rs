@@ -37,7 +37,7 @@ pub use self::boxes::{Boxes, Buffer, Indices, Shown, around, is_empty};
 pub use self::centring::Centring;
 pub use self::definition::Definition;
 pub use self::footprint::{Footprint, Neighbourhood};
-pub use self::groups::{Groups, made, outlasts, uses_scalar, waits};
+pub use self::groups::{Groups, made, ordered, outlasts, uses_scalar, waits};
 pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
 pub use self::member::{Member, check_members};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Fused, estimate, fastest};
 use crate::device::DeviceSpec;
 use crate::error::Result;
-use crate::program::{Boxes, Does, Groups, Place, Problem, Program, Split, is_renamed, waits};
+use crate::program::{Boxes, Does, Groups, Place, Problem, Program, Split, is_renamed, ordered, waits};
 
 /// The stages of each step in groups, with those of several stages as kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -132,7 +132,7 @@ fn united_greedily<'a>(
 ) -> (Partition, Costs<'a>) {
     let mut groups = Groups::needed(&problem.program, boxes);
     let mut costs = Costs::new(problem, boxes, device);
-    let order = Order::of(problem);
+    let order = Waits::of(problem);
     for step in &mut groups.steps {
         while let Some(united) = costs.best_union(step, &order) {
             *step = united;
@@ -158,7 +158,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Returns the groups of a step with those two united that save most by it; `None` where none do.
-    fn best_union(&mut self, step: &[Vec<usize>], order: &Order) -> Option<Vec<Vec<usize>>> {
+    fn best_union(&mut self, step: &[Vec<usize>], order: &Waits) -> Option<Vec<Vec<usize>>> {
         let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
         for first in 0..step.len() {
             for second in first + 1..step.len() {
@@ -243,10 +243,10 @@ fn united(pair: [&Vec<usize>; 2]) -> Vec<usize> {
 }
 
 /// For each stage, whether it waits for each earlier one of its step.
-struct Order(Vec<Vec<bool>>);
+struct Waits(Vec<Vec<bool>>);
 
-impl Order {
-    fn of(problem: &Problem) -> Order {
+impl Waits {
+    fn of(problem: &Problem) -> Waits {
         let program = &problem.program;
         let mut all = vec![Vec::new(); program.stages().len()];
         for step in program.steps() {
@@ -257,24 +257,14 @@ impl Order {
                 });
             }
         }
-        Order(all)
+        Waits(all)
     }
 
-    /// Returns groups of a step in an order in which they can run, of several the one with the first stage before
-    /// the others; `None` if there is no order.
-    fn ordered(&self, mut left: Vec<Vec<usize>>) -> Option<Vec<Vec<usize>>> {
-        let follows = |later: &[usize], earlier: &[usize]| {
+    /// Returns groups of a step in an order in which they can run; `None` if there is none.
+    fn ordered(&self, groups: Vec<Vec<usize>>) -> Option<Vec<Vec<usize>>> {
+        let follows = |later: &Vec<usize>, earlier: &Vec<usize>| {
             later.iter().any(|&two| earlier.iter().any(|&one| one < two && self.0[two][one]))
         };
-        let mut done = Vec::new();
-        while !left.is_empty() {
-            let is_free = |place: usize| {
-                left.iter().enumerate().all(|(other, group)| other == place || !follows(&left[place], group))
-            };
-            let ready =
-                (0..left.len()).filter(|&place| is_free(place)).min_by_key(|&place| left[place][0])?;
-            done.push(left.swap_remove(ready));
-        }
-        Some(done)
+        ordered(groups, follows, |group| group.first().copied())
     }
 }

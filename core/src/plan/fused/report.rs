@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::estimate::{alone, grouped};
 use crate::backend::LaunchTime;
 use crate::error::Result;
+use crate::fusion;
 use crate::plan::general::moved;
 use crate::plan::{MEMORY_SHARE, Plan};
 use crate::program::{Boxes, Launch, Problem, Storage, is_renamed};
@@ -214,9 +215,10 @@ impl Row {
     }
 }
 
-/// Returns the paper's fusion efficiency: the share of bytes that is left over the share of time that is left.
+/// Returns the paper's fusion efficiency of a group beside its loops alone; `None` where one of them does nothing.
 fn efficiency([bytes, bytes_alone]: [f64; 2], [seconds, alone]: [f64; 2]) -> Option<f64> {
-    (bytes_alone > 0.0 && seconds > 0.0 && alone > 0.0).then(|| bytes / bytes_alone / (seconds / alone))
+    (bytes_alone > 0.0 && seconds > 0.0 && alone > 0.0)
+        .then(|| fusion::efficiency(bytes / bytes_alone, seconds, alone))
 }
 
 impl Display for Report {

@@ -284,7 +284,7 @@ fn a_search_splits_stages_where_that_pays() {
     // A group that is refused is refused of parts too.
     let refused = partition.places(&problem.program, &groups.steps[0][0]);
     assert_eq!(refused, [[0, 0], [1, 0], [2, 0]]);
-    let other = searched(&problem, &boxes, &device, &[refused.clone()]).unwrap();
+    let other = searched(&problem, &boxes, &device, std::slice::from_ref(&refused)).unwrap();
     assert!(other.all().all(|group| other.places(&problem.program, &group.stages) != refused));
 }
 
