@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abide_core::backend::{window_of, write_rows};
 use abide_core::catalogue::cloverleaf;
-use abide_core::program::{Marks, Probe, Record, Until};
+use abide_core::program::{Boxes, Marks, Probe, Record, Until};
 use abide_core::{Array, Backend, DType, Options, Problem, Session, Shape};
 use abide_cpu::{CpuBackend, reference};
 use abide_random::programs;
@@ -54,6 +54,30 @@ fn random_programs_have_the_bits_of_the_definition() {
         ran += 1;
     }
     assert!(ran > 200, "{ran} ran, {refused} were refused");
+}
+
+/// A program whose stages are all in parts (fission) has the bits of the whole one's definition.
+#[test]
+fn stages_in_parts_have_the_bits_of_the_definition() {
+    let backend = CpuBackend::with_threads(2).unwrap();
+    let mut splits = 0;
+    for (problem, fields) in (0..400).filter_map(|seed| programs::problem(seed).ok()) {
+        let all = problem.splits(&Boxes::of(&problem).unwrap());
+        if all.is_empty() {
+            continue;
+        }
+        splits += all.len();
+        let mut expected = fields.clone();
+        let scalars = reference::run_program(&problem, &mut expected, 5, |_, _, _| {}).unwrap();
+        let split = problem.split(&all).unwrap();
+        split.check().unwrap();
+        let plan = backend.plan(&split, &Options::default()).unwrap();
+        let mut session = backend.open(&split, &plan, fields).unwrap();
+        session.advance(5).unwrap();
+        assert!(read(&mut *session, &split).iter().zip(&expected).all(|(a, b)| a.same_bits(b)), "{all:?}");
+        assert_eq!(bits(&session.scalars().unwrap()), bits(&scalars), "{all:?}");
+    }
+    assert!(splits > 50, "{splits}");
 }
 
 fn clover() -> (Problem, Vec<Array>) {

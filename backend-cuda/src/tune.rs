@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use abide_core::plan::{Compiled, Execution, Measured, Stepwise, neighbours};
+use abide_core::program::Place;
 use abide_core::{Array, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
 use abide_tuning::tuned::Tuning;
@@ -37,12 +38,14 @@ pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<
     tuning.plan(own, || measure(tuning, context, nvrtc))
 }
 
-/// Compiles a plan's kernels and returns the groups of several stages whose kernels spill registers. What is compiled is
-/// kept, so that a session need not compile it again.
-fn spilling(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan) -> Result<Vec<Vec<usize>>> {
+/// Compiles a plan's kernels and returns the groups of several stages whose kernels spill registers, each by the results
+/// that it computes. What is compiled is kept, so that a session need not compile it again.
+fn spilling(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan) -> Result<Vec<Vec<Place>>> {
     let Some(tiles) = plan.stepwise() else { return Ok(Vec::new()) };
     let (plan, _) = fit(nvrtc, problem, plan, &target(&plan.device))?;
-    Ok(spilling_of(tiles, &cuda::program_kernels(problem, tiles)?, &plan.compiled))
+    let kernels = cuda::program_kernels(&plan.split_problem(problem)?, tiles)?;
+    let places = |group: &Vec<usize>| tiles.partition.places(&problem.program, group);
+    Ok(spilling_of(tiles, &kernels, &plan.compiled).iter().map(places).collect())
 }
 
 /// Returns the groups of several stages that have a kernel which spills by the compiler's report.

@@ -1,5 +1,5 @@
-//! Groups of stages as one kernel each (fusion), run without a GPU: random partitions with random tiles have the bits
-//! of the stages one by one, and what a wait or a rule is taken away from is found.
+//! Groups of stages as one kernel each (fusion), some stages in parts (fission), run without a GPU: random partitions
+//! with random tiles have the bits of the stages one by one, and what a wait or a rule is taken away from is found.
 #![cfg(target_os = "linux")]
 
 // The deck's reader names the whole crate.
@@ -34,17 +34,23 @@ const THREADS: [usize; 3] = [256, 64, 128];
 /// Values that a block keeps at most.
 const VALUES: usize = 1 << 16;
 
-/// Checks a case with a random partition; returns the groups of several stages.
-fn check(compiler: &[String], case: &Case, seed: u64, changes: &[(&str, &str)]) -> Result<usize, String> {
+/// Checks a case with a random partition; returns the groups of several stages, and the stages in parts.
+fn check(
+    compiler: &[String],
+    case: &Case,
+    seed: u64,
+    changes: &[(&str, &str)],
+) -> Result<[usize; 2], String> {
     let partition = partition(&case.problem, seed, THREADS[seed as usize % THREADS.len()], VALUES)
         .map_err(|why| why.to_string())?;
     let several = partition.all().filter(|group| group.fused.is_some()).count();
-    if several > 0 {
+    let counts = [several, partition.splits.len()];
+    if counts != [0; 2] {
         let form = Form { partition: Some(partition), ..Form::default() };
         let program = Program::compile_as(compiler, &case.problem, form, changes)?;
         program.check(&case.start, case.steps)?;
     }
-    Ok(several)
+    Ok(counts)
 }
 
 #[test]
@@ -56,15 +62,17 @@ fn groups_have_the_bits_of_their_stages_without_a_gpu() {
     }
     tried.extend(cases().unwrap().into_iter().zip(0..));
     tried.extend(random(100..140).into_iter().zip(0..));
-    let groups = AtomicUsize::new(0);
+    let [groups, splits] = [AtomicUsize::new(0), AtomicUsize::new(0)];
     all(&tried, |(case, seed)| {
-        let several =
+        let [several, apart] =
             check(&compiler, case, *seed, &[]).map_err(|why| format!("{} {seed}: {why}", case.name))?;
         groups.fetch_add(several, Ordering::Relaxed);
+        splits.fetch_add(apart, Ordering::Relaxed);
         Ok(())
     });
-    let groups = groups.into_inner();
-    assert!(groups > 120, "only {groups} groups");
+    let (groups, splits) = (groups.into_inner(), splits.into_inner());
+    println!("{groups} groups, {splits} stages in parts");
+    assert!(groups > 120 && splits > 10, "only {groups} groups and {splits} stages in parts");
 }
 
 /// Takes away from groups what makes one stage follow another, and what rows of a tile need; each defect is found.

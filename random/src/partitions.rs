@@ -1,7 +1,8 @@
-//! Random partitions of a program's stages into groups, with random tiles: any that can run.
+//! Random partitions of a program's stages into groups, some of the stages in parts, with random tiles: any that can
+//! run.
 
 use abide_core::plan::fused::{Fused, Partition, fused};
-use abide_core::program::{Boxes, Groups, outlasts, waits};
+use abide_core::program::{Boxes, Groups, Split, outlasts, waits};
 use abide_core::reduction::leaf;
 use abide_core::{Problem, Result};
 use fastrand::Rng;
@@ -9,10 +10,28 @@ use fastrand::Rng;
 /// Tries that fail before a partition is taken as it is.
 const FAILURES: usize = 40;
 
-/// Returns a random partition of a problem that is not plain, whose groups are blocks of so many threads and keep at
+/// Returns some of the stages that have parts in random parts; the same for the same seed.
+fn splits(problem: &Problem, seed: u64) -> Result<Vec<Split>> {
+    let mut rng = Rng::with_seed(seed ^ 0x5911);
+    let mut splits = problem.splits(&Boxes::of(problem)?);
+    splits.retain(|_| rng.u8(..4) > 0);
+    for split in &mut splits {
+        rng.shuffle(&mut split.parts);
+        while split.parts.len() > 2 && rng.bool() {
+            let mut part = split.parts.pop().unwrap_or_default();
+            split.parts[0].append(&mut part);
+            split.parts[0].sort_unstable();
+        }
+    }
+    Ok(splits)
+}
+
+/// Returns a random partition of a problem that is not plain, some of its stages in parts, whose groups are blocks of so many threads and keep at
 /// most so many values in shared memory; the same for the same seed.
 pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) -> Result<Partition> {
     let mut rng = Rng::with_seed(seed);
+    let splits = splits(problem, seed)?;
+    let problem = &problem.split(&splits)?;
     let boxes = Boxes::of(problem)?;
     let mut groups = Groups::needed(&problem.program, &boxes);
     let mut made: Vec<(Vec<usize>, Fused)> = Vec::new();
@@ -44,9 +63,10 @@ pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) ->
             }
         }
     }
-    Ok(Partition::of(groups, |stages| {
+    let partition = Partition::of(groups, |stages| {
         made.iter().find(|(known, _)| known == stages).map(|(_, fused)| fused.clone())
-    }))
+    });
+    Ok(Partition { splits, ..partition })
 }
 
 /// Returns a random tile, of whole leaves in half of all cases.

@@ -143,10 +143,10 @@ fn literal(dtype: DType, value: f64) -> String {
 pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     plan.check(problem)?;
     if let Some(tiles) = plan.stepwise().filter(|_| !problem.is_plain()) {
-        return Ok(program_kernels(problem, tiles)?.text);
+        return Ok(program_kernels(&plan.split_problem(problem)?, tiles)?.text);
     }
     if let Some(persistent) = plan.persistent_program() {
-        return Ok(persistent_kernels(problem, persistent)?.text);
+        return Ok(persistent_kernels(&plan.split_problem(problem)?, persistent)?.text);
     }
     let program = problem.program.simplified(problem.dtype);
     match &plan.schedule {

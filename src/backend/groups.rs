@@ -42,7 +42,8 @@ pub fn measure_groups(
     // Plans of small domains do without the bandwidth of a CPU's memory, which takes a while to measure.
     plan.device = opened.backend.device().clone();
     let one_by_one = Options { fuse: Fuse::Off, tune: Tune::Off, ..*options };
-    let (_, alone) = timed(opened, problem, &one_by_one, timing)?;
+    // Of a stage in parts each part is a loop.
+    let (_, alone) = timed(opened, &plan.split_problem(problem)?, &one_by_one, timing)?;
     let mut report = report(problem, &plan, &together)?.ok_or_else(|| {
         let reason = "its plan has no groups, and its session told none";
         Error::unsupported(format!("timing groups of {}", plan.program), reason, "leave --measured out")

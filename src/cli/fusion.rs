@@ -3,16 +3,15 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use abide::fusion::{Drawing, Form, Fused, Graph, Loops, Order, Search, Spread, fuse, search};
+use abide::fusion::{
+    Drawing, Form, Graph, Loops, Modelled, Order, Search, Spread, USUAL_ARRAYS, fuse, search,
+};
 use abide::io::Staged;
 use abide::program::Problem;
 use abide::{DeviceSpec, Error, Result};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
-
-/// The most arrays of a group where a device's shared memory and rates are not known.
-const ARRAYS: usize = 12;
 
 /// The exchanges without anything better after which a search for a plan ends.
 const STAGNATION: usize = 12;
@@ -55,7 +54,7 @@ fn step(text: &str) -> std::result::Result<Step, String> {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// The groups with what the models say of them.
-    Groups(Box<Fused>),
+    Groups(Box<Modelled>),
     /// The reason why the models do not apply to this device.
     NotApplicable(String),
 }
@@ -108,9 +107,14 @@ impl LoopArgs {
             }
             Answer::NotApplicable(_) => {
                 let graph = Graph::of(problem, &self.form())?;
-                let loops = Loops::of(&graph, ARRAYS)?;
+                let loops = Loops::of(&graph, USUAL_ARRAYS)?;
                 let groups: Vec<Vec<usize>> = search(&loops, settings, spread, || true).groups;
-                (graph.clone(), Order::of(&graph), groups, format!("least traffic, {ARRAYS} arrays at most"))
+                (
+                    graph.clone(),
+                    Order::of(&graph),
+                    groups,
+                    format!("least traffic, {USUAL_ARRAYS} arrays at most"),
+                )
             }
         };
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });

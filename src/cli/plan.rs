@@ -55,7 +55,7 @@ pub struct PlanArgs {
 
     /// Show beside the plan what the models of the PERKS and EBISU papers would choose for the device, and
     /// project; with --measured also what the device reaches of that. Of a program of several loops also the groups that a
-    /// search finds to be fused, with the planner's estimate and the fusion paper's projection
+    /// search finds to be fused, with a model's times and the fusion paper's projection
     #[arg(long)]
     papers: bool,
 

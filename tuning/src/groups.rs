@@ -1,7 +1,7 @@
 //! The groups of a program's loops that a search found, kept beside the plans that tuning found fastest.
 
 use abide_core::plan::{Fuse, Tune, plan_grouped, plan_searched};
-use abide_core::program::Groups;
+use abide_core::program::{Groups, Place, Split};
 use abide_core::{DeviceSpec, Plan, Problem, Result};
 use serde::{Deserialize, Serialize};
 use web_time::Instant;
@@ -52,6 +52,8 @@ struct Found {
     searched_for: String,
     /// Seconds that the search took.
     seconds: f64,
+    /// The stages that run in parts; the numbers of stages below are those of the program split so.
+    splits: Vec<Split>,
     /// Of each step, the stages of each group.
     groups: Vec<Vec<Vec<usize>>>,
 }
@@ -59,7 +61,7 @@ struct Found {
 impl Tuning<'_> {
     /// Returns the plan of a problem that is not plain: where a search is asked for, in the groups that an earlier one
     /// kept or in those that are found now and kept, else `other`. `refused` says which groups of a plan the device
-    /// cannot run well; the search goes on without them, a few times at most.
+    /// cannot run well, by their results; the search goes on without them, a few times at most.
     ///
     /// # Errors
     ///
@@ -67,7 +69,7 @@ impl Tuning<'_> {
     pub fn grouped(
         &self,
         other: impl FnOnce() -> Result<Plan>,
-        mut refused: impl FnMut(&Plan) -> Result<Vec<Vec<usize>>>,
+        mut refused: impl FnMut(&Plan) -> Result<Vec<Vec<Place>>>,
     ) -> Result<Plan> {
         if self.options.fuse != Fuse::Search || self.problem.is_plain() {
             return other();
@@ -97,8 +99,9 @@ impl Tuning<'_> {
         plan.notes.push(told(seconds, without.len(), left));
         if keeps && let Some(tiles) = plan.stepwise() {
             let (question, groups) = (self.grouped_question(), tiles.partition.groups().steps);
+            let splits = tiles.partition.splits.clone();
             let searched_for = format!("{} {}", self.problem.program.name(), self.problem.shape);
-            let found = Found { question, searched_for, seconds, groups };
+            let found = Found { question, searched_for, seconds, splits, groups };
             self.winners.write(&found.question, &found);
         }
         Ok(plan)
@@ -113,7 +116,7 @@ impl Tuning<'_> {
             return None;
         }
         let groups = Groups { steps: found.groups };
-        let mut plan = plan_grouped(self.problem, self.device, self.options, &groups)?;
+        let mut plan = plan_grouped(self.problem, self.device, self.options, &found.splits, &groups)?;
         plan.notes.push(format!(
             "groups kept from a search for {} that took {:.1} s; --tune off searches anew",
             found.searched_for, found.seconds
@@ -145,7 +148,7 @@ mod tests {
     use std::sync::Arc;
 
     use abide_core::plan::{Options, plan_stepwise};
-    use abide_core::program::{Centring, Definition};
+    use abide_core::program::{Centring, Definition, Reduction};
     use abide_core::{Boundaries, Boundary, DType, Shape};
 
     use super::*;
@@ -184,7 +187,9 @@ mod tests {
         let mut shown = 0;
         let refused = |plan: &Plan| {
             shown += 1;
-            Ok(refuse(shown, plan))
+            let partition = &plan.stepwise().unwrap().partition;
+            let places = |group: &Vec<usize>| partition.places(&problem.program, group);
+            Ok(refuse(shown, plan).iter().map(places).collect())
         };
         let plan = tuning.grouped(|| plan_stepwise(problem, &device, options), refused).unwrap();
         (plan, shown)
@@ -242,6 +247,44 @@ mod tests {
             let (plan, shown) = planned(&folder, &problem, &SEARCH, none);
             assert_eq!((shown, plan.schedule == first.schedule), (1, true), "{damaged:.40}");
             assert_eq!(planned(&folder, &problem, &SEARCH, none).1, 0, "it is kept again");
+        }
+    }
+
+    /// Stages in parts are kept as they are; a file whose parts are not the program's does not count.
+    #[test]
+    fn parts_of_stages_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut p = Definition::new("parts", 2);
+        p.boundary(Boundary::Mirror);
+        for field in ["u", "x", "y", "q"] {
+            p.field(field, Centring::CELL);
+        }
+        p.temporary("p", Centring::CELL).scalar("most", None, "of p");
+        p.step()
+            .stage("p", |s| s.set("p", s.field("u").at([0, 1]) * s.field("u").at([1, 0])))
+            .reduce("most", Reduction::Max, Centring::CELL, |s| s.field("p").here())
+            .stage("both", |s| {
+                s.set("x", s.field("x").here() * 0.5 + s.field("p").here());
+                s.set("y", s.field("y").here() * s.param("most") + s.field("q").here());
+            });
+        let shape = Shape::new(&[4096, 4096]).unwrap();
+        let problem = Problem::new(Arc::new(p.build().unwrap()), shape, DType::F64).unwrap();
+        let none = |_: usize, _: &Plan| Vec::new();
+        let (first, _) = planned(folder.path(), &problem, &SEARCH, none);
+        let splits = |plan: &Plan| plan.stepwise().unwrap().partition.splits.clone();
+        assert_eq!(splits(&first), [Split { stage: 2, parts: vec![vec![0], vec![1]] }]);
+        // Of u, x, y and q each is read once, and of x and y each written once: p is nowhere.
+        assert_eq!((first.traffic.load_bytes, first.traffic.store_bytes), (32.0, 16.0));
+        let (second, shown) = planned(folder.path(), &problem, &SEARCH, none);
+        assert_eq!((shown, second.schedule == first.schedule), (0, true));
+        let path = files(folder.path()).remove(0);
+        let whole = fs::read_to_string(&path).unwrap();
+        for parts in [vec![vec![0, 1]], vec![vec![0], vec![0]], vec![vec![0], vec![1], vec![2]]] {
+            let mut foreign: Found = serde_json::from_str(&whole).unwrap();
+            foreign.splits[0].parts = parts;
+            fs::write(&path, serde_json::to_string(&foreign).unwrap()).unwrap();
+            let (plan, shown) = planned(folder.path(), &problem, &SEARCH, none);
+            assert_eq!((shown, plan.schedule == first.schedule), (1, true));
         }
     }
 

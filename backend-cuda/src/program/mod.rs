@@ -68,7 +68,7 @@ pub(crate) struct ProgramSession {
 unsafe impl Send for ProgramSession {}
 
 impl ProgramSession {
-    /// Allocates and loads a problem, whose fields have been checked.
+    /// Allocates and loads a problem, whose fields have been checked. Its stages become those that the plan runs.
     pub fn new(
         problem: &Problem,
         plan: Plan,
@@ -80,6 +80,7 @@ impl ProgramSession {
         let Some(tiles) = plan.stages() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
+        let problem = &tiles.partition.split_problem(problem)?;
         let kernels = match plan.persistent_program() {
             Some(persistent) => persistent_kernels(problem, persistent)?,
             None => program_kernels(problem, tiles)?,

@@ -26,6 +26,8 @@ const FILES: [(&str, &str); 3] = [
 pub struct Program<'a> {
     folder: tempfile::TempDir,
     problem: &'a Problem,
+    /// The problem whose stages the kernels are of: some may be in parts.
+    split: Problem,
     kernels: ProgramKernels,
     groups: Groups,
     /// The kernels' names, in the order of the program's table.
@@ -121,13 +123,14 @@ impl<'a> Program<'a> {
             tiles.partition = partition;
         }
         let tiles = tiles.clone();
+        let split = tiles.partition.split_problem(problem).map_err(said)?;
         let persistent = match (schedule, form.blocks) {
             (Schedule::PersistentProgram(plan), Some(blocks)) => Some(PersistentProgram { blocks, ..plan }),
             _ => None,
         };
         let kernels = match &persistent {
-            Some(plan) => persistent_kernels(problem, plan).map_err(said)?,
-            None => program_kernels(problem, &tiles).map_err(said)?,
+            Some(plan) => persistent_kernels(&split, plan).map_err(said)?,
+            None => program_kernels(&split, &tiles).map_err(said)?,
         };
         let mut words: Vec<(&str, &str)> = Vec::new();
         words.extend(kernels.text.contains(rig::SHARED.0).then_some(rig::SHARED));
@@ -161,13 +164,13 @@ impl<'a> Program<'a> {
         command.arg(format!("-DSHARED_BYTES={shared}"));
         command.arg("-DARCHITECTURE=800");
         rig::succeeds(&mut command)?;
-        Ok(Program { folder, problem, kernels, groups: tiles.partition.groups(), entries, persistent })
+        Ok(Program { folder, problem, split, kernels, groups: tiles.partition.groups(), entries, persistent })
     }
 
     /// Returns what has become of a run after some steps whose lanes take turns in the order that
     /// the seed gives. Launches of `beyond` more steps follow, which a condition has ended.
     pub fn run(&self, start: &[Array], [steps, beyond]: [u64; 2], seed: usize) -> Result<Ended, String> {
-        let problem = self.problem;
+        let problem = &self.split;
         let dtype = problem.dtype;
         let storage = Boxes::of(problem)
             .and_then(|boxes| Storage::of_groups(problem, &boxes, &self.groups))
@@ -279,12 +282,12 @@ impl<'a> Program<'a> {
         steps: u64,
         seed: usize,
     ) -> Result<(), String> {
-        let boxes = Boxes::of(self.problem).map_err(said)?;
+        let boxes = Boxes::of(&self.split).map_err(said)?;
         let repeated = storage.repeated;
         let mut courses = Vec::new();
         for steps in [0..repeated, repeated..storage.steps.len()] {
             let course =
-                Course::new(self.problem, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
+                Course::new(&self.split, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
             add(script, course.tasks.len() as u64);
             for (task, buffers) in course.tasks.iter().zip(&course.buffers) {
                 task.iter().for_each(|&number| add(script, number.into()));

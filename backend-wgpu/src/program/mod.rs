@@ -40,6 +40,7 @@ impl Made {
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
+        let problem = &tiles.partition.split_problem(problem)?;
         let storage = Storage::of_groups(problem, &Boxes::of(problem)?, &tiles.partition.groups())?;
         let kernels = program_kernels(problem, tiles, &storage)?;
         Ok(Made { storage, kernels })

@@ -7,22 +7,22 @@ use super::set::Set;
 /// A partition whose groups can run one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grouping {
-    groups: Vec<Group>,
+    groups: Vec<Gene>,
     /// The group of each loop.
     of: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Group {
+struct Gene {
     loops: Set,
     /// The loops, of whatever group, that wait for one of these directly.
     next: Set,
     cost: u64,
 }
 
-impl Group {
-    fn new(loops: Set, costs: &mut Costs<'_>) -> Group {
-        Group { loops, next: costs.loops().next_of(&loops), cost: costs.of(&loops) }
+impl Gene {
+    fn new(loops: Set, costs: &mut Costs<'_>) -> Gene {
+        Gene { loops, next: costs.loops().next_of(&loops), cost: costs.of(&loops) }
     }
 }
 
@@ -31,7 +31,7 @@ impl Grouping {
     pub fn alone(costs: &mut Costs<'_>) -> Grouping {
         let all = 0..costs.loops().len();
         Grouping {
-            groups: all.clone().map(|own| Group::new(Set::of(own), costs)).collect(),
+            groups: all.clone().map(|own| Gene::new(Set::of(own), costs)).collect(),
             of: all.collect(),
         }
     }
@@ -65,7 +65,7 @@ impl Grouping {
         false
     }
 
-    fn put(&mut self, number: usize, group: Group) {
+    fn put(&mut self, number: usize, group: Gene) {
         group.loops.iter().for_each(|own| self.of[own] = number);
         self.groups[number] = group;
     }
@@ -83,11 +83,11 @@ impl Grouping {
         let loops = self.groups[number].loops;
         for own in loops.iter().skip(1) {
             let alone = self.groups.len();
-            self.groups.push(Group::default());
-            self.put(alone, Group::new(Set::of(own), costs));
+            self.groups.push(Gene::default());
+            self.put(alone, Gene::new(Set::of(own), costs));
         }
         if let Some(first) = loops.first() {
-            self.put(number, Group::new(Set::of(first), costs));
+            self.put(number, Gene::new(Set::of(first), costs));
         }
     }
 
@@ -121,7 +121,7 @@ impl Grouping {
                 self.close(number);
             }
             let number = self.of[first];
-            self.put(number, Group::new(*loops, costs));
+            self.put(number, Gene::new(*loops, costs));
             if self.is_on_a_cycle(number) {
                 self.dissolve(number, costs);
             }
@@ -171,8 +171,8 @@ impl Grouping {
         candidates.sort_unstable_by(|a, b| b.cmp(a));
         for (_, other) in candidates {
             let before = self.groups[other];
-            self.put(number, Group::new(own.loops.or(&before.loops), costs));
-            self.groups[other] = Group::default();
+            self.put(number, Gene::new(own.loops.or(&before.loops), costs));
+            self.groups[other] = Gene::default();
             if !self.is_on_a_cycle(number) {
                 self.close(other);
                 return true;
@@ -213,14 +213,14 @@ impl Grouping {
         candidates.sort_unstable_by(|a, b| b.cmp(a));
         for (_, to) in candidates {
             let to = to.unwrap_or_else(|| {
-                self.groups.push(Group::default());
+                self.groups.push(Gene::default());
                 self.groups.len() - 1
             });
             let before = self.groups[to];
             let mut joined = before.loops;
             joined.insert(own);
-            self.put(number, Group::new(rest, costs));
-            self.put(to, Group::new(joined, costs));
+            self.put(number, Gene::new(rest, costs));
+            self.put(to, Gene::new(joined, costs));
             if !self.is_on_a_cycle(number) && !self.is_on_a_cycle(to) {
                 return true;
             }

@@ -3,9 +3,13 @@
 use super::graph::{Access, Graph, Holds, Kind};
 use super::set::{MOST, Set};
 use crate::error::{Error, Result};
+use crate::program::ordered;
 
 /// Bytes of a value.
 const VALUE: u64 = 8;
+
+/// The most arrays of a group where a device's shared memory and rates are not known.
+pub const USUAL_ARRAYS: usize = 12;
 
 /// A loop over the cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -176,15 +180,9 @@ impl Loops {
     /// Returns groups in an order in which they can run, of several the one with the first loop before the others;
     /// `None` if there is no order.
     pub(super) fn ordered(&self, groups: &[Set]) -> Option<Vec<Vec<usize>>> {
-        let mut left: Vec<(Set, Set)> = groups.iter().map(|group| (*group, self.next_of(group))).collect();
-        let mut ordered = Vec::new();
-        while !left.is_empty() {
-            let is_free = |group: &Set| left.iter().all(|(other, next)| other == group || !next.meets(group));
-            let ready =
-                (0..left.len()).filter(|&at| is_free(&left[at].0)).min_by_key(|&at| left[at].0.first())?;
-            ordered.push(left.swap_remove(ready).0.iter().collect());
-        }
-        Some(ordered)
+        let all: Vec<(Set, Set)> = groups.iter().map(|group| (*group, self.next_of(group))).collect();
+        let found = ordered(all, |(later, _), (_, next)| next.meets(later), |(group, _)| group.first())?;
+        Some(found.into_iter().map(|(group, _)| group.iter().collect()).collect())
     }
 
     /// Returns the bytes that a group moves for each cell. `None` where the group must not be ([`Loops::may_be`]).

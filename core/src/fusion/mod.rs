@@ -8,27 +8,25 @@
 //! * [`Loops`] knows what loops read and write, the order between them, and what a group of them moves.
 //! * [`Graph`] has the loops and arrays of a program, [`Order`] says which loop waits for which and why, and [`Drawing`]
 //!   draws both.
-//! * [`Estimate`] is the planner's estimate of a group on a device, [`Fusing`] the paper's projection; [`fuse`] finds groups
-//!   for a device.
+//! * [`Model`] says what a group takes on a device, [`Fusing`] is the paper's projection; [`fuse`] finds groups for a device.
 //! * [`search()`] is the grouping genetic algorithm; [`greedy`] and [`exhaustive`] are its yardsticks.
 
 mod cost;
 mod draw;
-mod estimate;
 mod exhaustive;
-mod fission;
 mod graph;
 mod greedy;
 mod grouping;
 mod halo;
 mod loops;
+mod model;
+mod modelled;
+#[cfg(test)]
+mod modelled_tests;
 mod objective;
 mod of_program;
 mod operations;
 mod order;
-mod programs;
-#[cfg(test)]
-mod programs_tests;
 mod projection;
 mod search;
 mod set;
@@ -36,18 +34,18 @@ mod set;
 mod tests;
 
 pub use cost::Evaluations;
-pub use draw::Drawing;
-pub use estimate::{Estimate, Kernel};
+pub use draw::{Arrow, Drawing, Picture, Placed};
 pub use exhaustive::{MOST_LOOPS, exhaustive};
 pub use graph::{Access, Array, Graph, Holds, Kind, Node, Reach, Use};
 pub use greedy::greedy;
 pub use halo::{Inside, Layers, Passed};
-pub use loops::{Loop, Loops};
+pub use loops::{Loop, Loops, USUAL_ARRAYS};
+pub use model::{Kernel, Model};
+pub use modelled::{Modelled, ModelledGroup, fuse};
 pub use objective::Objective;
 pub use of_program::Form;
 pub use operations::Operations;
 pub use order::{Cause, Order, Precedence};
-pub use programs::{Fused, Group, fuse};
 pub use projection::{
     Fusing, GTX750TI, K20X, K40, Machine, Metadata, Projection, RUNS_BLOCK, efficiency, theoretical_gain,
 };

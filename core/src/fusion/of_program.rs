@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::fission;
 use super::graph::{Access, Array, Graph, Holds, Kind, Node, Reach};
 use super::operations::Operations;
 use super::set::MOST;
@@ -129,8 +128,8 @@ impl<'a> Making<'a> {
             }
             return;
         }
-        let parts = match self.form.split && stage.does == Does::Update {
-            true => fission::parts(stage),
+        let parts = match self.form.split {
+            true => stage.parts(),
             false => vec![(0..stage.dag.outputs.len()).collect()],
         };
         // All parts read what was there before the stage.

@@ -1,12 +1,12 @@
 //! Plans of programs that are not plain: a launch per stage or group of stages.
 
 use super::fused::{self, Partition};
-use super::papers::perks::{self, Traffic};
-use super::stepwise::MEMORY_SHARE;
+use super::papers::perks::Traffic;
+use super::persistent_program::of_launches;
 use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::program::{Boxes, Buffer, Groups, Launch, Problem, Storage};
+use crate::program::{Boxes, Buffer, Groups, Launch, Place, Problem, Split, Storage};
 use crate::reduction::leaf;
 
 /// Refuses all that a program that is not plain cannot do; allows every option of a plain one.
@@ -47,7 +47,8 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
     })
 }
 
-/// Plans a problem that is not plain in the groups that a search finds, without those that are refused.
+/// Plans a problem that is not plain in the groups that a search finds, without those that are refused, each given by the
+/// results that it computes, in ascending order.
 ///
 /// # Errors
 ///
@@ -56,22 +57,25 @@ pub fn plan_searched(
     problem: &Problem,
     device: &DeviceSpec,
     options: &Options,
-    refused: &[Vec<usize>],
+    refused: &[Vec<Place>],
 ) -> Result<Plan> {
     problem.check()?;
     plan_in_groups(problem, device, options, |boxes| fused::searched(problem, boxes, device, refused))
 }
 
-/// Plans a problem that is not plain in groups that were found before; `None` where it has no such groups on the
-/// device. The groups may come from a file.
+/// Plans a problem that is not plain in groups that were found before, of its stages with some of them in parts; `None`
+/// where it has no such parts, or no such groups on the device. Both may come from a file.
 pub fn plan_grouped(
     problem: &Problem,
     device: &DeviceSpec,
     options: &Options,
+    splits: &[Split],
     groups: &Groups,
 ) -> Option<Plan> {
     problem.check().ok().filter(|()| !problem.is_plain())?;
-    let partition = fused::partition_of(problem, &Boxes::of(problem).ok()?, device, groups)?;
+    let split = problem.split(splits).ok()?;
+    let partition = fused::partition_of(&split, &Boxes::of(&split).ok()?, device, groups)?;
+    let partition = Partition { splits: splits.to_vec(), ..partition };
     plan_in_groups(problem, device, options, |_| Ok(partition)).ok()
 }
 
@@ -103,14 +107,16 @@ fn plan_in_groups(
         ));
     }
     let partition = partition(&boxes)?;
+    let problem = &partition.split_problem(problem)?;
+    let boxes = Boxes::of(problem)?;
     let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
     let traffic = traffic(problem, device, &boxes, &storage);
-    let seconds = perks::project(&traffic, device, 1).memory_seconds / MEMORY_SHARE;
     let shared_bytes = vec![0; problem.program.stages().len()];
     let piece_cells = problem.shape.cells();
+    let seconds = of_launches(problem, &boxes, device, &partition);
     let schedule = Schedule::Stepwise(Stepwise { tile, threads: tile, shared_bytes, piece_cells, partition });
     let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);
-    plan.estimated_seconds = plan.traffic.overhead_seconds + seconds;
+    plan.estimated_seconds = seconds;
     Ok(plan)
 }
 

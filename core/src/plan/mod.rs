@@ -163,6 +163,19 @@ impl Plan {
         Err(Error::invalid("plan", reason, "make a plan for this problem"))
     }
 
+    /// Returns the problem whose stages the plan's tiles and groups are of: the user's, with those stages in parts that the
+    /// plan runs so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] where the plan is of another program.
+    pub fn split_problem(&self, problem: &Problem) -> Result<Problem> {
+        match self.stages() {
+            Some(tiles) => tiles.partition.split_problem(problem),
+            None => Ok(problem.clone()),
+        }
+    }
+
     /// Returns the tiles of a persistent plan.
     pub fn persistent(&self) -> Option<&Persistent> {
         match &self.schedule {

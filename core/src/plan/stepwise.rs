@@ -63,6 +63,16 @@ impl Describe for Stepwise {
                 (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));
             lines.push(("groups", format!("{} stages in {kernels} groups", stages.sum::<usize>())));
         }
+        let mut before = 0;
+        for split in &self.partition.splits {
+            let first = split.stage + before;
+            let last = first + split.parts.len() - 1;
+            before += split.parts.len() - 1;
+            lines.push((
+                "split",
+                format!("stage {} of the program runs in parts, as stages {first} to {last}", split.stage),
+            ));
+        }
         for (stages, fused) in fused {
             let numbers: Vec<String> = stages.iter().map(usize::to_string).collect();
             let (rings, tile) = (fused.rings.len(), times(&fused.tile));
@@ -175,14 +185,15 @@ pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()>
     ))
 }
 
+/// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².
+pub(super) const SHORTEST_SECONDS: f64 = 2.8e-6;
+
 /// Returns the planner's estimate of a step in seconds, fitted to five stencils on an H200: the slower of
 /// memory and of staging tiles with their indices. The arithmetic and its operands from shared memory are not
 /// hidden behind that and add to it.
 fn step_seconds(problem: &Problem, device: &DeviceSpec, traffic: &Traffic) -> f64 {
     /// Scheduler clocks per 32 cells of a stage.
     const STAGING_CLOCKS: f64 = 93.0;
-    /// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².
-    const SHORTEST_SECONDS: f64 = 2.8e-6;
     let bound = super::perks::project(traffic, device, 1);
     // Shared memory moves 128 bytes per clock and multiprocessor, which has four schedulers.
     let clocks = 4.0 * device.shared_bandwidth / 128.0;

@@ -87,6 +87,25 @@ pub fn waits(problem: &Problem, later: usize, earlier: usize) -> bool {
         || two.is_some_and(|scalar| uses_scalar(problem, first, scalar))
 }
 
+/// Returns groups in an order in which they can run, of several the one with the first member before the others; `None`
+/// if there is no order. `follows` says whether its first argument waits for its second.
+pub fn ordered<G>(
+    mut left: Vec<G>,
+    follows: impl Fn(&G, &G) -> bool,
+    first: impl Fn(&G) -> Option<usize>,
+) -> Option<Vec<G>> {
+    let mut done = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let is_free = |&place: &usize| {
+            let mut others = left.iter().enumerate().filter(|(other, _)| *other != place);
+            others.all(|(_, group)| !follows(&left[place], group))
+        };
+        let ready = (0..left.len()).filter(is_free).min_by_key(|&place| first(&left[place]))?;
+        done.push(left.swap_remove(ready));
+    }
+    Some(done)
+}
+
 /// Returns whether a computed scalar, by its number in formulas, is in a stage's own, or ghost values that it taps
 /// may hold it.
 pub fn uses_scalar(problem: &Problem, stage: &Stage, number: usize) -> bool {

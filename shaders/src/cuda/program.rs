@@ -122,7 +122,8 @@ struct Numbered<'a> {
     slots: Vec<Slot>,
 }
 
-/// Returns the kernels of a problem that is not plain, for the tile of its plan.
+/// Returns the kernels of a problem that is not plain, for the tile of its plan. The problem is that whose stages the plan's
+/// groups are of (`Partition::split_problem`).
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
     kernels(problem, tiles, None)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Drawing, tint};
+use super::{Drawing, hex, tint};
 use crate::fusion::graph::Holds;
 
 impl Drawing<'_> {
@@ -15,11 +15,11 @@ impl Drawing<'_> {
     }
 
     fn write(&self, text: &mut String) -> fmt::Result {
-        let (group_of, colours) = (self.group_of(), self.colours());
+        let colours = self.colours();
         writeln!(text, "digraph {} {{", quoted(&self.graph.name))?;
         writeln!(text, "  label={};\n  labelloc=t;", quoted(self.title))?;
         writeln!(text, "  node [fontname=\"sans-serif\", fontsize=11];")?;
-        let fill = |own: usize| colours.get(group_of[own]).map_or("white", |colour| colour);
+        let fill = |own: usize| hex(colours[own]);
         writeln!(text, "  subgraph cluster_order {{\n    label=\"order of execution\";")?;
         for (number, group) in self.groups.iter().enumerate() {
             writeln!(text, "    subgraph cluster_group_{number} {{\n      label=\"group {number}\";")?;
@@ -30,12 +30,7 @@ impl Drawing<'_> {
             writeln!(text, "    }}")?;
         }
         for edge in self.order.needed() {
-            let causes: Vec<String> = edge
-                .causes
-                .iter()
-                .map(|&(array, cause)| format!("{} {}", cause.name(), self.graph.arrays[array].label()))
-                .collect();
-            writeln!(text, "    o{} -> o{} [tooltip={}];", edge.from, edge.to, quoted(&causes.join(", ")))?;
+            writeln!(text, "    o{} -> o{} [tooltip={}];", edge.from, edge.to, quoted(&self.causes(edge)))?;
         }
         writeln!(text, "  }}\n  subgraph cluster_data {{\n    label=\"data dependencies\";")?;
         for own in 0..self.graph.loops.len() {

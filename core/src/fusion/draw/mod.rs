@@ -3,12 +3,15 @@
 
 mod dot;
 mod layers;
+mod picture;
 mod svg;
 #[cfg(test)]
 mod tests;
 
 use super::graph::{Graph, Use};
 use super::order::Order;
+
+pub use picture::{Arrow, Picture, Placed};
 
 /// A program's graphs with their loops in groups.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +26,9 @@ pub struct Drawing<'a> {
     pub title: &'a str,
 }
 
+/// A colour: red, green and blue.
+type Colour = [u8; 3];
+
 impl Drawing<'_> {
     /// Returns the group of each loop.
     fn group_of(&self) -> Vec<usize> {
@@ -35,17 +41,22 @@ impl Drawing<'_> {
         of
     }
 
-    /// Returns the colour of each group: light, so that black text is read on it, and grey for a loop alone.
-    fn colours(&self) -> Vec<String> {
+    /// Returns the colour of each loop: light, so that black text is read on it, the same for all of a group, and grey for
+    /// a loop alone.
+    fn colours(&self) -> Vec<Colour> {
+        let mut colours = vec![[255; 3]; self.graph.loops.len()];
         let mut several = 0;
-        let mut colour = |group: &Vec<usize>| match group.len() {
-            0 | 1 => "#e8e8e8".to_owned(),
-            _ => {
-                several += 1;
-                shade(several - 1)
-            }
-        };
-        self.groups.iter().map(&mut colour).collect()
+        for group in self.groups {
+            let own = match group.len() {
+                0 | 1 => [232; 3],
+                _ => {
+                    several += 1;
+                    shade(several - 1)
+                }
+            };
+            group.iter().for_each(|&number| colours[number] = own);
+        }
+        colours
     }
 
     /// Returns the numbers of the loops in the order in which groups run.
@@ -54,15 +65,19 @@ impl Drawing<'_> {
     }
 }
 
+/// Returns a colour as the web writes it.
+fn hex([red, green, blue]: Colour) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
 /// Returns a light colour that differs from those of the numbers before: hues a golden angle apart.
-fn shade(number: usize) -> String {
+fn shade(number: usize) -> Colour {
     let hue = (200.0 + 137.508 * number as f64) % 360.0;
-    let channel = |offset: f64| {
+    [0.0, 8.0, 4.0].map(|offset: f64| {
         let position = (offset + hue / 30.0) % 12.0;
         let value = 0.83 - 0.13 * (position - 3.0).min(9.0 - position).clamp(-1.0, 1.0);
         (255.0 * value).round() as u8
-    };
-    format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
+    })
 }
 
 /// Returns the colour of an array by its use: the paper's red, yellow, blue and green, light.

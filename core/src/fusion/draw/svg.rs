@@ -3,8 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use super::layers::{Layout, layered};
-use super::{Drawing, tint};
+use super::{Drawing, Picture, hex, tint};
 use crate::fusion::graph::Use;
 
 /// The height of a row, and the distance of two columns.
@@ -38,18 +37,16 @@ impl Drawing<'_> {
     fn write_svg(&self, text: &mut String) -> fmt::Result {
         let graph = self.graph;
         let titles: Vec<String> = (0..graph.loops.len()).map(|own| graph.title(own)).collect();
-        let widths: Vec<f64> = titles.iter().map(|title| 12.0 + LETTER * count(title)).collect();
-        let edges: Vec<(usize, usize)> = self.order.needed().map(|edge| (edge.from, edge.to)).collect();
-        let layout = layered(&widths, &edges);
+        let picture = self.picture(|title| 12.0 + LETTER * count(title));
         let labels: Vec<String> = graph.arrays.iter().map(|array| array.label()).collect();
         let longest = |all: &[String]| all.iter().map(|text| count(text)).fold(0.0, f64::max);
         let names = SMALL_LETTER * longest(&labels);
         let rows = 14.0 + LETTER * longest(&titles);
-        let left = MARGIN + layout.size[0] + 3.0 * MARGIN;
+        let left = MARGIN + picture.size[0] + 3.0 * MARGIN;
         let table = [rows + COLUMN * labels.len() as f64, names + ROW * titles.len() as f64];
         // The last name leans to the right.
         let width = left + table[0] + names * 0.5 + MARGIN;
-        let height = HEAD + layout.size[1].max(table[1]) + LEGEND;
+        let height = HEAD + picture.size[1].max(table[1]) + LEGEND;
         writeln!(
             text,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
@@ -65,59 +62,12 @@ impl Drawing<'_> {
             writeln!(text, "<text x=\"{x:.0}\" y=\"46\" font-size=\"13\">{heading}</text>")?;
         }
         writeln!(text, "<g transform=\"translate({MARGIN} {HEAD})\">")?;
-        self.order_of_execution(text, &layout, &titles, &widths)?;
+        order_of_execution(text, &picture)?;
         writeln!(text, "</g>\n<g transform=\"translate({left:.0} {:.0})\">", HEAD + names * 0.87)?;
         self.data_dependencies(text, &titles, &labels, rows)?;
         writeln!(text, "</g>\n<g transform=\"translate({MARGIN} {:.0})\">", height - LEGEND / 2.0)?;
         legend(text)?;
         writeln!(text, "</g>\n</svg>")
-    }
-
-    fn order_of_execution(
-        &self,
-        text: &mut String,
-        layout: &Layout,
-        titles: &[String],
-        widths: &[f64],
-    ) -> fmt::Result {
-        for (edge, route) in self.order.needed().zip(&layout.routes) {
-            let mut points = route.clone();
-            if let [first, .., last] = &mut points[..] {
-                first[1] += 10.0;
-                last[1] -= 10.0;
-            }
-            write!(text, "<path class=\"e\" marker-end=\"url(#a)\" d=\"")?;
-            for (number, [x, y]) in points.iter().enumerate() {
-                match number.checked_sub(1).map(|before| points[before]) {
-                    None => write!(text, "M{x:.1} {y:.1}")?,
-                    Some([from, above]) => {
-                        let middle = (above + y) / 2.0;
-                        write!(text, "C{from:.1} {middle:.1} {x:.1} {middle:.1} {x:.1} {y:.1}")?;
-                    }
-                }
-            }
-            let causes = edge
-                .causes
-                .iter()
-                .map(|&(array, cause)| format!("{} {}", cause.name(), self.graph.arrays[array].label()));
-            let causes = causes.collect::<Vec<_>>().join(", ");
-            writeln!(text, "\"><title>{}</title></path>", escaped(&causes))?;
-        }
-        let (group_of, colours) = (self.group_of(), self.colours());
-        for (own, (title, width)) in titles.iter().zip(widths).enumerate() {
-            let [x, y] = layout.nodes[own];
-            let fill = colours.get(group_of[own]).map_or("#fff", |colour| colour);
-            writeln!(
-                text,
-                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"20\" rx=\"9\" fill=\"{fill}\" \
-                 stroke=\"#777\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                x - width / 2.0,
-                y - 10.0,
-                y + 4.0,
-                escaped(title),
-            )?;
-        }
-        Ok(())
     }
 
     fn data_dependencies(
@@ -131,7 +81,7 @@ impl Drawing<'_> {
         let (order, right) = (self.in_order(), rows + COLUMN * labels.len() as f64);
         for (row, &own) in order.iter().enumerate() {
             let (y, title) = (ROW * row as f64, escaped(&titles[own]));
-            let fill = colours.get(group_of[own]).map_or("#fff", |colour| colour);
+            let fill = hex(colours[own]);
             writeln!(
                 text,
                 "<rect y=\"{y}\" width=\"{right:.0}\" height=\"{ROW}\" fill=\"{fill}\"/>\
@@ -171,6 +121,38 @@ impl Drawing<'_> {
         }
         Ok(())
     }
+}
+
+fn order_of_execution(text: &mut String, picture: &Picture) -> fmt::Result {
+    for arrow in &picture.arrows {
+        write!(text, "<path class=\"e\" marker-end=\"url(#a)\" d=\"")?;
+        for (number, [from, one, two, to]) in arrow.curves().enumerate() {
+            if number == 0 {
+                write!(text, "M{:.1} {:.1}", from[0], from[1])?;
+            }
+            write!(
+                text,
+                "C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
+                one[0], one[1], two[0], two[1], to[0], to[1]
+            )?;
+        }
+        writeln!(text, "\"><title>{}</title></path>", escaped(&arrow.causes))?;
+    }
+    for own in &picture.loops {
+        let ([x, y], width) = (own.centre, own.width);
+        writeln!(
+            text,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.0}\" rx=\"9\" fill=\"{}\" \
+             stroke=\"#777\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            x - width / 2.0,
+            y - Picture::HEIGHT / 2.0,
+            Picture::HEIGHT,
+            hex(own.colour),
+            y + 4.0,
+            escaped(&own.title),
+        )?;
+    }
+    Ok(())
 }
 
 fn legend(text: &mut String) -> fmt::Result {

@@ -30,8 +30,21 @@ fn pictures_show_both_graphs() {
     // One of each is in the legend.
     assert_eq!((count("class=\"r\""), count("class=\"w\"")), (reads().count() + 1, writes().count() + 1));
     assert!(svg.contains("a &lt; \"b\" &amp; c") && svg.contains("30 time") == graph.loops.len().gt(&30));
-    let [group, alone] = [&drawing.colours()[0], &drawing.colours()[1]];
+    let [group, alone] = [0, 3].map(|own| hex(drawing.colours()[own]));
     // Twice for each loop: in the order and in the table.
     assert_eq!((count(&format!("fill=\"{group}\"")), count(&format!("fill=\"{alone}\""))), (6, 54));
+    // The same for whatever else draws it, however wide its letters.
+    let picture = drawing.picture(|title| 100.0 + title.len() as f64);
+    assert_eq!((picture.loops.len(), picture.arrows.len()), (graph.loops.len(), order.needed().count()));
+    for arrow in &picture.arrows {
+        let [from, to] = [&picture.loops[arrow.from], &picture.loops[arrow.to]];
+        let (first, last) = (arrow.points[0], arrow.points[arrow.points.len() - 1]);
+        assert_eq!(first, [from.centre[0], from.centre[1] + Picture::HEIGHT / 2.0]);
+        assert_eq!(last, [to.centre[0], to.centre[1] - Picture::HEIGHT / 2.0]);
+        assert_eq!(arrow.curves().count(), arrow.points.len() - 1);
+    }
+    assert!(picture.arrows.iter().any(|arrow| arrow.causes == "RAW viscosity.1"));
+    let same = |one: usize, two: usize| picture.loops[one].colour == picture.loops[two].colour;
+    assert!(same(0, 2) && !same(0, 3) && same(3, 4) && picture.loops[3].group == 1);
     assert_eq!(count("<g ") + count("<g>"), count("</g>"));
 }

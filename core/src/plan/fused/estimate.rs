@@ -2,7 +2,7 @@
 //!
 //! The weights are those of kernels compiled for sm_90 (CloverLeaf, f64), the rates what an H200's counters said.
 
-use super::Fused;
+use super::{Fused, Group};
 use crate::device::DeviceSpec;
 use crate::expr::{Binary, Node, Unary};
 use crate::plan::MEMORY_SHARE;
@@ -77,8 +77,45 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     Estimate { bytes: read + written, slots, seconds: memory.hypot(issue) }
 }
 
+/// Estimates a group as a kernel of its own, be it of a single stage.
+pub fn launched(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group) -> Estimate {
+    match (&group.fused, &*group.stages) {
+        (Some(fused), _) => grouped(problem, boxes, device, fused),
+        (None, stages) => {
+            let all = stages.iter().map(|&stage| alone(problem, boxes, device, stage));
+            all.fold(Estimate::default(), |sum, own| Estimate {
+                bytes: sum.bytes + own.bytes,
+                slots: sum.slots + own.slots,
+                seconds: sum.seconds + own.seconds,
+            })
+        }
+    }
+}
+
 /// Estimates a group.
 pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fused) -> Estimate {
+    let held = resident_blocks(problem, device, fused).max(1);
+    let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors(device) as f64;
+    // The last blocks have a multiprocessor to themselves.
+    let waves = each / (held as f64).min(each.ceil());
+    let tail = waves.ceil() / waves * 0.5 + 0.5;
+    let estimate = held_at_once(problem, boxes, device, fused, held);
+    Estimate { seconds: estimate.seconds * tail, ..estimate }
+}
+
+/// Returns the multiprocessors of a device.
+pub fn multiprocessors(device: &DeviceSpec) -> usize {
+    if device.multiprocessors == 0 { MULTIPROCESSORS } else { device.multiprocessors }
+}
+
+/// Estimates a group of which a multiprocessor holds so many blocks at the most, without what the last ones leave idle.
+pub fn held_at_once(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    fused: &Fused,
+    most: usize,
+) -> Estimate {
     let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
     let cells = problem.shape.cells() as f64;
     let across: f64 = (0..3)
@@ -111,17 +148,12 @@ pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fu
     let inner: f64 =
         fused.blocks.iter().map(|&count| if count == 1 { 1.0 } else { 1.0 - 2.0 / count as f64 }).product();
     slots *= inner + SIDES * (1.0 - inner);
-    let multiprocessors = if device.multiprocessors == 0 { MULTIPROCESSORS } else { device.multiprocessors };
-    let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors as f64;
-    let held = resident_blocks(problem, device, fused).max(1) as f64;
-    let warps = each.min(held) * fused.threads.div_ceil(WARP) as f64;
+    let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors(device) as f64;
+    let warps = each.min(most as f64) * fused.threads.div_ceil(WARP) as f64;
     let share = (warps / SCHEDULERS / GAP).min(ISSUED);
     let [memory, issue] = seconds(device, loaded + stored, slots * cells, share);
-    // The last blocks have a multiprocessor to themselves.
-    let waves = each / held.min(each.ceil());
-    let tail = waves.ceil() / waves * 0.5 + 0.5;
     // A block's warps wait for memory together, because of the barrier after each turn.
-    Estimate { bytes: loaded + stored, slots, seconds: (memory + issue) * tail }
+    Estimate { bytes: loaded + stored, slots, seconds: memory + issue }
 }
 
 /// Returns the blocks of a group that a multiprocessor holds at once.

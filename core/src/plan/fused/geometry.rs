@@ -34,7 +34,7 @@ pub fn fused(
     tile: [usize; 3],
     threads: usize,
 ) -> Outcome<Fused> {
-    let mut group = Group::new(problem, boxes, stages, outlasts)?;
+    let mut group = Geometry::new(problem, boxes, stages, outlasts)?;
     group.lay(tile)?;
     group.follow()?;
     Ok(group.finish(threads))
@@ -49,7 +49,7 @@ struct Link {
     offsets: Vec<[isize; 3]>,
 }
 
-struct Group<'a> {
+struct Geometry<'a> {
     problem: &'a Problem,
     boxes: &'a Boxes,
     stages: Vec<&'a Stage>,
@@ -70,13 +70,13 @@ struct Group<'a> {
     rings: Vec<Ring>,
 }
 
-impl<'a> Group<'a> {
+impl<'a> Geometry<'a> {
     fn new(
         problem: &'a Problem,
         boxes: &'a Boxes,
         numbers: &[usize],
         outlasts: &[bool],
-    ) -> Outcome<Group<'a>> {
+    ) -> Outcome<Geometry<'a>> {
         let program = &problem.program;
         let stages: Vec<&Stage> = numbers.iter().map(|&number| &program.stages()[number]).collect();
         for (place, stage) in stages.iter().enumerate() {
@@ -149,7 +149,7 @@ impl<'a> Group<'a> {
         }
         let axis = if problem.shape.dimensions() == 3 { 0 } else { 1 };
         let stored: Vec<Vec<bool>> = stored.collect();
-        let mut group = Group {
+        let mut group = Geometry {
             problem,
             boxes,
             numbers: numbers.to_vec(),

@@ -8,7 +8,7 @@
 //! Rows are planes where the domain has three axes: what is counted along the slowest.
 
 mod candidates;
-mod estimate;
+pub(super) mod estimate;
 mod geometry;
 mod partition;
 mod report;

@@ -6,11 +6,15 @@ use serde::Serialize;
 
 use super::{Fused, estimate, fastest};
 use crate::device::DeviceSpec;
-use crate::program::{Boxes, Does, Groups, Problem, Program, is_renamed, waits};
+use crate::error::Result;
+use crate::program::{Boxes, Does, Groups, Place, Problem, Program, Split, is_renamed, ordered, waits};
 
 /// The stages of each step in groups, with those of several stages as kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Partition {
+    /// The stages of the program that run in parts. All other numbers of stages are those of the program split so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<Split>,
     /// Of each step of the cycle, the groups in the order in which they run.
     pub steps: Vec<Vec<Group>>,
 }
@@ -30,12 +34,31 @@ impl Partition {
         Partition::of(Groups::alone(program), |_| None)
     }
 
-    /// Returns groups with their kernels.
+    /// Returns groups with their kernels, of a program whose stages are whole.
     pub fn of(groups: Groups, mut fused: impl FnMut(&[usize]) -> Option<Fused>) -> Partition {
         let mut group = |stages: Vec<usize>| Group { fused: fused(&stages), stages };
         Partition {
+            splits: Vec::new(),
             steps: groups.steps.into_iter().map(|step| step.into_iter().map(&mut group).collect()).collect(),
         }
+    }
+
+    /// Returns the problem whose stages the groups are of: that of the user, with some stages in parts.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::split`], where the partition is of another program.
+    pub fn split_problem(&self, problem: &Problem) -> Result<Problem> {
+        problem.split(&self.splits)
+    }
+
+    /// Returns the results that a group of stages computes, by their places in the user's program.
+    pub fn places(&self, program: &Program, stages: &[usize]) -> Vec<Place> {
+        let places = program.places(&self.splits);
+        let mut own: Vec<Place> =
+            stages.iter().filter_map(|&stage| places.get(stage)).flatten().copied().collect();
+        own.sort_unstable();
+        own
     }
 
     /// Returns the stages of the groups.
@@ -58,6 +81,16 @@ pub fn partition_of(
     device: &DeviceSpec,
     groups: &Groups,
 ) -> Option<Partition> {
+    Some(timed(problem, boxes, device, groups)?.1)
+}
+
+/// Does the same, and returns the seconds that the groups are estimated to take.
+pub(super) fn timed(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    groups: &Groups,
+) -> Option<(f64, Partition)> {
     let is_ascending = |group: &Vec<usize>| !group.is_empty() && group.is_sorted_by(|one, two| one < two);
     if !groups.steps.iter().flatten().all(is_ascending) {
         return None;
@@ -67,7 +100,8 @@ pub fn partition_of(
     for group in groups.steps.iter().flatten().filter(|group| group.len() > 1) {
         costs.of(group).filter(|_| costs.are_fit(group))?;
     }
-    Some(Partition::of(groups.clone(), |stages| costs.known.get(stages)?.clone()?.1))
+    let seconds = costs.sum(groups);
+    Some((seconds, Partition::of(groups.clone(), |stages| costs.known.get(stages)?.clone()?.1)))
 }
 
 /// The share of the time of stages by themselves that groups may take at most to be chosen unasked, because estimates
@@ -86,11 +120,8 @@ pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Part
         return Partition::alone(&problem.program);
     }
     let (partition, mut costs) = united_greedily(problem, boxes, device);
-    let mut seconds = |groups: &mut dyn Iterator<Item = &Vec<usize>>| -> f64 {
-        groups.map(|group| costs.of(group).unwrap_or(f64::INFINITY)).sum()
-    };
-    let grouped = seconds(&mut partition.groups().steps.iter().flatten());
-    let alone = seconds(&mut Groups::needed(&problem.program, boxes).steps.iter().flatten());
+    let grouped = costs.sum(&partition.groups());
+    let alone = costs.sum(&Groups::needed(&problem.program, boxes));
     if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) }
 }
 
@@ -101,7 +132,7 @@ fn united_greedily<'a>(
 ) -> (Partition, Costs<'a>) {
     let mut groups = Groups::needed(&problem.program, boxes);
     let mut costs = Costs::new(problem, boxes, device);
-    let order = Order::of(problem);
+    let order = Waits::of(problem);
     for step in &mut groups.steps {
         while let Some(united) = costs.best_union(step, &order) {
             *step = united;
@@ -115,9 +146,9 @@ pub type Known = Option<(f64, Option<Fused>)>;
 
 /// What groups cost, and which were asked for already.
 pub struct Costs<'a> {
-    problem: &'a Problem,
-    boxes: &'a Boxes,
-    device: &'a DeviceSpec,
+    pub problem: &'a Problem,
+    pub boxes: &'a Boxes,
+    pub device: &'a DeviceSpec,
     pub known: HashMap<Vec<usize>, Known>,
 }
 
@@ -127,7 +158,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Returns the groups of a step with those two united that save most by it; `None` where none do.
-    fn best_union(&mut self, step: &[Vec<usize>], order: &Order) -> Option<Vec<Vec<usize>>> {
+    fn best_union(&mut self, step: &[Vec<usize>], order: &Waits) -> Option<Vec<Vec<usize>>> {
         let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
         for first in 0..step.len() {
             for second in first + 1..step.len() {
@@ -176,6 +207,12 @@ impl<'a> Costs<'a> {
             .all(|&stage| !matches!(all[stage].does, Does::Scalar(_)) && all[stage].points.is_empty())
     }
 
+    /// Returns the seconds of all steps' groups; infinite where one of them may not be.
+    pub fn sum(&mut self, groups: &Groups) -> f64 {
+        let all = groups.steps.iter().flatten();
+        all.map(|group| self.of(group).unwrap_or(f64::INFINITY)).sum()
+    }
+
     /// Returns the seconds of a group with its launch.
     pub fn of(&mut self, group: &[usize]) -> Option<f64> {
         if let Some(known) = self.known.get(group) {
@@ -206,10 +243,10 @@ fn united(pair: [&Vec<usize>; 2]) -> Vec<usize> {
 }
 
 /// For each stage, whether it waits for each earlier one of its step.
-struct Order(Vec<Vec<bool>>);
+struct Waits(Vec<Vec<bool>>);
 
-impl Order {
-    fn of(problem: &Problem) -> Order {
+impl Waits {
+    fn of(problem: &Problem) -> Waits {
         let program = &problem.program;
         let mut all = vec![Vec::new(); program.stages().len()];
         for step in program.steps() {
@@ -220,24 +257,14 @@ impl Order {
                 });
             }
         }
-        Order(all)
+        Waits(all)
     }
 
-    /// Returns groups of a step in an order in which they can run, of several the one with the first stage before
-    /// the others; `None` if there is no order.
-    fn ordered(&self, mut left: Vec<Vec<usize>>) -> Option<Vec<Vec<usize>>> {
-        let follows = |later: &[usize], earlier: &[usize]| {
+    /// Returns groups of a step in an order in which they can run; `None` if there is none.
+    fn ordered(&self, groups: Vec<Vec<usize>>) -> Option<Vec<Vec<usize>>> {
+        let follows = |later: &Vec<usize>, earlier: &Vec<usize>| {
             later.iter().any(|&two| earlier.iter().any(|&one| one < two && self.0[two][one]))
         };
-        let mut done = Vec::new();
-        while !left.is_empty() {
-            let is_free = |place: usize| {
-                left.iter().enumerate().all(|(other, group)| other == place || !follows(&left[place], group))
-            };
-            let ready =
-                (0..left.len()).filter(|&place| is_free(place)).min_by_key(|&place| left[place][0])?;
-            done.push(left.swap_remove(ready));
-        }
-        Some(done)
+        ordered(groups, follows, |group| group.first().copied())
     }
 }

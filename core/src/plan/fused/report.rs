@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::estimate::{alone, grouped};
 use crate::backend::LaunchTime;
 use crate::error::Result;
+use crate::fusion;
 use crate::plan::general::moved;
 use crate::plan::{MEMORY_SHARE, Plan};
 use crate::program::{Boxes, Launch, Problem, Storage, is_renamed};
@@ -26,7 +27,8 @@ pub struct Report {
     pub groups: Vec<Row>,
 }
 
-/// A group, or a loop by itself. All is for one time that it runs.
+/// A group, or a loop by itself. All is for one time that it runs. Of a stage that the plan runs in parts each part is a
+/// loop, and numbers of stages are those of the program split so.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The step of the cycle.
@@ -58,6 +60,7 @@ pub struct Row {
 ///
 /// Those of [`Boxes::of`] and [`Storage::of`].
 pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result<Option<Report>> {
+    let problem = &plan.split_problem(problem)?;
     let boxes = Boxes::of(problem)?;
     let partition = plan.stepwise().map(|tiles| &tiles.partition).filter(|p| !p.steps.is_empty());
     let one_by_one = Storage::of(problem, &boxes)?;
@@ -212,9 +215,10 @@ impl Row {
     }
 }
 
-/// Returns the paper's fusion efficiency: the share of bytes that is left over the share of time that is left.
+/// Returns the paper's fusion efficiency of a group beside its loops alone; `None` where one of them does nothing.
 fn efficiency([bytes, bytes_alone]: [f64; 2], [seconds, alone]: [f64; 2]) -> Option<f64> {
-    (bytes_alone > 0.0 && seconds > 0.0 && alone > 0.0).then(|| bytes / bytes_alone / (seconds / alone))
+    (bytes_alone > 0.0 && seconds > 0.0 && alone > 0.0)
+        .then(|| fusion::efficiency(bytes / bytes_alone, seconds, alone))
 }
 
 impl Display for Report {

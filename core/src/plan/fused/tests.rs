@@ -4,7 +4,7 @@ use super::*;
 use crate::catalogue;
 use crate::device::DeviceSpec;
 use crate::domain::{Boundary, Shape};
-use crate::program::{Boxes, Centring, Definition, Problem, Storage, outlasts};
+use crate::program::{Boxes, Centring, Definition, Problem, Reduction, Storage, outlasts};
 use crate::real::DType;
 
 fn clover(extents: &[usize]) -> (Problem, Boxes) {
@@ -139,7 +139,8 @@ fn a_search_goes_on_without_refused_groups() {
     let first = searched(&problem, &boxes, &device, &[]).unwrap();
     let refused = several(&first);
     assert!(!refused.is_empty());
-    let second = searched(&problem, &boxes, &device, &refused).unwrap();
+    let places: Vec<_> = refused.iter().map(|group| first.places(&problem.program, group)).collect();
+    let second = searched(&problem, &boxes, &device, &places).unwrap();
     second.groups().check(&problem, &boxes).unwrap();
     assert!(!several(&second).is_empty());
     assert!(several(&second).iter().all(|group| !refused.contains(group)));
@@ -226,4 +227,86 @@ fn a_report_counts_arrays() {
     }
     let expected = bytes[0] / bytes[1] * seconds[1] / seconds[0];
     assert!((told.efficiency().unwrap() - expected).abs() < 1e-9, "{expected}");
+}
+
+/// A pressure whose greatest value the second of two results needs, so that the first alone can go on beside it: as the
+/// textbook has it both are one loop. Of the last stage's results nobody reads the second.
+fn two_results(extents: &[usize]) -> Problem {
+    let mut p = Definition::new("two results", 2);
+    p.boundary(Boundary::Mirror);
+    for field in ["u", "x", "y", "q"] {
+        p.field(field, Centring::CELL);
+    }
+    p.temporary("p", Centring::CELL).temporary("lost", Centring::CELL).scalar("most", None, "of p");
+    let mut step = p.step();
+    step.stage("pressure", |s| s.set("p", s.field("u").at([0, 1]) * s.field("u").at([1, 0])));
+    step.reduce("most", Reduction::Max, Centring::CELL, |s| s.field("p").here());
+    step.stage("both", |s| {
+        s.set("x", s.field("x").here() * 0.5 + s.field("p").here());
+        s.set("y", s.field("y").here() * s.param("most") + s.field("q").here());
+    });
+    step.stage("last", |s| {
+        s.set("u", s.field("y").here() * 0.25);
+        s.set("lost", s.field("q").at([1, 1]) + s.field("x").here());
+    });
+    Problem::new(Arc::new(p.build().unwrap()), Shape::new(extents).unwrap(), DType::F64).unwrap()
+}
+
+/// A stage runs in parts where that is estimated to pay: one result goes beside what makes its pressure, which then never
+/// reaches memory, and the other waits for the scalar. What nobody reads is not computed.
+#[test]
+fn a_search_splits_stages_where_that_pays() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let problem = two_results(&[4096, 4096]);
+    let boxes = Boxes::of(&problem).unwrap();
+    let partition = searched(&problem, &boxes, &device, &[]).unwrap();
+    let split = partition.split_problem(&problem).unwrap();
+    let named = |stages: &[usize]| -> Vec<&str> {
+        stages.iter().map(|&stage| &*split.program.stages()[stage].name).collect()
+    };
+    let groups: Vec<Vec<&str>> = partition.all().map(|group| named(&group.stages)).collect();
+    assert_eq!(groups, [&["pressure", "most", "both (x)"][..], &["both (y)"], &["last (u)"]]);
+    partition.groups().check(&split, &Boxes::of(&split).unwrap()).unwrap();
+    // By hand: u and x, then y and q, then y are read; x, y and u are written.
+    let options = crate::plan::Options { fuse: crate::plan::Fuse::Search, ..Default::default() };
+    let plan = crate::plan::plan(&problem, &device, &options).unwrap();
+    let bytes = (plan.traffic.load_bytes, plan.traffic.store_bytes);
+    assert!((bytes.0 - 40.0).abs() < 1e-9 && (bytes.1 - 24.0).abs() < 1e-9, "{bytes:?}");
+    let told = plan.explain();
+    assert!(told.contains("stage 2 of the program runs in parts, as stages 2 to 3"), "{told}");
+    let told = report(&problem, &plan, &[]).unwrap().unwrap().to_string();
+    assert!(told.contains("pressure, most, both (x)"), "{told}");
+    // The groups are made again from what is kept of them, and not for a program of other stages.
+    let (splits, groups) = (&partition.splits, partition.groups());
+    let again = crate::plan::plan_grouped(&problem, &device, &options, splits, &groups).unwrap();
+    assert_eq!(again.stepwise().unwrap().partition, partition);
+    assert!(crate::plan::plan_grouped(&split, &device, &options, splits, &groups).is_none());
+    // A group that is refused is refused of parts too.
+    let refused = partition.places(&problem.program, &groups.steps[0][0]);
+    assert_eq!(refused, [[0, 0], [1, 0], [2, 0]]);
+    let other = searched(&problem, &boxes, &device, std::slice::from_ref(&refused)).unwrap();
+    assert!(other.all().all(|group| other.places(&problem.program, &group.stages) != refused));
+}
+
+/// Where parts save nothing, stages stay whole: a launch more for a small domain, or copies that are names anyway.
+#[test]
+fn stages_stay_whole_where_parts_do_not_pay() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let mut p = Definition::new("apart", 2);
+    for field in ["u", "v"] {
+        p.field(field, Centring::CELL);
+    }
+    p.step().stage("both", |s| {
+        s.set("u", s.field("u").here() * 0.5);
+        s.set("v", s.field("v").here() * 0.25);
+    });
+    p.step().stage("again", |s| s.set("u", s.field("v").here() + s.field("u").here()));
+    let problem =
+        Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[64, 64]).unwrap(), DType::F64).unwrap();
+    let boxes = Boxes::of(&problem).unwrap();
+    assert_eq!(problem.splits(&boxes).len(), 1);
+    assert_eq!(searched(&problem, &boxes, &device, &[]).unwrap().splits, []);
+    // Of CloverLeaf only copies fall apart.
+    let (clover, boxes) = clover(&[384, 384]);
+    assert_eq!(clover.splits(&boxes), []);
 }

@@ -113,7 +113,8 @@ pub(super) fn check(problem: &Problem, boxes: &Boxes) -> Result<()> {
     Ok(())
 }
 
-/// Returns the kernels of a problem that is not plain, for the tile of its plan and all launches of a storage.
+/// Returns the kernels of a problem that is not plain, for the tile of its plan and all launches of a storage. The problem
+/// is that whose stages the plan's groups are of (`Partition::split_problem`).
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     check(problem, &boxes)?;

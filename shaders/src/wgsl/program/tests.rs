@@ -122,7 +122,7 @@ fn every_kernel_of_groups_is_valid() {
     }
     for (case, seed) in cases().unwrap().into_iter().chain(random(300..340)).zip(0..) {
         let partition = partition(&case.problem, seed, 256, 8192).unwrap();
-        problems.push((case.problem, partition));
+        problems.push((partition.split_problem(&case.problem).unwrap(), partition));
     }
     let mut seen = 0;
     for (problem, partition) in problems {

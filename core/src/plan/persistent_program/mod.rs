@@ -1,8 +1,12 @@
 //! A program that is not plain as one persistent kernel: all steps of a launch in blocks that wait for each other, where
 //! a launch per stage or group would wait for the whole device.
 
+mod estimate;
+
 use serde::Serialize;
 
+pub(super) use self::estimate::of_launches;
+use self::estimate::{TASK_SECONDS, of_tasks};
 use super::description::{Describe, Line};
 use super::general::{launches, plan_general};
 use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, Stepwise};
@@ -16,12 +20,6 @@ const BLOCKS: usize = 4;
 
 /// Bytes of shared memory besides those of groups: a reduction's rows, and a launch's arguments.
 const OTHER_BYTES: usize = 4096;
-
-/// Seconds of a task for which a block waits: a flag and a poll (0.75 µs on an H200), and loads that nothing hides.
-const TASK_SECONDS: f64 = 1.5e-6;
-
-/// The shortest launch of a stage, as [`super::stepwise`] has it.
-const LAUNCH_SECONDS: f64 = 2.8e-6;
 
 /// All steps of a launch in one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,6 +47,7 @@ impl PersistentProgram {
         tiles: Stepwise,
         most: usize,
     ) -> Result<PersistentProgram> {
+        let problem = &tiles.partition.split_problem(problem)?;
         let groups = || tiles.partition.all().filter_map(|group| group.fused.as_ref());
         let shared = groups().map(|fused| fused.values(problem) * problem.dtype.bytes()).max().unwrap_or(0);
         let held = shared + OTHER_BYTES;
@@ -137,11 +136,11 @@ pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> 
         return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
     };
     let persistent = PersistentProgram::over(problem, &launched.device, tiles.clone(), BLOCKS)?;
+    let split = tiles.partition.split_problem(problem)?;
+    plan.traffic.overhead_seconds = TASK_SECONDS * launches(launched);
+    plan.estimated_seconds = of_tasks(&split, &Boxes::of(&split)?, &launched.device, &persistent);
     plan.schedule = Schedule::PersistentProgram(persistent);
     plan.execution = Execution::Persistent;
-    let memory = launched.estimated_seconds - launched.traffic.overhead_seconds;
-    plan.traffic.overhead_seconds = TASK_SECONDS * launches(launched);
-    plan.estimated_seconds = memory + plan.traffic.overhead_seconds;
     Ok(plan)
 }
 
@@ -155,14 +154,12 @@ pub(super) fn compare(problem: &Problem, launched: &mut Plan) {
         Ok(other) => other,
         Err(why) => return launched.notes.push(format!("not persistent because that cannot be: {why}")),
     };
-    // No launch is shorter than this, however little it does.
-    let seconds = launched.estimated_seconds.max(LAUNCH_SECONDS * launches(launched));
-    if other.estimated_seconds < seconds {
+    if other.estimated_seconds < launched.estimated_seconds {
         launched.notes.push(format!(
             "not persistent because that has not been timed: the estimate is {:.0} µs a step, and {:.0} µs for launches; \
              --execution persistent asks for it",
             other.estimated_seconds * 1e6,
-            seconds * 1e6
+            launched.estimated_seconds * 1e6
         ));
     }
 }

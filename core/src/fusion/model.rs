@@ -1,4 +1,7 @@
-//! The planner's own estimate of a group of loops that is one kernel: bytes, operations, what halos add, launches.
+//! A model of a group of loops that is one kernel: bytes, operations, what halos add, launches.
+//!
+//! It is for the loops of any graph, those with values renamed and of a whole cycle too, of which no kernels are made. What
+//! kernels there are the planner estimates, by their tiles (`plan::fused::estimate`).
 
 use super::graph::{Graph, Holds, Kind};
 use super::halo::Inside;
@@ -32,9 +35,9 @@ const BLOCKS: [&[[usize; 3]]; 3] = [
     &[[4, 8, 32], [8, 8, 32], [8, 16, 32], [16, 16, 32]],
 ];
 
-/// Estimates groups of a program's loops on a device.
+/// The model of groups of a program's loops on a device.
 #[derive(Debug, Clone)]
-pub struct Estimate<'a> {
+pub struct Model<'a> {
     graph: &'a Graph,
     loops: Loops,
     device: &'a DeviceSpec,
@@ -67,13 +70,13 @@ pub struct Kernel {
     pub seconds: f64,
 }
 
-impl<'a> Estimate<'a> {
-    /// Prepares estimates for a graph of a problem.
+impl<'a> Model<'a> {
+    /// Prepares the model of a graph of a problem.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`] where the device does not tell its rates or has no shared memory.
-    pub fn new(graph: &'a Graph, problem: &Problem, device: &'a DeviceSpec) -> Result<Estimate<'a>> {
+    pub fn new(graph: &'a Graph, problem: &Problem, device: &'a DeviceSpec) -> Result<Model<'a>> {
         let rate = device.flops(problem.dtype);
         let told = [device.memory_bandwidth, device.l2_bandwidth, rate];
         if told.iter().any(|&rate| rate <= 0.0) || device.registers.is_none() || device.shared_bytes == 0 {
@@ -83,7 +86,7 @@ impl<'a> Estimate<'a> {
                 "plan for a CUDA device, or with --device v100, a100, h100 or h200",
             ));
         }
-        Ok(Estimate {
+        Ok(Model {
             graph,
             loops: Loops::of(graph, MOST)?,
             device,
@@ -188,7 +191,7 @@ impl<'a> Estimate<'a> {
 }
 
 /// Picoseconds.
-impl Objective for Estimate<'_> {
+impl Objective for Model<'_> {
     fn loops(&self) -> &Loops {
         &self.loops
     }

@@ -323,7 +323,7 @@ fn estimates_find_groups_for_a_device() {
         let groups: Vec<Vec<usize>> = fused.groups.iter().map(|group| group.loops.clone()).collect();
         assert_eq!(groups.iter().map(Vec::len).sum::<usize>(), fused.graph.loops.len());
         checked(&fused.graph, &fused.order, &groups, MOST);
-        let sum = |of: &dyn Fn(&Group) -> f64| fused.groups.iter().map(of).sum::<f64>();
+        let sum = |of: &dyn Fn(&ModelledGroup) -> f64| fused.groups.iter().map(of).sum::<f64>();
         let (fast, slow) = (sum(&|group| group.kernel.seconds), sum(&|group| group.unfused_seconds));
         assert!(fast < 0.8 * slow, "{fast} {slow}");
         for group in &fused.groups {
@@ -345,9 +345,9 @@ fn single_loops_are_estimated_near_what_was_measured() {
     let device = DeviceSpec::preset("h200").unwrap();
     let problem = problem(cloverleaf().unwrap(), &[3840, 3840]);
     let graph = Graph::of(&problem, &NAMED).unwrap();
-    let estimate = Estimate::new(&graph, &problem, &device).unwrap();
+    let model = Model::new(&graph, &problem, &device).unwrap();
     for (own, measured) in [(0, 133.0), (1, 489.0)] {
-        let told = estimate.kernel(&Set::of(own)).unwrap().seconds * 1e6;
+        let told = model.kernel(&Set::of(own)).unwrap().seconds * 1e6;
         println!("{}: {told:.0}", graph.title(own));
         assert!((told / measured - 1.0).abs() < 0.3, "{}: {told} of {measured}", graph.title(own));
     }

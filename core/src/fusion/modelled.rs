@@ -4,8 +4,8 @@ use std::fmt::{self, Display, Write};
 
 use serde::Serialize;
 
-use super::estimate::{Estimate, Kernel};
 use super::graph::Graph;
+use super::model::{Kernel, Model};
 use super::of_program::Form;
 use super::order::Order;
 use super::projection::{Machine, Projection, efficiency, theoretical_gain};
@@ -17,61 +17,61 @@ use crate::program::Problem;
 
 /// A program's graphs and the groups that a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fused {
+pub struct Modelled {
     /// The data-dependency graph.
     pub graph: Graph,
     /// The order-of-execution graph.
     pub order: Order,
     /// The groups, in an order in which they can run.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ModelledGroup>,
 }
 
 /// A group with what the models say of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct ModelledGroup {
     /// The loops, ascending.
     pub loops: Vec<usize>,
     /// Bytes for each cell of the loops one by one.
     pub unfused_bytes: u64,
-    /// Seconds of the loops one by one, by the planner's estimate.
+    /// Seconds of the loops one by one, by the model.
     pub unfused_seconds: f64,
-    /// The kernel, by the planner's estimate.
+    /// The kernel, by the model.
     pub kernel: Kernel,
     /// The paper's projection of the kernel; `None` where it has no arithmetic over cells.
     pub projection: Option<Projection>,
 }
 
-/// Finds the groups of least estimated time for the steps of a problem, which has been checked, on a device. The work is
+/// Finds the groups that the model finds fastest for the steps of a problem, which has been checked, on a device. The work is
 /// `spread` over threads.
 ///
 /// # Errors
 ///
-/// Those of [`Graph::of`] and [`Estimate::new`].
+/// Those of [`Graph::of`] and [`Model::new`].
 pub fn fuse(
     problem: &Problem,
     form: &Form,
     device: &DeviceSpec,
     settings: &Search,
     spread: Spread<'_>,
-) -> Result<Fused> {
+) -> Result<Modelled> {
     let graph = Graph::of(problem, form)?;
     let order = Order::of(&graph);
-    let estimate = Estimate::new(&graph, problem, device)?;
-    let found = search(&estimate, settings, spread, || true);
+    let model = Model::new(&graph, problem, device)?;
+    let found = search(&model, settings, spread, || true);
     let (machine, cells) = (Machine::of(device, problem.dtype), problem.shape.cells());
     let group = |loops: Vec<usize>| {
         let set: Set = loops.iter().copied().collect();
-        let alone = || loops.iter().filter_map(|&own| estimate.kernel(&Set::of(own)));
-        Some(Group {
+        let alone = || loops.iter().filter_map(|&own| model.kernel(&Set::of(own)));
+        Some(ModelledGroup {
             unfused_bytes: alone().map(|kernel| kernel.bytes).sum(),
             unfused_seconds: alone().map(|kernel| kernel.seconds).sum(),
-            kernel: estimate.kernel(&set)?,
+            kernel: model.kernel(&set)?,
             projection: graph.project(&set, cells, &machine).filter(|projection| projection.flops > 0.0),
             loops,
         })
     };
     let groups = found.groups.into_iter().filter_map(group).collect();
-    Ok(Fused { graph, order, groups })
+    Ok(Modelled { graph, order, groups })
 }
 
 /// A group as it is told.
@@ -91,15 +91,15 @@ struct Told<'a> {
     efficiency: f64,
 }
 
-impl Group {
-    /// Returns the fusion efficiency that the estimate expects (12): 1 where time shrinks as traffic does.
+impl ModelledGroup {
+    /// Returns the fusion efficiency that the model expects (12): 1 where time shrinks as traffic does.
     pub fn efficiency(&self) -> f64 {
         let gain = theoretical_gain(self.kernel.bytes, self.unfused_bytes);
         efficiency(gain, self.kernel.seconds, self.unfused_seconds)
     }
 }
 
-impl Serialize for Fused {
+impl Serialize for Modelled {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_seq(self.groups.iter().map(|group| Told {
             loops: &group.loops,
@@ -118,12 +118,12 @@ impl Serialize for Fused {
     }
 }
 
-impl Display for Fused {
+impl Display for Modelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sum = |of: &dyn Fn(&Group) -> f64| self.groups.iter().map(of).sum::<f64>();
+        let sum = |of: &dyn Fn(&ModelledGroup) -> f64| self.groups.iter().map(of).sum::<f64>();
         writeln!(
             f,
-            "The loops as groups, each to be one kernel, by the planner's estimate and the fusion paper's:\n"
+            "The loops as groups, each to be one kernel, by a model of the loops and by the fusion paper's:\n"
         )?;
         writeln!(
             f,
