@@ -118,6 +118,8 @@ impl<'g> State<'_, 'g> {
         };
         let zeta = (m.to_critical * m.to_critical).mul_add(10.5, 2.0);
         let above = zeta.mul_add(0.26665, beta.mul_add(-1.061, alpha.mul_add(0.28288, 0.215)));
+        // The digits of the source, which are no 2/π.
+        #[allow(clippy::approx_constant)]
         let below = (alpha * beta).mul_add(1.061, beta.mul_add(zeta, 0.6366));
         let psi = alpha.mul_add(above / below, 1.0);
         let per_mass = 1000.0 / m.mass;

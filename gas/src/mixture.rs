@@ -8,8 +8,8 @@ use crate::species::{CRITICAL_COMPRESSIBILITY, Critical, DIAMETER_PER_ROOT, Spec
 use crate::{GAS_CONSTANT, Interactions, Table};
 
 /// Ω_a and Ω_b of Peng and Robinson (Ind. Eng. Chem. Fundam. 15 (1976) 59, eq. 9 and 10) to all digits of a double.
-pub(crate) const OMEGA_A: f64 = 4.5723552892138218E-01;
-pub(crate) const OMEGA_B: f64 = 7.77960739038885E-02;
+pub(crate) const OMEGA_A: f64 = 0.4572355289213822;
+pub(crate) const OMEGA_B: f64 = 0.0777960739038885;
 
 /// How Chung's mixing rule for the molar mass sums over pairs of species, the only sum that is not separable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

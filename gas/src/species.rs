@@ -58,7 +58,7 @@ pub(crate) const TEMPERATURE_PER_DEPTH: f64 = 1.2593;
 /// Chung's factor between the diameter in Å and the cubic root of the critical volume in cm³/mol.
 pub(crate) const DIAMETER_PER_ROOT: f64 = 0.809;
 /// The compressibility at the critical point of Peng–Robinson's equation: pc Vc = 0.3074 R Tc.
-pub(crate) const CRITICAL_COMPRESSIBILITY: f64 = 3.07401308698703833E-01;
+pub(crate) const CRITICAL_COMPRESSIBILITY: f64 = 0.30740130869870386;
 
 /// What [`Species::closed`] does, in words for messages.
 pub(crate) const CLOSURE: &str =
