@@ -28,6 +28,7 @@ mod builder;
 #[cfg(feature = "command")]
 #[doc(hidden)]
 pub mod cli;
+pub mod gas;
 pub mod io;
 pub mod memory;
 mod simulation;
