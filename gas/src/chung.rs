@@ -138,10 +138,27 @@ impl<'g> Mixed<'g> {
     /// Returns G2 of the viscosity, or H2 of the conductivity:
     /// [c1 (1 − e^{−c4 y})/y + c2 G1 e^{c5 y} + c3 G1]/(c1 c4 + c2 + c3).
     fn contact(&self, [c1, c2, c3, c4, c5]: [Expr<'g>; 5]) -> Expr<'g> {
-        let first = c1 * (1.0 - (-(c4 * self.y)).exp()) / self.y;
+        let first = c1 * c4 * fading(c4 * self.y);
         let others = self.g1 * c2.mul_add((c5 * self.y).exp(), c3);
         (first + others) / (c1.mul_add(c4, c2) + c3)
     }
+}
+
+/// Below this size [`fading`] is its series.
+const SMALL: f64 = 0.25;
+
+/// Terms of the series of [`fading`]: what is left is below 1e-17 for [`SMALL`] arguments.
+const TERMS: i32 = 12;
+
+/// Returns (1 − e^−z)/z. Of a small z the difference would have few digits: its series is Σ (−z)^k/(k+1)!.
+fn fading(z: Expr<'_>) -> Expr<'_> {
+    let mut factorial = 1.0;
+    let coefficients = (0..TERMS).map(|k| {
+        factorial *= f64::from(k + 1);
+        z.graph().constant(if k % 2 == 0 { 1.0 / factorial } else { -1.0 / factorial })
+    });
+    let series = polynomial(z, &coefficients.collect::<Vec<_>>());
+    z.abs().lt(SMALL).select(series, (1.0 - (-z).exp()) / z)
 }
 
 /// Returns a value with terms added to it, each a weight times a quantity that the mixture may not have.
