@@ -68,4 +68,7 @@ mod documents {
 
     #[doc = include_str!("../docs/solvers.md")]
     struct Solvers;
+
+    #[doc = include_str!("../docs/gas.md")]
+    struct Gas;
 }
