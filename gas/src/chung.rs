@@ -37,7 +37,7 @@ struct Mixed<'g> {
 
 impl<'g> State<'_, 'g> {
     fn mixed(&self) -> Mixed<'g> {
-        let ChungSums { size, depth, acentric, dipole, association, mass } = self.composition.chung_sums();
+        let ChungSums { size, depth, acentric, dipole, association, mass } = self.composition.chung;
         let (t, graph) = (self.temperature, self.temperature.graph());
         // σ_m³ = (Σ x σ^1.5)², ε_m = (Σ x σ^1.5 √ε)²/σ_m³.
         let cube = size * size;

@@ -18,6 +18,9 @@ pub struct Composition<'m, 'g> {
     /// b in m³/mol.
     pub(crate) covolume: Expr<'g>,
     pub(crate) ideal: Ideal<'g>,
+    pub(crate) chung: ChungSums<'g>,
+    /// Σ x_i ln x_i, to which species without any add nothing.
+    pub(crate) mixing: Expr<'g>,
 }
 
 /// The attraction a α of the mixture in Pa m⁶/mol², and its first two derivatives by the temperature.
@@ -29,6 +32,7 @@ pub(crate) struct Attraction<'g> {
 }
 
 /// The sums over species of Chung's mixing rules; `None` where no species has any.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ChungSums<'g> {
     pub size: Expr<'g>,
     pub depth: Expr<'g>,
@@ -62,7 +66,12 @@ impl<'m, 'g> Composition<'m, 'g> {
         let molar_mass = weighted(&x, |i| gas.species()[i].molar_mass).unwrap_or(zero);
         let covolume = weighted(&x, |i| gas.equation.covolume[i]).unwrap_or(zero);
         let ideal = Ideal::of(gas, &x);
-        Composition { gas, x, molar_mass, covolume, ideal }
+        // All sums over fractions alone stand before those that depend on the temperature, so that a thread need not keep
+        // the fractions of many species beside what is made of them.
+        let chung = ChungSums::of(gas, &x);
+        let logarithm = |i: usize| x[i].max(f64::MIN_POSITIVE).log();
+        let mixing = products(&x, logarithm).unwrap_or(zero);
+        Composition { gas, x, molar_mass, covolume, ideal, chung, mixing }
     }
 
     /// Returns the mole fractions.
@@ -124,16 +133,12 @@ impl<'m, 'g> Composition<'m, 'g> {
         let per_root = uv / root;
         Attraction { value: uu, first: -per_root, second: 0.5 * ((vv + per_root) / temperature) }
     }
+}
 
-    /// Returns Σ x_i ln x_i, to which species without any add nothing.
-    pub(crate) fn mixing(&self) -> Expr<'g> {
-        let logarithm = |i: usize| self.x[i].max(f64::MIN_POSITIVE).log();
-        products(&self.x, logarithm).unwrap_or_else(|| self.molar_mass.graph().constant(0.0))
-    }
-
-    pub(crate) fn chung_sums(&self) -> ChungSums<'g> {
-        let (x, transport) = (&self.x, &self.gas.transport);
-        let zero = self.molar_mass.graph().constant(0.0);
+impl<'g> ChungSums<'g> {
+    fn of(gas: &Mixture, x: &[Expr<'g>]) -> Self {
+        let transport = &gas.transport;
+        let zero = x[0].graph().constant(0.0);
         let sum = |weights: &[f64]| weighted(x, |i| weights[i]);
         let mass = match &transport.mass {
             MassTable::Each(rows) => {

@@ -167,7 +167,7 @@ impl<'m, 'g> State<'m, 'g> {
     pub fn entropy(&self) -> Expr<'g> {
         let Composition { ideal, covolume, .. } = &self.composition;
         let free = (self.volume - *covolume) * STANDARD_PRESSURE / thermal(self.temperature);
-        let own = ideal.entropy(self.temperature) - self.composition.mixing() + free.log();
+        let own = ideal.entropy(self.temperature) - self.composition.mixing + free.log();
         self.per_mass(own.mul_add(GAS_CONSTANT, self.attraction.first * self.logarithm))
     }
 
