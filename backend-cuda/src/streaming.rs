@@ -96,8 +96,7 @@ impl Pass {
 
 /// Returns the plan of a pass of fewer steps than the plan's own.
 fn shallower(problem: &Problem, plan: &Plan, depth: usize) -> Result<Plan> {
-    let configuration =
-        plan.warp_streaming().map(|stream| Configuration { depth, ..stream.configuration() });
+    let configuration = plan.warp_streaming().map(|stream| Configuration { depth, ..stream.configuration() });
     configuration.and_then(|own| plan_configuration(problem, &plan.device, &own)).ok_or_else(|| {
         Error::invalid(
             format!("a pass of {depth} steps"),

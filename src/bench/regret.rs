@@ -6,8 +6,8 @@ use super::check::{differs, same_path};
 use super::timing::{Timed, rates};
 use super::{Settings, afford, begin, random};
 use crate::backend::Opened;
-use crate::program::Problem;
 use crate::plan::Recipe;
+use crate::program::Problem;
 use crate::{CachePolicy, Depth, Execution, Options, Plan, Result, Tune};
 
 /// The depths that are tried beside the planner's own.

@@ -1,7 +1,7 @@
 //! `abide bench gas`.
 
 use abide::Fuse;
-use abide::bench::{GasCase, Way, measure_gas};
+use abide::bench::{GasCase, Wanted, Way, measure_gas};
 use abide::{Error, Execution, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,7 @@ impl Gas {
             Ok(Item { problem: case.problem(self.points)?, way, words: words(case) })
         };
         let items = cases.iter().map(item).collect::<Result<Vec<_>>>()?;
+        let wanted = |opened: &_, item: &Item| Wanted::of(opened, &item.problem, &[item.way.options()]);
         let measured = |opened: &_, item: &Item, settings: &_| {
             let case = cases.iter().find(|case| words(case) == item.words);
             let case = case.ok_or_else(|| Error::unknown("mixture", item.words.join(" "), [CASE]))?;
@@ -140,6 +141,6 @@ impl Gas {
             );
             Ok(Measured { line, text, faults: row.faults })
         };
-        self.cases.execute(items, &header, measured, |lines| format!("\nrows: {}\n", lines.len()))
+        self.cases.execute(items, &header, wanted, measured, |lines| format!("\nrows: {}\n", lines.len()))
     }
 }
