@@ -28,6 +28,7 @@ mod builder;
 #[cfg(feature = "command")]
 #[doc(hidden)]
 pub mod cli;
+pub mod gas;
 pub mod io;
 pub mod memory;
 mod simulation;
@@ -67,4 +68,7 @@ mod documents {
 
     #[doc = include_str!("../docs/solvers.md")]
     struct Solvers;
+
+    #[doc = include_str!("../docs/gas.md")]
+    struct Gas;
 }

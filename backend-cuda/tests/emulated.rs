@@ -285,10 +285,22 @@ fn defects_are_found() {
         ("star-chained", "if (pass > 0) await_around(ended, pass);", ""),
         ("cube-chained", "if (pass > 0) await_around(ended, pass);", ""),
         ("cube-chained", "while (!__all_sync(~0u, load_acquire(count) >= passes)) {}", ""),
-        ("box-chained", "constexpr int AROUND_Y = (TILE_Y - 1) / USE_Y + 1, AROUND_X = (TILE_X - 1) / USE_X + 1;", "constexpr int AROUND_Y = 0, AROUND_X = 0;"),
-        ("star-chained", "int round = LOW_S == PERIODIC ? -1 : 0; round <= (LOW_S == PERIODIC ? 1 : 0)", "int round = 0; round <= 0"),
+        (
+            "box-chained",
+            "constexpr int AROUND_Y = (TILE_Y - 1) / USE_Y + 1, AROUND_X = (TILE_X - 1) / USE_X + 1;",
+            "constexpr int AROUND_Y = 0, AROUND_X = 0;",
+        ),
+        (
+            "star-chained",
+            "int round = LOW_S == PERIODIC ? -1 : 0; round <= (LOW_S == PERIODIC ? 1 : 0)",
+            "int round = 0; round <= 0",
+        ),
         ("star-chained", "int block = (from < 0 ? 0 : from)", "int block = 1 + to"),
-        ("cube-chained", "store_release(ended + blockIdx.x * 32, pass + 1)", "store_release(ended + blockIdx.x * 32, pass + 2)"),
+        (
+            "cube-chained",
+            "store_release(ended + blockIdx.x * 32, pass + 1)",
+            "store_release(ended + blockIdx.x * 32, pass + 2)",
+        ),
         // Blocks that hold the whole domain wait for what they read of others, and before they store for those that
         // have not loaded yet; warps wait for each other's lines, and until all have read what is replaced.
         ("tiles-fixed", "while (load_acquire(counters + other * 32) < (pass + 1) * WARPS) {}", "{}"),

@@ -7,6 +7,7 @@ mod ending;
 mod every;
 mod footprint;
 mod fusion;
+mod gas;
 mod list;
 mod measured;
 mod outputs;
@@ -49,6 +50,7 @@ Examples:
   abide run model.toml --steps 100
   abide run 2d5pt --size 509x1021 --steps 100 --dtype f64 --input x.npy --output y.npy
   abide solve matrix.mtx --rhs b.mtx --output x.mtx
+  abide gas --mixture CH4:0.3,O2:0.7 --T 150:1000:50 --p 5e6
   abide list
   abide plan 2d5pt --size 3072x3072 --device a100
   abide bench stencils --stencil 2d5pt --baseline
@@ -67,6 +69,8 @@ enum Verb {
     Run(Box<run::Run>),
     /// Solve a system of linear equations, its matrix from a file or a stencil
     Solve(Box<solve::Solve>),
+    /// Tell properties of real-gas mixtures, at single states or for a table of them
+    Gas(Box<gas::Gas>),
     /// Watch a simulation in a window, see its rate, change it by hand
     View(view::View),
     /// List the stencils and models, with their parameters and footprints
@@ -86,6 +90,7 @@ impl Verb {
         match self {
             Verb::Run(args) => args.execute(),
             Verb::Solve(args) => args.execute(),
+            Verb::Gas(args) => args.execute(),
             Verb::View(args) => args.execute(),
             Verb::List(args) => args.execute(),
             Verb::Devices(args) => args.execute(),

@@ -6,6 +6,7 @@ mod batch;
 mod bench;
 mod endings;
 mod files;
+mod gas;
 mod memory;
 mod models;
 mod others;

@@ -99,11 +99,7 @@ pub struct Case {
 #[allow(dead_code)] // Not every test that has this module has cases of all kinds.
 pub enum How {
     /// A streaming kernel on `multiprocessors`, for `passes` passes in one launch.
-    Streaming {
-        configuration: warp::Configuration,
-        multiprocessors: usize,
-        passes: u64,
-    },
+    Streaming { configuration: warp::Configuration, multiprocessors: usize, passes: u64 },
     /// A persistent kernel on `multiprocessors`, with `planes` of a tile in registers, for `steps` steps.
     Persistent {
         configuration: persistent::Configuration,
@@ -114,12 +110,7 @@ pub enum How {
     },
     /// A kernel that keeps the whole domain on `multiprocessors`, for `steps` steps, with so many copies of the
     /// lines that warps read of each other.
-    Resident {
-        configuration: resident::Configuration,
-        multiprocessors: usize,
-        steps: u64,
-        halves: usize,
-    },
+    Resident { configuration: resident::Configuration, multiprocessors: usize, steps: u64, halves: usize },
 }
 
 /// Returns tiles that hold the whole domain and exchange by counters.

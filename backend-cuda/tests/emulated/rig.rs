@@ -84,14 +84,8 @@ pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
         |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
     let resident = plan.resident().is_some();
     let tagged = plan.resident().is_some_and(|resident| resident.exchange == Exchange::Tagged);
-    [
-        vec![SHARED],
-        some(&COPIES, copies),
-        FLAGS.to_vec(),
-        some(&[OPAQUE], resident),
-        some(&TAGGED, tagged),
-    ]
-    .concat()
+    [vec![SHARED], some(&COPIES, copies), FLAGS.to_vec(), some(&[OPAQUE], resident), some(&TAGGED, tagged)]
+        .concat()
 }
 
 /// Replaces words in a text, which must have each of them exactly once.

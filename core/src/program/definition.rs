@@ -358,7 +358,7 @@ impl Definition {
     /// # Errors
     ///
     /// The first fault of any part; [`Error::Limit`] for a program without fields, steps or stages, or with
-    /// more than 64 fields and temporaries; [`Error::Invalid`] for a temporary or a scalar without value that
+    /// more than [`MAX_FIELDS`] fields and temporaries; [`Error::Invalid`] for a temporary or a scalar without value that
     /// is used before a stage has made it.
     pub fn build(mut self) -> Result<Program> {
         if let Some(fault) = self.fault.take() {

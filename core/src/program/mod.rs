@@ -356,4 +356,4 @@ pub(crate) fn is_of(field: &str, name: &str) -> bool {
 }
 
 /// The most fields that a program may have.
-pub const MAX_FIELDS: usize = 64;
+pub const MAX_FIELDS: usize = 128;

@@ -3,6 +3,7 @@
 mod cases;
 mod chip;
 mod functions;
+mod gas;
 mod labels;
 mod planner;
 mod portable;
@@ -41,6 +42,8 @@ enum What {
     Stencils(Box<stencils::Stencils>),
     /// Time small domains, models and stencils that a chip can hold, and compare the results to the bit
     Chip(chip::Chip),
+    /// Time properties of real-gas mixtures, and hold them to the CPU's
+    Gas(gas::Gas),
     /// Time the planner's choice against every other execution, cache policy and depth, on problems of all kinds
     Planner(planner::Planner),
     /// Time whole programs with their stages by themselves and in groups, and compare the results to the bit
@@ -63,6 +66,7 @@ impl Bench {
         match &self.what {
             What::Stencils(args) => args.execute(),
             What::Chip(args) => args.execute(),
+            What::Gas(args) => args.execute(),
             What::Planner(args) => args.execute(),
             What::Programs(args) => args.execute(),
             What::Solvers(args) => args.execute(),

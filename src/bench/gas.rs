@@ -1,0 +1,210 @@
+//! Properties of real-gas mixtures at many points, timed and held to the CPU's.
+
+use std::sync::Arc;
+
+use super::timing::rates;
+use super::{Settings, afford, begin};
+use crate::backend::{Opened, Session};
+use crate::gas::{Columns, GAS_CONSTANT, Interactions, Mixture, Points, Property, Table};
+use crate::program::Problem;
+use crate::{Array, Choice, DType, Error, Execution, Options, Result, Shape};
+
+/// The properties that a flow code asks for at every point.
+pub const SIX: [&str; 6] = ["rho", "h", "cp", "c", "mu", "lambda"];
+
+/// The species of a combustion chamber of liquid oxygen and methane.
+const CHAMBER: [&str; 10] = ["CH4", "O2", "CO2", "H2O", "CO", "H2", "N2", "C2H6", "C2H4", "C3H8"];
+
+/// The numbers of species that are timed.
+const SIZES: [usize; 3] = [10, 33, 53];
+
+/// The states whose properties are compared.
+const COMPARED: usize = 2048;
+
+/// The most by which properties may differ from the CPU's: relative, of h in R T.
+const TOLERANCE: f64 = 1e-11;
+
+/// A mixture that is timed: the species of a chamber, or as many of the table's first, without interactions or with
+/// those of all pairs.
+#[derive(Debug, Clone)]
+pub struct GasCase {
+    /// The number of species.
+    pub species: usize,
+    /// Whether every pair has a k_ij.
+    pub is_interacting: bool,
+    gas: Mixture,
+}
+
+/// The rate of a mixture's properties.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GasRow {
+    /// Points per second: the median of the runs.
+    pub points_per_s: f64,
+    /// Distance from the median to the farthest run, in percent of the median.
+    pub spread_percent: f64,
+    /// The operations of the formulas per second over the device's peak in f64, a multiply-add and a function counting
+    /// as two and one; `None` where the device does not tell its peak.
+    pub share_of_f64_peak: Option<f64>,
+    /// Registers of a thread, and the bytes that it spills; `None` where no compiler tells.
+    pub compiled: Option<[usize; 2]>,
+    /// The plan in one line.
+    pub plan: String,
+    /// Where the properties differ from the CPU's.
+    pub faults: Vec<String>,
+}
+
+impl GasCase {
+    /// Returns all mixtures.
+    pub fn all() -> Result<Vec<GasCase>> {
+        let table = Table::builtin()?;
+        let mut all = Vec::new();
+        for species in SIZES {
+            let names: Vec<&str> = match species == CHAMBER.len() {
+                true => CHAMBER.to_vec(),
+                false => table.species().iter().take(species).map(|species| &*species.name).collect(),
+            };
+            // Numbers without pattern from −0.05 to 0.1.
+            let pairs = (0..species).flat_map(|j| (0..j).map(move |i| (i, j)));
+            let pairs = pairs.map(|(i, j)| {
+                let value = 0.15 * ((37 * i + 61 * j + 11) % 101) as f64 / 100.0 - 0.05;
+                (names[i].to_owned(), names[j].to_owned(), value)
+            });
+            let interactions = Interactions::new(&table, pairs)?;
+            for is_interacting in [true, false] {
+                let gas = Mixture::of(&table, &names)?.fewest_operations();
+                let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
+                all.push(GasCase { species, is_interacting, gas });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the problem of the six properties at so many points.
+    pub fn problem(&self, points: usize) -> Result<Problem> {
+        let program = self.gas.program(&Property::named(&SIX)?)?;
+        Problem::new(Arc::new(program), Shape::new(&[points])?, DType::F64)
+    }
+
+    /// Returns random states: 300 to 2900 K, 0.1 to 30 MPa, all species.
+    fn states(&self, points: usize) -> Columns {
+        let mut random = fastrand::Rng::with_seed(20);
+        let temperature = (0..points).map(|_| 300.0 + 2600.0 * random.f64()).collect();
+        let pressure = (0..points).map(|_| 1e5 * 300f64.powf(random.f64())).collect();
+        let mut fractions: Vec<Vec<f64>> = vec![Vec::with_capacity(points); self.species];
+        let mut parts = vec![0.0; self.species];
+        for _ in 0..points {
+            parts.iter_mut().for_each(|part| *part = random.f64());
+            let whole: f64 = parts.iter().sum();
+            fractions.iter_mut().zip(&parts).for_each(|(column, part)| column.push(part / whole));
+        }
+        Columns {
+            temperature: Array::F64(temperature),
+            pressure: Array::F64(pressure),
+            fractions: fractions.into_iter().map(Array::F64).collect(),
+        }
+    }
+
+    /// Compares the first of a session's properties with the CPU's.
+    fn faults(&self, states: &Columns, session: &mut dyn Session, points: usize) -> Result<Vec<String>> {
+        let count = points.min(COMPARED);
+        let first = |array: &Array| match array {
+            Array::F64(values) => Array::F64(values[..count].to_vec()),
+            other => other.clone(),
+        };
+        let few = Columns {
+            temperature: first(&states.temperature),
+            pressure: first(&states.pressure),
+            fractions: states.fractions.iter().map(first).collect(),
+        };
+        let own = Points::new(&self.gas, &Property::named(&SIX)?, count, Choice::CPU)?.evaluate(&few)?;
+        let mut faults = Vec::new();
+        for (number, (name, own)) in SIX.into_iter().zip(&own).enumerate() {
+            let found = session.read_window(2 + self.species + number, [0; 3], [1, 1, count])?;
+            let (Array::F64(own), Array::F64(found), Array::F64(t)) = (own, &found, &few.temperature) else {
+                continue;
+            };
+            // The molar mass is between those of the lightest and the heaviest species: R T/M of the heaviest is the
+            // smallest unit.
+            let heaviest = self.gas.species().iter().map(|species| species.molar_mass).fold(0.0, f64::max);
+            let error = |i: usize| {
+                let unit = if name == "h" { GAS_CONSTANT * t[i] / heaviest } else { own[i].abs() };
+                ((found[i] - own[i]) / unit).abs()
+            };
+            let worst = (0..count).map(error).fold(0.0, |a: f64, b| if b <= a { a } else { b });
+            if !(worst <= TOLERANCE) {
+                faults.push(format!("{name} differs from the CPU's by {worst:.1e}"));
+            }
+        }
+        Ok(faults)
+    }
+}
+
+/// Times the properties of a mixture at the points of its problem, from random states, and compares some with the CPU's.
+///
+/// # Errors
+///
+/// Those of a plan and a run; [`Error::Limit`] for no runs.
+pub fn measure_gas(
+    opened: &Opened,
+    case: &GasCase,
+    problem: &Problem,
+    settings: &Settings,
+) -> Result<GasRow> {
+    abide_cpu::start_threads()?;
+    afford(problem, "memory to measure and compare", 3, "choose fewer --points")?;
+    let points = problem.shape.cells();
+    let states = case.states(points);
+    let mut start = vec![states.temperature.try_clone()?, states.pressure.try_clone()?];
+    for column in &states.fractions {
+        start.push(column.try_clone()?);
+    }
+    for _ in SIX {
+        start.push(Array::zeros(DType::F64, points)?);
+    }
+    let options = Options { execution: Execution::Stepwise, ..Options::default() };
+    let mut session = begin(opened, problem, &options, &start)?;
+    drop(start);
+    let mut steps = 1;
+    session.advance(steps)?;
+    let mut seconds = session.advance(steps)?;
+    while seconds < 0.25 * settings.seconds {
+        steps *= 2;
+        seconds = session.advance(steps)?;
+    }
+    let steps = ((settings.seconds * steps as f64 / seconds.max(1e-9)).ceil() as u64).max(1);
+    let mut runs = Vec::new();
+    for _ in 0..settings.repeats {
+        runs.push(points as f64 * steps as f64 / session.advance(steps)?.max(1e-9));
+    }
+    let found =
+        rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
+    let faults = case.faults(&states, session.as_mut(), points)?;
+    let plan = session.plan();
+    let peak = opened.backend.device().flops(DType::F64);
+    let flops = problem.program.simplified(DType::F64).flops() as f64;
+    let most = |of: fn(&crate::plan::Compiled) -> usize| plan.compiled.iter().map(of).max();
+    Ok(GasRow {
+        points_per_s: found.median,
+        spread_percent: found.spread_percent,
+        share_of_f64_peak: (peak > 0.0).then(|| found.median * flops / peak),
+        compiled: most(|kernel| kernel.registers).zip(most(|kernel| kernel.spill_bytes)).map(|(a, b)| [a, b]),
+        plan: plan.summary(),
+        faults,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend;
+
+    #[test]
+    fn a_mixture_is_timed_and_compared() {
+        let case = GasCase::all().unwrap().remove(0);
+        assert_eq!((case.species, case.is_interacting), (10, true));
+        let problem = case.problem(3001).unwrap();
+        let settings = Settings { seconds: 0.001, repeats: 1, ..Settings::quick() };
+        let row = measure_gas(&backend::open("cpu").unwrap(), &case, &problem, &settings).unwrap();
+        assert!(row.faults.is_empty() && row.points_per_s > 0.0, "{row:?}");
+    }
+}

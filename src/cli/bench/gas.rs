@@ -1,0 +1,146 @@
+//! `abide bench gas`.
+
+use abide::Fuse;
+use abide::bench::{GasCase, Wanted, Way, measure_gas};
+use abide::{Error, Execution, Result};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::super::{Ended, Ending};
+use super::cases::{Cases, Item, Measured};
+use super::record::{Columns, significant};
+
+const EXAMPLES: &str = "\
+Examples:
+  abide bench gas --csv gas.csv
+  abide bench gas --backend cpu --points 131072 --only 10
+  abide bench gas --backend cuda --points 4194304 --only 53 dense
+
+Density, enthalpy, heat capacity, speed of sound, viscosity and conductivity of mixtures of 10, 33 and 53 species at random \
+states, without interaction parameters (kij zero) and with those of all pairs (kij dense). A rate is the median of runs \
+over all points. Some of the results are compared with the CPU's.";
+
+/// The arguments of `bench gas`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Gas {
+    #[command(flatten)]
+    cases: Cases,
+
+    /// Points whose properties are computed at once
+    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    points: usize,
+}
+
+/// The rate of a mixture's properties.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Line {
+    case: String,
+    species: usize,
+    kij: String,
+    dtype: String,
+    /// How sums over species become instructions.
+    lowering: String,
+    /// How components lie in memory.
+    layout: String,
+    points_per_s: f64,
+    share_of_f64_peak: Option<f64>,
+    registers: Option<usize>,
+    spill_bytes: Option<usize>,
+}
+
+impl Columns for Line {
+    const NAMES: &'static [&'static str] = &[
+        "case",
+        "species",
+        "kij",
+        "dtype",
+        "lowering",
+        "layout",
+        "points_per_s",
+        "share_of_f64_peak",
+        "registers",
+        "spill_bytes",
+    ];
+    const COMMAND: &'static str = "abide bench gas";
+
+    fn words(&self) -> [String; 4] {
+        [self.case.clone(), self.species.to_string(), self.kij.clone(), self.lowering.clone()]
+    }
+}
+
+/// The case of all mixtures: the six properties.
+const CASE: &str = "properties";
+/// Sums over species are written out, an operation each.
+const LOWERING: &str = "straight-line";
+/// Each component is a field of its own.
+const LAYOUT: &str = "SoA";
+
+fn words(case: &GasCase) -> [String; 4] {
+    let kij = if case.is_interacting { "dense" } else { "zero" };
+    [CASE.to_owned(), case.species.to_string(), kij.to_owned(), LOWERING.to_owned()]
+}
+
+impl Gas {
+    /// Measures, prints, writes.
+    pub fn execute(&self) -> Ended {
+        if self.points == 0 {
+            return Err(Ending::usage(Error::limit("--points", 0, "1 at least", "give more")));
+        }
+        let header = format!(
+            "{:<12}{:>8}{:>7}{:>15}{:>8}{:>14}{:>7}{:>9}{:>11}{:>7}\n",
+            "case",
+            "species",
+            "kij",
+            "lowering",
+            "layout",
+            "points/s",
+            "± %",
+            "of peak",
+            "registers",
+            "spill"
+        );
+        let cases = GasCase::all()?;
+        let item = |case: &GasCase| -> Result<Item> {
+            let way = Way { fuse: Fuse::Auto, execution: Execution::Stepwise };
+            Ok(Item { problem: case.problem(self.points)?, way, words: words(case) })
+        };
+        let items = cases.iter().map(item).collect::<Result<Vec<_>>>()?;
+        let wanted = |opened: &_, item: &Item| Wanted::of(opened, &item.problem, &[item.way.options()]);
+        let measured = |opened: &_, item: &Item, settings: &_| {
+            let case = cases.iter().find(|case| words(case) == item.words);
+            let case = case.ok_or_else(|| Error::unknown("mixture", item.words.join(" "), [CASE]))?;
+            let row = measure_gas(opened, case, &item.problem, settings)?;
+            let [registers, spill_bytes] = [0, 1].map(|number| row.compiled.map(|compiled| compiled[number]));
+            let line = Line {
+                case: CASE.to_owned(),
+                species: case.species,
+                kij: item.words[2].clone(),
+                dtype: item.problem.dtype.to_string(),
+                lowering: LOWERING.to_owned(),
+                layout: LAYOUT.to_owned(),
+                points_per_s: significant(row.points_per_s),
+                share_of_f64_peak: row.share_of_f64_peak.map(significant),
+                registers,
+                spill_bytes,
+            };
+            let told = |value: Option<usize>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+            let share =
+                line.share_of_f64_peak.map_or_else(|| "-".to_owned(), |s| format!("{:.1} %", 100.0 * s));
+            let text = format!(
+                "{:<12}{:>8}{:>7}{:>15}{:>8}{:>14.4e}{:>7.1}{share:>9}{:>11}{:>7}\n",
+                line.case,
+                line.species,
+                line.kij,
+                line.lowering,
+                line.layout,
+                row.points_per_s,
+                row.spread_percent,
+                told(registers),
+                told(spill_bytes),
+            );
+            Ok(Measured { line, text, faults: row.faults })
+        };
+        self.cases.execute(items, &header, wanted, measured, |lines| format!("\nrows: {}\n", lines.len()))
+    }
+}

@@ -1,0 +1,134 @@
+//! Tables of states: `--states FILE.csv`.
+
+use std::fs::File;
+use std::io::{BufReader, Chain, Cursor, Read as _};
+use std::path::Path;
+
+use abide::{Error, Result};
+use csv::{ByteRecord, Reader, ReaderBuilder, Trim};
+use rayon::prelude::*;
+
+use super::evaluate::Batch;
+
+const CHANGE: &str = "give a file of comma-separated values with columns T, p and x_NAME for each species";
+
+/// A table of states that is read batch after batch.
+pub struct States {
+    path: std::path::PathBuf,
+    reader: Reader<Chain<Cursor<Vec<u8>>, BufReader<File>>>,
+    /// The columns of T, p and each species.
+    columns: Vec<usize>,
+    names: Vec<String>,
+    species: Vec<String>,
+    records: Vec<ByteRecord>,
+    /// The line of each record of the batch.
+    lines: Vec<u64>,
+    rows: u64,
+}
+
+impl States {
+    /// Opens a table and reads its columns.
+    pub fn open(path: &Path) -> Result<States> {
+        let fault = |message: String| Error::file(path, message, CHANGE);
+        let file = File::open(path).map_err(|e| Error::file(path, e, CHANGE))?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        // A byte-order mark is no part of the first name.
+        let mut mark = Vec::new();
+        file.by_ref().take(3).read_to_end(&mut mark).map_err(|e| Error::file(path, e, CHANGE))?;
+        if mark == [0xef, 0xbb, 0xbf] {
+            mark.clear();
+        }
+        let source = Cursor::new(mark).chain(file);
+        let mut reader = ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .trim(Trim::All)
+            .buffer_capacity(1 << 20)
+            .from_reader(source);
+        let headers = reader.headers().map_err(|e| fault(e.to_string()))?.clone();
+        let column = |name: &str| {
+            let mut found =
+                headers.iter().enumerate().filter(|(_, header)| *header == name).map(|(at, _)| at);
+            match (found.next(), found.next()) {
+                (Some(at), None) => Ok(at),
+                (None, _) => Err(fault(format!("it has no column {name}"))),
+                (Some(_), Some(_)) => Err(fault(format!("it has two columns {name}"))),
+            }
+        };
+        let species: Vec<String> =
+            headers.iter().filter_map(|name| name.strip_prefix("x_")).map(str::to_owned).collect();
+        if species.is_empty() {
+            return Err(fault("it has no column x_NAME of a species".to_owned()));
+        }
+        let names: Vec<String> = ["T", "p"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(species.iter().map(|name| format!("x_{name}")))
+            .collect();
+        let columns = names.iter().map(|name| column(name)).collect::<Result<Vec<_>>>()?;
+        let (records, lines) = (Vec::new(), Vec::new());
+        Ok(States { path: path.to_owned(), reader, columns, names, species, records, lines, rows: 0 })
+    }
+
+    /// Returns the names of the species, in the order of their columns.
+    pub fn species(&self) -> &[String] {
+        &self.species
+    }
+
+    /// Reads the next rows into a batch, at most so many; none at the end.
+    pub fn read(&mut self, batch: &mut Batch, most: usize) -> Result<()> {
+        self.rows += self.lines.len() as u64;
+        self.lines.clear();
+        let mut count = 0;
+        while count < most {
+            if count == self.records.len() {
+                self.records.push(ByteRecord::new());
+            }
+            let record = &mut self.records[count];
+            match self.reader.read_byte_record(record) {
+                Ok(true) => {
+                    self.lines.push(record.position().map_or(0, csv::Position::line));
+                    count += 1;
+                }
+                Ok(false) => break,
+                // The error names the line.
+                Err(error) => return Err(Error::file(&self.path, error.to_string(), CHANGE)),
+            }
+        }
+        // Columns are filled side by side, each from the same records.
+        let (records, columns) = (&self.records[..count], &self.columns);
+        let targets = [&mut batch.temperature, &mut batch.pressure].into_iter().chain(&mut batch.fractions);
+        let mut targets: Vec<&mut Vec<f64>> = targets.collect();
+        let fill = |(values, &column): (&mut &mut Vec<f64>, &usize)| -> Option<usize> {
+            values.clear();
+            for (number, record) in records.iter().enumerate() {
+                match record.get(column).and_then(number_of) {
+                    Some(value) => values.push(value),
+                    None => return Some(number),
+                }
+            }
+            None
+        };
+        let faults: Vec<Option<usize>> = targets.par_iter_mut().zip(columns.par_iter()).map(fill).collect();
+        let first = faults.iter().enumerate().filter_map(|(column, row)| Some(((*row)?, column))).min();
+        let Some((number, column)) = first else { return Ok(()) };
+        let text = records[number].get(columns[column]).unwrap_or_default();
+        let message = format!(
+            "{} of {}: `{}` is no number",
+            self.names[column],
+            self.row(number),
+            String::from_utf8_lossy(text)
+        );
+        Err(Error::file(&self.path, message, "correct the row"))
+    }
+
+    /// Returns the words that name a row of the last batch.
+    pub fn row(&self, number: usize) -> String {
+        let line = self.lines.get(number).copied().unwrap_or_default();
+        format!("row {} (line {line} of {})", self.rows + number as u64 + 1, self.path.display())
+    }
+}
+
+/// Returns the number that a field of a table is.
+fn number_of(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
