@@ -2,7 +2,7 @@
 
 use super::fused::{self, Partition};
 use super::papers::perks::Traffic;
-use super::persistent_program::of_launches;
+use super::persistent_program::{of_launches, persistent_in};
 use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -52,7 +52,8 @@ pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Opt
 ///
 /// # Errors
 ///
-/// Those of [`plan_stepwise`](super::plan_stepwise).
+/// Those of [`plan_stepwise`](super::plan_stepwise), and where one kernel is asked for of
+/// [`plan_persistent_program`](super::plan_persistent_program).
 pub fn plan_searched(
     problem: &Problem,
     device: &DeviceSpec,
@@ -60,7 +61,7 @@ pub fn plan_searched(
     refused: &[Vec<Place>],
 ) -> Result<Plan> {
     problem.check()?;
-    plan_in_groups(problem, device, options, |boxes| fused::searched(problem, boxes, device, refused))
+    plan_as_asked(problem, device, options, |boxes| fused::searched(problem, boxes, device, refused))
 }
 
 /// Plans a problem that is not plain in groups that were found before, of its stages with some of them in parts; `None`
@@ -76,7 +77,22 @@ pub fn plan_grouped(
     let split = problem.split(splits).ok()?;
     let partition = fused::partition_of(&split, &Boxes::of(&split).ok()?, device, groups)?;
     let partition = Partition { splits: splits.to_vec(), ..partition };
-    plan_in_groups(problem, device, options, |_| Ok(partition)).ok()
+    plan_as_asked(problem, device, options, |_| Ok(partition)).ok()
+}
+
+/// Plans the groups of a partition as launches, or as one persistent kernel where that is asked for.
+fn plan_as_asked(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    partition: impl FnOnce(&Boxes) -> Result<Partition>,
+) -> Result<Plan> {
+    match options.execution {
+        Execution::Persistent => persistent_in(problem, device, options, |stepwise| {
+            plan_in_groups(problem, device, stepwise, partition)
+        }),
+        _ => plan_in_groups(problem, device, options, partition),
+    }
 }
 
 /// Plans a launch per stage or group of a partition that is asked for once the device is found to be able. A block's

@@ -106,6 +106,20 @@ impl Describe for PersistentProgram {
 /// for a cache policy or a depth; [`Error::Limit`] where a group leaves no room in shared memory.
 pub fn plan_persistent_program(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
+    persistent_in(problem, device, options, |stepwise| plan_general(problem, device, stepwise))
+}
+
+/// Plans one persistent kernel of the stages and groups of a plan of launches, which is made with the options given to it.
+///
+/// # Errors
+///
+/// Those of [`plan_persistent_program`] for a checked problem.
+pub(super) fn persistent_in(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    launched: impl FnOnce(&Options) -> Result<Plan>,
+) -> Result<Plan> {
     let asked = match (options.cache, options.depth) {
         (cache @ (CachePolicy::Shared | CachePolicy::Registers | CachePolicy::Mixed), _) => {
             Some(format!("cache policy {cache}"))
@@ -125,8 +139,7 @@ pub fn plan_persistent_program(problem: &Problem, device: &DeviceSpec, options: 
         ));
     }
     device.require(Capability::Barrier, "a program as one persistent kernel")?;
-    let launched = plan_general(problem, device, &Options { execution: Execution::Stepwise, ..*options })?;
-    persistent_of(problem, &launched)
+    persistent_of(problem, &launched(&Options { execution: Execution::Stepwise, ..*options })?)
 }
 
 /// Returns a plan of a launch per stage or group as one persistent kernel of the same stages and groups.
@@ -195,7 +208,7 @@ mod tests {
     use super::*;
     use crate::catalogue::cloverleaf;
     use crate::domain::Shape;
-    use crate::plan::{Fuse, plan};
+    use crate::plan::{Fuse, plan, plan_grouped, plan_searched};
     use crate::real::DType;
 
     fn clover(extents: [usize; 2]) -> Problem {
@@ -232,6 +245,23 @@ mod tests {
         let small = clover([20, 40]);
         let plan = plan(&small, &device, &asked(Fuse::Off)).unwrap();
         assert_eq!(plan.persistent_program().unwrap().blocks, 6);
+    }
+
+    /// Groups that a search found, or an earlier one kept, are those of one kernel too.
+    #[test]
+    fn groups_of_a_search_become_one_kernel() {
+        let device = DeviceSpec::preset("h200").unwrap();
+        let options = Options { execution: Execution::Persistent, fuse: Fuse::Search, ..Options::default() };
+        let problem = clover([3840, 3840]);
+        let found = plan_searched(&problem, &device, &options, &[]).unwrap();
+        assert_eq!((found.execution, found.persistent_program().is_some()), (Execution::Persistent, true));
+        let partition = &found.stages().unwrap().partition;
+        assert!(partition.all().any(|group| group.stages.len() > 1));
+        let again =
+            plan_grouped(&problem, &device, &options, &partition.splits, &partition.groups()).unwrap();
+        assert_eq!(again, found);
+        let cached = Options { cache: CachePolicy::Mixed, ..options };
+        assert!(plan_searched(&problem, &device, &cached, &[]).is_err());
     }
 
     /// Unasked a graph of launches runs, and the plan says what was not chosen and why.
