@@ -8,8 +8,8 @@ pub struct Double(pub f64, pub f64);
 
 const ONE: Double = Double(1.0, 0.0);
 /// ln 2 and π/2 as sums of three numbers.
-const LN_2: [f64; 3] = [0.6931471805599453, 2.3190468138462996e-17, 5.707708438416212e-34];
-const HALF_PI: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
+const LN_2: [f64; 3] = [std::f64::consts::LN_2, 2.3190468138462996e-17, 5.707708438416212e-34];
+const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
 
 fn two_sum(a: f64, b: f64) -> Double {
     let sum = a + b;
