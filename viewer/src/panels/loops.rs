@@ -163,7 +163,7 @@ fn draw(ui: &mut Ui, sheet: &Sheet) {
         .map(|(number, own)| {
             let size = vec2(own.width as f32, Picture::HEIGHT as f32);
             let rect = Rect::from_center_size(at(own.centre), size);
-            let response = ui.interact(rect, ui.id().with(("loop", number)), Sense::hover());
+            let response = ui.interact(rect, ui.scope_id().with(("loop", number)), Sense::hover());
             response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, &own.title));
             (rect, response)
         })
