@@ -100,16 +100,23 @@ struct Across {
     }
 };
 
-// Takes all turns of a block. After a turn, `R` joins what it has completed of a reduction.
-template <class S, class Asked, class R>
+// Takes all turns of a block. Only the threads at indices that lie at the domain's sides ask the boundary. After a turn,
+// `R` joins what it has completed of a reduction.
+template <class S, class R>
 __device__ __forceinline__ void take_turns(const Arguments& arguments, real* rings, Offset z, Offset y, Offset x)
 {
+    constexpr bool PLANES = S::AXIS == 0;
     #pragma unroll 1
     for (int front = S::START; front < S::END; ++front) {
         #pragma unroll 1
         for (int i = threadIdx.x; i < S::ROW_Y * S::ROW_X; i += S::THREADS) {
             const int across_y = i / S::ROW_X - S::BEFORE_Y, across_x = i % S::ROW_X - S::BEFORE_X;
-            S::turn(Across<S, Asked>{arguments, rings, z, y + across_y, x + across_x, across_y, across_x, i}, front);
+            const Offset own_y = y + across_y, own_x = x + across_x;
+            if (S::Inner::holds(z + (PLANES ? front : 0), own_y + (PLANES ? 0 : front), own_x)) {
+                S::turn(Across<S, Inside>{arguments, rings, z, own_y, own_x, across_y, across_x, i}, front);
+            } else {
+                S::turn(Across<S, Edge>{arguments, rings, z, own_y, own_x, across_y, across_x, i}, front);
+            }
         }
         __syncthreads();
         R::template join_rows<S>(arguments, rings, front, z, y, x);
@@ -130,8 +137,5 @@ __device__ __forceinline__ void group(const Arguments& arguments, unsigned tile)
     real* const rings = reinterpret_cast<real*>(shared);
     Offset z, y, x;
     corner<S>(tile, z, y, x);
-    const bool inside = S::Inner::holds(z, y, x) &&
-                        S::Inner::holds(z + S::TILE_Z - 1, y + S::TILE_Y - 1, x + S::TILE_X - 1);
-    if (inside) take_turns<S, Inside, R>(arguments, rings, z, y, x);
-    else take_turns<S, Edge, R>(arguments, rings, z, y, x);
+    take_turns<S, R>(arguments, rings, z, y, x);
 }

@@ -6,7 +6,7 @@ use super::Fused;
 use crate::device::DeviceSpec;
 use crate::expr::{Binary, Node, Unary};
 use crate::plan::MEMORY_SHARE;
-use crate::program::{Boxes, Does, Problem, Stage};
+use crate::program::{Boxes, Does, Problem};
 use crate::real::DType;
 
 /// Instructions of an index besides those of its members, and of each member.
@@ -47,8 +47,8 @@ pub struct Estimate {
     pub seconds: f64,
 }
 
-/// Returns the instructions of a stage's formulas for each index.
-fn instructions(stage: &Stage, dtype: DType) -> f64 {
+/// Returns the instructions of formulas for each index.
+fn instructions(nodes: &[Node], dtype: DType) -> f64 {
     let wide = usize::from(dtype == DType::F64);
     let of = |node: &Node| match node {
         Node::Const(_) | Node::Param(_) | Node::Coord(_) => 0.0,
@@ -56,7 +56,7 @@ fn instructions(stage: &Stage, dtype: DType) -> f64 {
         Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _) => DIVISION[wide],
         _ => OPERATION[wide],
     };
-    stage.dag.nodes.iter().map(of).sum()
+    nodes.iter().map(of).sum()
 }
 
 /// Estimates a stage by itself.
@@ -66,7 +66,7 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     let reads = own.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
     let read: f64 = reads.map(|(name, _)| bytes(name)).sum();
     let written: f64 = own.writes.iter().map(|&name| bytes(name)).sum();
-    let slots = INDEX + STORED * own.writes.len() as f64 + instructions(own, problem.dtype);
+    let slots = INDEX + STORED * own.writes.len() as f64 + instructions(&own.dag.nodes, problem.dtype);
     let indices = match own.does {
         Does::Scalar(_) => 1,
         _ if !own.points.is_empty() => own.points.len(),
@@ -89,7 +89,7 @@ pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fu
     let turns = fused.turns() as f64 / fused.tile[fused.axis] as f64;
     let (mut loaded, mut stored, mut slots): (Vec<usize>, f64, f64) =
         (Vec::new(), 0.0, INDEX * across * turns);
-    for (number, member) in fused.members.iter().enumerate() {
+    for member in &fused.members {
         let stage = &problem.program.stages()[member.stage];
         for tap in stage.dag.taps() {
             let name = usize::from(tap.field);
@@ -99,18 +99,24 @@ pub fn grouped(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, fused: &Fu
         }
         let outputs = stage.writes.iter().zip(&member.outputs).filter(|(_, output)| output.is_stored);
         stored += outputs.map(|(&name, _)| bytes(name)).sum::<f64>();
-        let of = |takes: fn(&super::Output) -> bool, slots: f64| {
-            slots * member.outputs.iter().filter(|&output| takes(output)).count() as f64
-        };
-        let out = of(|output| output.ring.is_some(), KEPT) + of(|output| output.is_stored, STORED);
+    }
+    for section in fused.sections(problem.program.stages(), boxes) {
+        let goes = section.outputs.iter().map(|&(member, output, _)| fused.members[member].output(output));
+        let out = goes.map(|goes| {
+            KEPT * f64::from(u8::from(goes.ring.is_some())) + STORED * f64::from(u8::from(goes.is_stored))
+        });
         slots += MEMBER * across * turns;
-        slots += (instructions(stage, problem.dtype) + out) * fused.redundancy(number);
+        slots += (instructions(&section.nodes, problem.dtype) + out.sum::<f64>())
+            * fused.redundancy(section.members[0]);
     }
     // Of what lies beyond a tile's sides, about half is still in the cache from the tile beside.
     let loaded = loaded.into_iter().map(bytes).sum::<f64>() * (1.0 + 0.5 * (across - 1.0));
     let inner: f64 =
         fused.blocks.iter().map(|&count| if count == 1 { 1.0 } else { 1.0 - 2.0 / count as f64 }).product();
     slots *= inner + SIDES * (1.0 - inner);
+    // The last tiles of a row or column are as wide as the others.
+    slots *=
+        (0..3).filter(|&axis| axis > fused.axis).map(|axis| fused.excess(axis, problem)).product::<f64>();
     let multiprocessors = if device.multiprocessors == 0 { MULTIPROCESSORS } else { device.multiprocessors };
     let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors as f64;
     let held = resident_blocks(problem, device, fused).max(1) as f64;

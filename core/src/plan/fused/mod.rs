@@ -13,6 +13,7 @@ mod geometry;
 mod partition;
 mod report;
 mod search;
+mod sections;
 #[cfg(test)]
 mod tests;
 
@@ -22,10 +23,12 @@ use crate::program::{Boxes, Does, Problem};
 use crate::reduction::leaf;
 
 pub use self::candidates::fastest;
+pub use self::estimate::{alone, grouped};
 pub use self::geometry::{Refusal, fused};
 pub use self::partition::{Group, Partition, greedy, partition_of, worthwhile};
 pub use self::report::{Report, Row, report};
 pub use self::search::searched;
+pub use self::sections::Section;
 
 /// A group of stages as one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -96,6 +99,13 @@ pub struct Ring {
     pub rows: usize,
 }
 
+impl Member {
+    /// Returns where an output goes; nowhere for the argument of a reduction.
+    fn output(&self, output: usize) -> Output {
+        self.outputs.get(output).copied().unwrap_or_default()
+    }
+}
+
 impl Fused {
     /// Returns the indices of a row with all that is computed beyond the tile's sides, along the three axes.
     pub fn row(&self) -> [usize; 3] {
@@ -153,6 +163,11 @@ impl Fused {
         (0..3)
             .map(|axis| (self.tile[axis] + beyond[axis][0] + beyond[axis][1]) as f64 / self.tile[axis] as f64)
             .product()
+    }
+
+    /// Returns by how much all tiles together are wider than the domain along an axis.
+    pub fn excess(&self, axis: usize, problem: &Problem) -> f64 {
+        ((self.blocks[axis] * self.tile[axis]) as f64 / problem.shape.padded()[axis] as f64).max(1.0)
     }
 
     /// Returns the turns that a block takes: rows, those beyond the tile's ends, and those by which members are behind.

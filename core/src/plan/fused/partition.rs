@@ -74,7 +74,10 @@ pub fn partition_of(
 /// are wrong by some 15 %.
 const WORTHWHILE: f64 = 0.85;
 
-/// Unites groups of a problem that is not plain, two at a time, as long as that is estimated to save time on a device.
+/// The most groups that become one at a time.
+const MOST_UNITED: usize = 8;
+
+/// Unites groups of a problem that is not plain, two at a time with what runs between them, as long as that is estimated to save time on a device.
 pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
     united_greedily(problem, boxes, device).0
 }
@@ -126,27 +129,32 @@ impl<'a> Costs<'a> {
         Costs { problem, boxes, device, known: HashMap::new() }
     }
 
-    /// Returns the groups of a step with those two united that save most by it; `None` where none do.
+    /// Returns the groups of a step with two united that save most by it, and with them those that run between the two;
+    /// `None` where none do.
     fn best_union(&mut self, step: &[Vec<usize>], order: &Order) -> Option<Vec<Vec<usize>>> {
+        let follows = order.paths(step);
         let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
         for first in 0..step.len() {
             for second in first + 1..step.len() {
-                let pair = [&step[first], &step[second]];
-                if !self.may_unite(pair) {
+                if !self.may_unite([&step[first], &step[second]]) {
                     continue;
                 }
-                let union = united(pair);
-                let [Some(one), Some(two), Some(cost)] =
-                    [&step[first], &step[second], &union].map(|group| self.of(group))
-                else {
+                // A momentum's flux and update save little where that of the next component is not in the group, which
+                // reads the same masses.
+                let is_between = |place: usize| follows[place][first] && follows[second][place];
+                let (parts, others): (Vec<usize>, Vec<usize>) = (0..step.len())
+                    .partition(|&place| place == first || place == second || is_between(place));
+                if parts.len() > MOST_UNITED || !parts.iter().all(|&place| self.are_fit(&step[place])) {
                     continue;
-                };
-                let saved = one + two - cost;
+                }
+                let union = united(parts.iter().map(|&place| &step[place]));
+                let Some(cost) = self.of(&union) else { continue };
+                let apart: Option<f64> = parts.iter().map(|&place| self.of(&step[place])).sum();
+                let saved = apart.unwrap_or(0.0) - cost;
                 if saved <= best.as_ref().map_or(0.0, |(most, _)| *most) {
                     continue;
                 }
-                let others = step.iter().enumerate().filter(|(place, _)| *place != first && *place != second);
-                let all = others.map(|(_, group)| group.clone()).chain([union]).collect();
+                let all = others.iter().map(|&place| step[place].clone()).chain([union]).collect();
                 best = order.ordered(all).map(|ordered| (saved, ordered)).or(best);
             }
         }
@@ -199,8 +207,8 @@ impl<'a> Costs<'a> {
     }
 }
 
-fn united(pair: [&Vec<usize>; 2]) -> Vec<usize> {
-    let mut union = [&pair[0][..], pair[1]].concat();
+fn united<'g>(groups: impl Iterator<Item = &'g Vec<usize>>) -> Vec<usize> {
+    let mut union: Vec<usize> = groups.flatten().copied().collect();
     union.sort_unstable();
     union
 }
@@ -223,16 +231,36 @@ impl Order {
         Order(all)
     }
 
+    /// Returns for each of a step's groups, which are in order, whether it waits for each of them, directly or for one
+    /// that does.
+    fn paths(&self, step: &[Vec<usize>]) -> Vec<Vec<bool>> {
+        let mut paths: Vec<Vec<bool>> = Vec::with_capacity(step.len());
+        for later in step {
+            let mut own = vec![false; step.len()];
+            for (place, earlier) in step.iter().enumerate().take(paths.len()) {
+                if self.follows(later, earlier) {
+                    own[place] = true;
+                    own.iter_mut().zip(&paths[place]).for_each(|(own, path)| *own |= path);
+                }
+            }
+            paths.push(own);
+        }
+        paths
+    }
+
+    fn follows(&self, later: &[usize], earlier: &[usize]) -> bool {
+        later.iter().any(|&two| earlier.iter().any(|&one| one < two && self.0[two][one]))
+    }
+
     /// Returns groups of a step in an order in which they can run, of several the one with the first stage before
     /// the others; `None` if there is no order.
     fn ordered(&self, mut left: Vec<Vec<usize>>) -> Option<Vec<Vec<usize>>> {
-        let follows = |later: &[usize], earlier: &[usize]| {
-            later.iter().any(|&two| earlier.iter().any(|&one| one < two && self.0[two][one]))
-        };
         let mut done = Vec::new();
         while !left.is_empty() {
             let is_free = |place: usize| {
-                left.iter().enumerate().all(|(other, group)| other == place || !follows(&left[place], group))
+                left.iter()
+                    .enumerate()
+                    .all(|(other, group)| other == place || !self.follows(&left[place], group))
             };
             let ready =
                 (0..left.len()).filter(|&place| is_free(place)).min_by_key(|&place| left[place][0])?;

@@ -3,8 +3,7 @@
 
 use std::fmt::Display;
 
-use abide_core::expr::Dag;
-use abide_core::plan::fused::{Fused, Member, Source};
+use abide_core::plan::fused::{Fused, Member, Section, Source};
 use abide_core::program::{Boxes, Does, Indices, around};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Problem, Stage};
@@ -152,8 +151,8 @@ pub fn group(
             }
         }
     }
-    for number in 0..fused.members.len() {
-        writer.member(&mut text, number);
+    for section in fused.sections(stages, boxes) {
+        writer.section(&mut text, &section);
     }
     text.push("}");
     let grid = Grid { tile: fused.tile, first: fused.first, blocks: fused.blocks };
@@ -169,16 +168,13 @@ impl Writer<'_> {
         &self.boxes.stages[member.stage]
     }
 
-    /// Returns the box of tiles, by the indices that they own, in which nothing has to be asked.
+    /// Returns the box of indices at a block's front where no member has to ask anything, wherever it is behind it.
     fn inner(&self) -> Indices {
         let mut inner: Option<Indices> = None;
         for member in &self.fused.members {
-            let stage = &self.stages[member.stage];
-            let [_, own] = program::boxes(self.kinds, stage, self.own(member));
-            let own = [0, 1, 2].map(|axis| {
-                let [low, high] = member.beyond[axis].map(|by| by as isize);
-                own[axis].start + low..own[axis].end - high
-            });
+            let [_, mut own] = program::boxes(self.kinds, &self.stages[member.stage], self.own(member));
+            let axis = &mut own[self.fused.axis];
+            *axis = axis.start + member.lag as isize..axis.end + member.lag as isize;
             inner = Some(match inner {
                 None => own,
                 Some(inner) => [0, 1, 2]
@@ -199,58 +195,78 @@ impl Writer<'_> {
         })
     }
 
-    /// Writes what a member does in a turn.
-    fn member(&mut self, text: &mut Text, number: usize) {
-        let member = &self.fused.members[number];
-        let stage = &self.stages[member.stage];
-        let own = self.own(member).to_vec();
-        let [z, y, x] = member.beyond;
-        text.push(format!("{{\n// {}", stage.name.replace(|c: char| c.is_control() || c == '\\', " ")));
+    /// Writes what a section does in a turn.
+    fn section(&mut self, text: &mut Text, section: &Section) {
+        let (fused, stages, boxes) = (self.fused, self.stages, self.boxes);
+        let members = || section.members.iter().map(|&number| &fused.members[number]);
+        // All members of a section compute at the same indices.
+        let Some(first) = members().next() else { return };
+        let computed = around(&boxes.stages[first.stage]).unwrap_or([0..0, 0..0, 0..0]);
+        let names: Vec<String> = members()
+            .map(|member| stages[member.stage].name.replace(|c: char| c.is_control() || c == '\\', " "))
+            .collect();
+        let [z, y, x] = first.beyond;
+        text.push(format!("{{\n// {}", names.join(", ")));
         text.push(format!(
             "const auto u = at.template member<{}, {}, {}, {}, {}, {}, {}>(front);",
-            member.lag, z[0], z[1], y[0], y[1], x[0], x[1]
+            first.lag, z[0], z[1], y[0], y[1], x[0], x[1]
         ));
         text.push("if (u.is_active) {");
-        let computed = around(&own).unwrap_or([0..0, 0..0, 0..0]);
-        if matches!(stage.does, Does::Reduce(..)) {
-            self.argument(text, member, &computed);
-            text.push("}\n}");
-            return;
+        let is_reduced = |member: &Member| matches!(stages[member.stage].does, Does::Reduce(..));
+        let reduces = members().any(is_reduced);
+        if reduces {
+            text.push("real argument = neutral();");
         }
-        text.push(format!("if (u.template holds<{}>()) {{", boxed(&self.unwrapped(&computed, member))));
-        let outputs: Vec<usize> =
-            (0..own.len()).filter(|&output| member.outputs[output] != Default::default()).collect();
-        let formula = self.formula(member, &outputs);
+        text.push(format!("if (u.template holds<{}>()) {{", boxed(&self.unwrapped(&computed, first))));
+        let formula = self.formula(section);
         text.extend(&formula.statements);
-        for (&output, value) in outputs.iter().zip(&formula.outputs) {
-            let goes = member.outputs[output];
-            let is_whole = own[output] == computed;
-            if goes.is_passed {
-                text.push(format!("passed_{number}_{output} = {value};"));
-            }
-            if let Some(ring) = goes.ring {
-                let (first, rows) = (self.rings[ring], self.fused.rings[ring].rows);
-                let put = format!("u.template keep_row<{first}, {rows}>({value});");
-                text.push(match is_whole {
-                    true => put,
-                    false => format!(
-                        "if (u.template holds<{}>()) {put}",
-                        boxed(&self.unwrapped(&own[output], member))
-                    ),
-                });
-            }
-            if goes.is_stored {
-                let (kind, slot) =
-                    (self.kinds.number(stage.writes[output]), self.write(stage.writes[output]));
-                text.push(format!(
-                    "if (u.is_owned) u.template store<Kind{kind}, {slot}, {}>({value});",
-                    boxed(&own[output])
-                ));
+        for (&(number, output, _), value) in section.outputs.iter().zip(&formula.outputs) {
+            let member = &fused.members[number];
+            match is_reduced(member) {
+                true => text.push(format!("argument = {value};")),
+                false => self.output(text, [number, output], member, &computed, value),
             }
         }
         text.push("}");
-        self.take_along(text, member, stage, &own);
+        if reduces {
+            let rows = leaf(self.problem.shape.dimensions())[fused.axis] + 1;
+            text.push(format!("u.template keep_row<LEAVES, {rows}>(argument);"));
+        }
+        for member in members().filter(|member| !is_reduced(member)) {
+            self.take_along(text, member, &stages[member.stage], &boxes.stages[member.stage]);
+        }
         text.push("}\n}");
+    }
+
+    /// Writes where an output of a member goes.
+    fn output(
+        &mut self,
+        text: &mut Text,
+        [number, output]: [usize; 2],
+        member: &Member,
+        computed: &Indices,
+        value: &str,
+    ) {
+        let (goes, own) = (member.outputs[output], &self.boxes.stages[member.stage][output]);
+        if goes.is_passed {
+            text.push(format!("passed_{number}_{output} = {value};"));
+        }
+        if let Some(ring) = goes.ring {
+            let (first, rows) = (self.rings[ring], self.fused.rings[ring].rows);
+            let put = format!("u.template keep_row<{first}, {rows}>({value});");
+            text.push(match own == computed {
+                true => put,
+                false => format!("if (u.template holds<{}>()) {put}", boxed(&self.unwrapped(own, member))),
+            });
+        }
+        if goes.is_stored {
+            let name = self.stages[member.stage].writes[output];
+            let (kind, slot) = (self.kinds.number(name), self.write(name));
+            text.push(format!(
+                "if (u.is_owned) u.template store<Kind{kind}, {slot}, {}>({value});",
+                boxed(own)
+            ));
+        }
     }
 
     /// Returns the slot of the buffer to which a field or temporary goes.
@@ -285,38 +301,27 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes what keeps the argument of a reduction.
-    fn argument(&mut self, text: &mut Text, member: &Member, computed: &Indices) {
-        text.push("real value = neutral();");
-        text.push(format!("if (u.template holds<{}>()) {{", boxed(computed)));
-        let formula = self.formula(member, &[0]);
-        text.extend(&formula.statements);
-        text.push(format!("value = {};\n}}", formula.outputs[0]));
-        let rows = leaf(self.problem.shape.dimensions())[self.fused.axis] + 1;
-        text.push(format!("u.template keep_row<LEAVES, {rows}>(value);"));
-    }
-
-    /// Returns the formula of some outputs of a member.
-    fn formula(&mut self, member: &Member, outputs: &[usize]) -> Formula {
-        let Dag { nodes, outputs: all } = &self.stages[member.stage].dag;
-        let wanted: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
+    /// Returns the formula of a section.
+    fn formula(&mut self, section: &Section) -> Formula {
+        let wanted: Vec<_> = section.outputs.iter().map(|&(.., node)| node).collect();
         let (language, dtype) = (Cuda::PROGRAM, self.problem.dtype);
         part(
-            nodes,
+            &section.nodes,
             &wanted,
             |_| None,
             &language,
             dtype,
-            |tap| {
+            |place| {
+                let (tap, source) = section.taps[usize::from(place.field)];
                 let name = usize::from(tap.field);
                 let ([z, y, x], kind) = (tap.offset, self.kinds.number(name));
-                match member.sources.iter().find(|(made, _)| *made == name) {
+                match source {
                     None => {
                         let slot = self.slots.number(Slot::Read(name));
                         format!("u.template at<Kind{kind}, {slot}, false, {z}, {y}, {x}>()")
                     }
-                    Some((_, Source::Passed(from, output))) => format!("passed_{from}_{output}"),
-                    Some(&(_, Source::Ring(ring))) => {
+                    Some(Source::Passed(from, output)) => format!("passed_{from}_{output}"),
+                    Some(Source::Ring(ring)) => {
                         let (first, rows) = (self.rings[ring], self.fused.rings[ring].rows);
                         format!("u.template kept<Kind{kind}, {first}, {rows}, {z}, {y}, {x}>()")
                     }
