@@ -103,9 +103,11 @@ pub(super) fn common<N: Number>(x: N, y: N) -> N {
 /// Checks whether a number that is not negative is whole.
 #[inline(always)]
 fn is_whole<N: Number>(size: N) -> N::Truth {
-    // From here on all are.
-    let all = size.constant(by_type::<N, _>(8_388_608.0, 4_503_599_627_370_496.0));
-    ((size + all) - all).same(size) | all.less(size)
+    // Rounding serves below this; as far beyond it numbers still have halves, and from twice it on all are whole.
+    let limit = size.constant(by_type::<N, _>(4_194_304.0, 2_251_799_813_685_248.0));
+    let one = size.constant(1.0);
+    let near = N::choose(size.less(limit), size, size - limit);
+    near.nearest(one).same(near) | (limit + limit).less(size)
 }
 
 /// Returns a number to a power, with the special values of C99, F.9.4.4.

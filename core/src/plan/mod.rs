@@ -150,9 +150,12 @@ impl Plan {
         // Two programs of the same name may still differ in their stages.
         let stages = self.stages().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
         if own == other && stages {
-            // A kernel of a group reads what the groups before it have made.
+            // A kernel of a group reads what the groups before it have made; some stages may be in parts.
             return match self.stages().filter(|stepwise| !stepwise.partition.steps.is_empty()) {
-                Some(stepwise) => stepwise.partition.groups().check(problem, &Boxes::of(problem)?),
+                Some(stepwise) => {
+                    let split = stepwise.partition.split_problem(problem)?;
+                    stepwise.partition.groups().check(&split, &Boxes::of(&split)?)
+                }
                 None => Ok(()),
             };
         }
