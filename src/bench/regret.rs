@@ -108,8 +108,9 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     let best_plan = runs[best].session().plan().summary();
     let mut faults = Vec::new();
     if crate::backend::ulp_bound_per_step(opened.backend.name(), problem, 1.0)? == 0.0 {
-        // As many steps as are whole passes of each.
-        let steps = runs.iter().fold(1, |all, run| common_multiple(all, run.whole(1)));
+        // No fewer steps than were timed, and whole passes of each.
+        let unit = runs.iter().fold(1, |all, run| common_multiple(all, run.whole(1)));
+        let steps = steps.next_multiple_of(unit);
         let mut expected = None;
         for run in &mut runs {
             run.rerun(steps)?;
