@@ -32,9 +32,9 @@ struct Ready {
     changed: Condvar,
 }
 
-/// Calls `each` with the number of each problem, in order, once the kernels that `wanted` names for it are compiled. They are compiled on all but
-/// two of the machine's threads, where the backend compiles at all; a kernel that does not compile is left to `each` to
-/// meet. Ends with the first error of `each`.
+/// Calls `each` with the number of each problem, in order, once the kernels that `wanted` names for it are compiled.
+/// They are compiled on all but two of the machine's threads, where the backend compiles at all; a kernel that does not
+/// compile is left to `each` to meet. Ends with the first error of `each`.
 pub fn compiled_ahead<E>(
     opened: &Opened,
     problems: &[&Problem],
