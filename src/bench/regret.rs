@@ -16,6 +16,9 @@ const DEPTHS: [u32; 5] = [1, 2, 4, 8, 16];
 /// The plans that are timed in turn with the planner's choice: those that a first look found fastest.
 const FINALISTS: usize = 2;
 
+/// A plan that takes so many times as long as the fastest yet is no finalist: what its calibration told is enough.
+const HOPELESS: f64 = 1.5;
+
 /// The planner's choice and the best plan for a problem, both timed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Regret {
@@ -49,14 +52,14 @@ pub struct Looked {
     pub recipe: Option<Recipe>,
     /// The planner's estimate in seconds per step.
     pub estimated_seconds: f64,
-    /// The seconds per step of one run.
+    /// The seconds per step of one run; of the calibration's last one where the plan was far from the fastest.
     pub seconds: f64,
 }
 
 /// Times the planner's choice and every other execution, cache policy and depth that the backend has for a problem:
-/// each once for a sixth of `settings.seconds`, then the fastest and the choice in turn, `settings.repeats` times. The
-/// states that these leave are compared to the bit, where the backend promises bits. All runs are whole passes of
-/// their plans.
+/// each once for a sixth of `settings.seconds`, or less where it is far from the fastest, then the fastest and the
+/// choice in turn, `settings.repeats` times. The states that these leave are compared to the bit, where the backend
+/// promises bits. All runs are whole passes of their plans.
 ///
 /// Tuned plans are not used. An error means that the problem could not be run at all; a plan that does not fit the
 /// device is left out.
@@ -70,20 +73,24 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
         Ok(Timed::new(begin(opened, problem, options, &start)?, &start).in_whole_passes())
     };
     let mut chosen = timed(&own())?;
-    let look = |run: &mut Timed<'_>| -> Result<Looked> {
+    // The values of a look are a few steps old: to load them anew would take longer than the look.
+    let look = |run: &mut Timed<'_>, fastest: f64| -> Result<Looked> {
         let steps = run.calibrate(settings.seconds / 6.0)?;
-        let seconds = run.run(steps)?;
+        let told = run.step_seconds();
+        let seconds = if told > HOPELESS * fastest { told } else { run.go_on(steps)? };
         let plan = run.session().plan();
         let recipe = Recipe::of(plan);
         Ok(Looked { plan: plan.summary(), recipe, estimated_seconds: plan.estimated_seconds, seconds })
     };
-    let mut looked = vec![look(&mut chosen)?];
+    let mut looked = vec![look(&mut chosen, f64::INFINITY)?];
+    let mut fastest = looked[0].seconds;
     let chosen_plan = chosen.session().plan().clone();
     let mut others: Vec<(f64, Options)> = Vec::new();
     for (options, _) in plans(opened, problem, &chosen_plan) {
         // The device may have no room for it, or the compiler no registers.
         let Ok(mut other) = timed(&options) else { continue };
-        let found = look(&mut other)?;
+        let found = look(&mut other, fastest)?;
+        fastest = fastest.min(found.seconds);
         others.push((found.seconds, options));
         looked.push(found);
     }

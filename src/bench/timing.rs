@@ -77,6 +77,11 @@ impl<'a> Timed<'a> {
         }
     }
 
+    /// Returns the approximate seconds per step; 0 before [`Timed::calibrate`].
+    pub fn step_seconds(&self) -> f64 {
+        self.step_seconds
+    }
+
     /// Returns the untimed steps before each timed run of `steps`: clocks and caches are then as in the
     /// middle of a long run.
     pub fn warm_up(steps: u64) -> u64 {
@@ -88,6 +93,12 @@ impl<'a> Timed<'a> {
         let steps = self.whole(steps);
         self.restart()?;
         self.advance(self.whole(Timed::warm_up(steps)))?;
+        self.go_on(steps)
+    }
+
+    /// Returns the seconds per step of `steps` more steps, from the values that are there.
+    pub fn go_on(&mut self, steps: u64) -> Result<f64> {
+        let steps = self.whole(steps);
         Ok(self.advance(steps)? / steps as f64)
     }
 
