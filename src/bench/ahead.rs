@@ -33,16 +33,16 @@ struct Ready {
 }
 
 /// Calls `each` with the number of each problem, in order, once the kernels that `wanted` names for it are compiled.
-/// They are compiled on all but two of the machine's threads, where the backend compiles at all; a kernel that does not
+/// They are compiled on all but two of the machine's threads, where the backend has a compiler; a kernel that does not
 /// compile is left to `each` to meet. Ends with the first error of `each`.
 pub fn compiled_ahead<E>(
-    opened: &Opened,
+    compiler: Option<&dyn Compiler>,
     problems: &[&Problem],
     wanted: impl Fn(usize) -> Wanted + Sync,
     mut each: impl FnMut(usize) -> Result<(), E>,
 ) -> Result<(), E> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).saturating_sub(LEFT);
-    let Some(compiler) = opened.backend.compiler().filter(|_| threads > 0) else {
+    let Some(compiler) = compiler.filter(|_| threads > 0) else {
         return (0..problems.len()).try_for_each(each);
     };
     let ready = Ready { done: Mutex::new(vec![false; problems.len()]), changed: Condvar::new() };
@@ -94,6 +94,55 @@ impl Ready {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         while !done[number] {
             done = self.changed.wait(done).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, Result, bench};
+
+    /// A compiler that notes the extents of what it has compiled, and refuses every other plan.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<usize>>);
+
+    impl Compiler for Notes {
+        fn compile(&self, problem: &Problem, _: &Plan, any_steps: bool) -> Result<()> {
+            assert!(any_steps);
+            let mut all = self.0.lock().unwrap();
+            all.push(problem.shape.extents()[0]);
+            match all.len() % 2 {
+                0 => Ok(()),
+                _ => Err(crate::Error::unsupported("a compiler", "every other plan", "take the next")),
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_are_there_when_their_problem_comes_and_an_error_ends_all() {
+        let opened = crate::backend::open("cpu").unwrap();
+        assert!(opened.backend.compiler().is_none());
+        let problem =
+            |n: usize| bench::problem("2d5pt", crate::Shape::new(&[n, 64]).unwrap(), DType::F32).unwrap();
+        let problems: Vec<Problem> = (20..50).map(problem).collect();
+        let problems: Vec<&Problem> = problems.iter().collect();
+        let options = [Options::default(), bench::stepwise()];
+        for with in [false, true] {
+            let notes = Notes::default();
+            let compiler = with.then_some(&notes as &dyn Compiler);
+            let mut seen = Vec::new();
+            let wanted = |number: usize| Wanted::of(&opened, problems[number], &options);
+            let ended = compiled_ahead(compiler, &problems, wanted, |number| {
+                let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+                if with && threads > LEFT {
+                    let compiled = notes.0.lock().unwrap();
+                    assert_eq!(compiled.iter().filter(|&&n| n == 20 + number).count(), 2);
+                }
+                seen.push(number);
+                if number == 12 { Err("enough") } else { Ok(()) }
+            });
+            assert_eq!((ended, seen), (Err("enough"), (0..=12).collect()));
         }
     }
 }

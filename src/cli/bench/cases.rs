@@ -131,7 +131,7 @@ impl Cases {
             bar.inc(1);
             Ok(())
         };
-        compiled_ahead(&opened, &problems, |number| wanted(&opened, &items[number]), row)?;
+        compiled_ahead(opened.backend.compiler(), &problems, |number| wanted(&opened, &items[number]), row)?;
         bar.finish_and_clear();
         let ended = judge(holds);
         if self.json {

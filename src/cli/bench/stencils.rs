@@ -167,7 +167,7 @@ impl Stencils {
             bar.inc(1);
             Ok(())
         };
-        compiled_ahead(&opened, &problems, wanted, row)?;
+        compiled_ahead(opened.backend.compiler(), &problems, wanted, row)?;
         bar.finish_and_clear();
         if let (Some(path), false) = (&self.plot, results.lines().is_empty()) {
             let marks = results.lines().iter().map(roofline::Mark::of).collect::<Result<Vec<_>>>()?;

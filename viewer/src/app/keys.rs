@@ -31,6 +31,7 @@ pub const HELP: &[(&str, &str)] = &[
     ("M B O", "move, brush, point source"),
     ("[ ]", "the brush's radius"),
     ("S", "the curves of the computed scalars"),
+    ("D", "the program's loops: which waits for which"),
     ("P", "a picture of what is shown"),
     ("V", "begin or end a recording"),
     ("T", "light or dark"),
@@ -107,6 +108,9 @@ pub fn act(ctx: &Context, state: &mut State, canvas: Option<egui::Id>) {
     if plain(Key::S) {
         state.curves.open = !state.curves.open;
     }
+    if plain(Key::D) {
+        state.loops.open = !state.loops.open;
+    }
     if plain(Key::P) {
         state.keep_picture();
     }
@@ -118,6 +122,8 @@ pub fn act(ctx: &Context, state: &mut State, canvas: Option<egui::Id>) {
 fn escape(state: &mut State) {
     if state.help {
         state.help = false;
+    } else if state.loops.open {
+        state.loops.open = false;
     } else if !state.notices.dismiss() {
         state.hand.tool = Tool::Move;
     }

@@ -256,6 +256,7 @@ impl eframe::App for App {
         let info = UiStackInfo::default().with_frame(Frame::new().fill(ground));
         ui.scope_builder(UiBuilder::new().max_rect(ui.max_rect()).ui_stack_info(info), |ui| self.screen(ui));
         self.state.notices.show(&ctx);
+        panels::loops::show(&ctx, &mut self.state);
         if self.state.help {
             panels::help(&ctx, &mut self.state.help, keys::HELP);
         }

@@ -14,6 +14,7 @@ use crate::engine::{
 };
 use crate::field::look::{Look, Scale};
 use crate::field::sight::Sight;
+use crate::panels::loops::LoopsWindow;
 use crate::panels::scalars::TIME;
 use crate::setup::Setup;
 
@@ -171,6 +172,8 @@ pub struct State {
     pub show: Show,
     /// The curves of the computed scalars.
     pub curves: Curves,
+    /// The window of the program's loops.
+    pub loops: LoopsWindow,
     /// The brush.
     pub hand: Hand,
     /// The speed of the run.
@@ -216,6 +219,7 @@ impl Default for State {
                 window: None,
             },
             curves: Curves { open: true, hidden: vec![TIME.to_owned()], over_time: false },
+            loops: LoopsWindow::default(),
             hand: Hand { tool: Tool::Move, value: 1.0, radius: 8.0, at: [0; 3], file: String::new() },
             speed: Speed::Fastest,
             folder: Folder { folder: String::new(), every: 50, numbered: false, command: String::new() },

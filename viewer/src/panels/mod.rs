@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod keep;
+pub mod loops;
 pub mod model;
 pub mod plan;
 pub mod roofline;

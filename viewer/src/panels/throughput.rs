@@ -23,6 +23,9 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     heading(ui, "Plan");
     ui.label(RichText::new(run.plan.summary()).small());
     plan::picture(ui, &run.plan);
+    if ui.button("Loops").on_hover_text("The program's loops: which waits for which (D)").clicked() {
+        state.loops.open = true;
+    }
     ui.separator();
     heading(ui, "Roofline");
     let rate = state.status.recent.as_ref().map(|report| report.gcells_per_s);

@@ -421,3 +421,26 @@ fn a_system_is_solved_and_another_after_it() {
     harness.get_by_label("Gallery").click();
     until(&mut harness, "the gallery", |app| app.state().screen == Screen::Gallery);
 }
+
+/// The loops of each step of the cycle, in a window that a key opens and closes.
+#[test]
+fn loops_are_drawn_with_what_they_wait_for() {
+    let mut harness = paused(setup("cloverleaf", "24x32"));
+    harness.key_press(Key::D);
+    until_shown(&mut harness, "0 ideal gas");
+    let told = "No groups are planned here. One colour: 33 loops as ";
+    assert!(harness.query_by_label_contains(told).is_some(), "a CPU's plan has no groups");
+    press(&mut harness, "step 1 of the cycle");
+    assert_eq!(harness.state().state().loops.step, 1);
+    assert!(harness.query_by_label_contains("0 ideal gas").is_some());
+    harness.key_press(Key::Escape);
+    harness.run_steps(2);
+    assert!(!harness.state().state().loops.open && harness.query_by_label_contains("0 ideal gas").is_none());
+    // A program of one stencil has one loop and one step.
+    let mut harness = paused(setup("heat", "24x24"));
+    harness.key_press(Key::Num4);
+    harness.run_steps(2);
+    press(&mut harness, "Loops");
+    until_shown(&mut harness, "0 heat");
+    assert!(harness.query_by_label_contains("of the cycle").is_none());
+}

@@ -286,6 +286,54 @@ fn the_page_of_files() {
     figures("page-keep", panels::keep::show);
 }
 
+/// CloverLeaf's loops in groups that stay the same, whatever a planner would choose.
+#[test]
+fn loops_in_their_groups() {
+    use abide::plan::fused::Partition;
+    use abide::plan::{Schedule, plan_stepwise};
+    use abide::program::Groups;
+    use abide_viewer::engine::Started;
+    use std::sync::Arc;
+
+    let setup = setup("cloverleaf", "960x960");
+    let problem = setup.builder().and_then(abide::Builder::problem).unwrap();
+    let device = abide::DeviceSpec::preset("h200").unwrap();
+    let mut plan = plan_stepwise(&problem, &device, &abide::Options::default()).unwrap();
+    let mut groups = Groups::alone(&problem.program);
+    for step in &mut groups.steps {
+        let stages: Vec<usize> = step.iter().flatten().copied().collect();
+        // Three stages a group, every fourth of them alone.
+        *step = stages.chunks(4).flat_map(|own| own.chunks(3).map(<[usize]>::to_vec)).collect();
+    }
+    if let Schedule::Stepwise(tiles) = &mut plan.schedule {
+        tiles.partition = Partition::of(groups, |_| None);
+    }
+    let mut state = State::default();
+    state.run = Some(Started {
+        run: 1,
+        setup,
+        problem,
+        plan: Arc::new(plan),
+        backend: "cuda",
+        notes: Vec::new(),
+        step: 0,
+    });
+    state.loops.open = true;
+    let mut harness = Harness::builder()
+        .with_size(egui::vec2(1280.0, 800.0))
+        .with_context_setup(abide_viewer::app::style::apply)
+        .wgpu()
+        .build_ui(move |ui| {
+            let ground = abide_viewer::app::style::ground(ui.ctx().theme());
+            egui::Frame::central_panel(ui.style()).fill(ground).show(ui, |ui| {
+                ui.allocate_space(ui.available_size());
+                panels::loops::show(ui.ctx(), &mut state);
+            });
+        });
+    harness.run_steps(3);
+    same(&mut harness, "loops");
+}
+
 #[test]
 fn plans_as_pictures() {
     use abide::plan::{Schedule, plan_persistent, plan_stepwise, plan_streaming};
