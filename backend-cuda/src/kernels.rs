@@ -32,7 +32,7 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
     if plan.warp_streaming().is_some() {
         best = fit_stream(plan, best, &compile)?;
         for other in other_streams(problem, plan) {
-            if best.2 == 0 {
+            if best.2 <= SLIGHT_SPILLS {
                 break;
             }
             let tried = fit_stream(&other, compile(&other)?, &compile)?;
@@ -87,16 +87,31 @@ fn compiled(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resu
 /// Compiles a plan: its report in it, the code, and the bytes that it spills.
 type Compile<'a> = dyn Fn(&Plan) -> Result<(Plan, Cubin, usize)> + 'a;
 
-/// Gives each pass of a streaming plan a launch of its own where chained passes spill. `first` is the plan as it was
-/// compiled.
+/// The bytes that a streaming kernel may spill per thread. Of so few the inner loop has some four loads at most, among 600
+/// instructions; the next configuration without any was 6 to 9 % slower (`2d5pt` and `2d13pt` f32 8352², `3d13pt` f32 512³).
+pub const SLIGHT_SPILLS: usize = 32;
+
+/// Compiles what stays the same plan while the report shows spills: copies' places summed the other way, and each pass a
+/// launch of its own where passes are chained. `first` is the plan as it was compiled.
 fn fit_stream(
     plan: &Plan,
     first: (Plan, Cubin, usize),
     compile: &Compile<'_>,
 ) -> Result<(Plan, Cubin, usize)> {
-    let Some(unchained) = plan.unchained().filter(|_| first.2 > 0) else { return Ok(first) };
-    let tried = compile(&unchained)?;
-    Ok(if tried.2 < first.2 { tried } else { first })
+    let mut best = first;
+    let unchained = plan.unchained();
+    let summed = [Some(plan), unchained.as_ref()].map(|plan| plan.and_then(Plan::with_other_sums));
+    let [other, other_unchained] = summed;
+    for same in [other, unchained, other_unchained].into_iter().flatten() {
+        if best.2 == 0 {
+            break;
+        }
+        let tried = compile(&same)?;
+        if tried.2 < best.2 {
+            best = tried;
+        }
+    }
+    Ok(best)
 }
 
 /// Compiles one streaming plan, and no other in its place: what tuning times.

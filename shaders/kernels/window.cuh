@@ -206,7 +206,9 @@ struct Window {
     {
         const Offset plane = source_s(p).index;
         each<FIELDS>([&](auto f) {
-            const real* const field = buffers.current[f.value] + plane * STRIDE_S;
+            // An address has twice the registers of a number of cells, but the compiler moves their sums differently.
+            const real* const field = buffers.current[f.value] + (SUMS_CELLS ? 0 : plane * STRIDE_S);
+            const Offset begin = SUMS_CELLS ? plane * STRIDE_S : 0;
             real* const to = ring + (slot * FIELDS + f.value) * PLANE;
             if (STRAIGHT || straight) {
                 each<OWN_Y>([&](auto r) {
@@ -214,7 +216,7 @@ struct Window {
                         // Words of a row follow each other but for the domain's ends.
                         constexpr bool BESIDE = !WRAPS_X && TILES_X > 1;
                         constexpr int ACROSS = q.value * 32 * WORD;
-                        const Offset from = BESIDE ? corner[0] + ACROSS : corner[q.value];
+                        const Offset from = begin + (BESIDE ? corner[0] + ACROSS : corner[q.value]);
                         copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + (PAIRED ? place(lane * WORD + ACROSS) : lane * WORD + ACROSS), field + from + r.value * STRIDE_Y);
                     });
                 });
@@ -222,7 +224,7 @@ struct Window {
                 // A rolled loop, because its body must not be mixed with the one above.
                 #pragma unroll 1
                 for (int r = 0; r < OWN_Y; ++r) {
-                    const real* const line = field + source_y(y(r)).index * STRIDE_Y;
+                    const real* const line = field + (begin + source_y(y(r)).index * STRIDE_Y);
                     each<OWN_X / WORD>([&](auto q) {
                         const int first = (lane + q.value * 32) * WORD;
                         real* const word = to + r * TILE_X + (PAIRED ? place(first) : first);
@@ -282,7 +284,7 @@ struct Window {
     {
         each<FIELDS>([&](auto f) {
             if constexpr (written<f.value>()) {
-                real* const plane = buffers.next[f.value] + q * STRIDE_S + leaving;
+                real* const plane = buffers.next[f.value] + (q * STRIDE_S + leaving);
                 each<OWN_Y>([&](auto r) {
                     real out[OWN_X];
                     leave(cells[f.value][r.value], out);

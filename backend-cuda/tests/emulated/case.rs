@@ -159,6 +159,9 @@ impl Case {
             How::Streaming { configuration, multiprocessors, passes } => {
                 device.multiprocessors = *multiprocessors;
                 let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
+                // Both ways to sum places are covered.
+                let other = if *passes > 1 { plan.with_other_sums() } else { None };
+                let plan = other.unwrap_or(plan);
                 let stream = plan.warp_streaming().ok_or_else(none)?;
                 assert_eq!(stream.configuration(), *configuration, "{}", self.name);
                 assert!(stream.shares > 1, "{}: one block", self.name);

@@ -59,6 +59,7 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
         text.push(format!("template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};"));
     }
     text.push(format!("constexpr bool CHAINED = {};", streaming.chained));
+    text.push(format!("constexpr bool SUMS_CELLS = {};", streaming.sums_cells));
     for file in [COPIES, FLAGS, WINDOW, STREAM, PASSES, STREAMING] {
         text.file(file);
     }

@@ -109,6 +109,7 @@ pub(super) fn streaming(
         blocks_per_multiprocessor,
         waves,
         chained: division.shares <= slots && device.has(Capability::Barrier),
+        sums_cells: true,
         shared_bytes: 0,
         registers,
         valid: 0.0,

@@ -66,6 +66,9 @@ pub struct WarpStreaming {
     /// Whether blocks stay for all passes of a launch, and between two wait for those around them: all are resident, and
     /// passes are short.
     pub chained: bool,
+    /// Whether the place from which a word is copied is summed as a number of cells before it becomes an address, or as
+    /// addresses. The results are the same; which takes fewer registers, only the compiler's report tells.
+    pub sums_cells: bool,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: usize,
     /// Registers that a thread may use.
@@ -189,6 +192,16 @@ impl Plan {
         let mut plan = self.clone();
         match &mut plan.schedule {
             Schedule::WarpStreaming(streaming) if streaming.chained => streaming.chained = false,
+            _ => return None,
+        }
+        Some(plan)
+    }
+
+    /// Returns the same streaming plan with the places of copies summed the other way; `None` of other plans.
+    pub fn with_other_sums(&self) -> Option<Plan> {
+        let mut plan = self.clone();
+        match &mut plan.schedule {
+            Schedule::WarpStreaming(streaming) => streaming.sums_cells = !streaming.sums_cells,
             _ => return None,
         }
         Some(plan)
