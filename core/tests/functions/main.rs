@@ -18,9 +18,9 @@ const BOUNDS: [(Function, f64); 11] = [
     (Function::Cbrt, 0.51),
     (Function::Expm1, 0.96),
     (Function::Log1p, 0.86),
-    (Function::Erf, 0.92),
+    (Function::Erf, 0.78),
     (Function::Pow, 0.78),
-    (Function::Atan2, 0.86),
+    (Function::Atan2, 0.96),
 ];
 
 fn bound(function: Function) -> f64 {
