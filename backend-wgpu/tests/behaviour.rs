@@ -176,7 +176,7 @@ fn own_formulas_of_every_exact_operator() {
 #[test]
 fn functions_stay_within_their_stated_errors() {
     let Some(backend) = backend() else { return };
-    let formulas: [(&str, Define); 11] = [
+    let formulas: [(&str, Define); 13] = [
         ("exp", |s| s.set("u", s.field("u").here().exp() * 0.3)),
         ("log", |s| s.set("u", (s.field("u").here() + 1.5).log())),
         ("sin", |s| s.set("u", s.field("u").along(0, 1).sin())),
@@ -185,6 +185,8 @@ fn functions_stay_within_their_stated_errors() {
         ("cbrt", |s| s.set("u", (s.field("u").here() + 1.5).cbrt())),
         ("expm1", |s| s.set("u", s.field("u").along(0, 1).expm1() * 0.3)),
         ("log1p", |s| s.set("u", (s.field("u").here() + 0.5).log1p())),
+        ("erf", |s| s.set("u", (2.0 * s.field("u").here()).erf())),
+        ("atan2", |s| s.set("u", s.field("u").here().atan2(s.field("u").along(0, 1) + 1.5))),
         ("pow", |s| s.set("u", (s.field("u").here() + 1.5).pow(1.7) * 0.1)),
         ("constants", |s| s.set("u", s.field("u").here() * s.constant(2.0).log() + s.constant(-0.7).exp())),
         ("tanh of much", |s| s.set("u", (1e6 * s.field("u").here()).tanh())),

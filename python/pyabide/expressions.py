@@ -24,9 +24,11 @@ __all__ = [
     "Expr",
     "Field",
     "absolute",
+    "arctan2",
     "cbrt",
     "coord",
     "cos",
+    "erf",
     "exp",
     "expm1",
     "floor",
@@ -413,6 +415,16 @@ def log1p(x: Operand) -> Expr:
     return _tape_of([x]).expression(x)._unary("Log1p")
 
 
+def erf(x: Operand) -> Expr:
+    """Returns the error function, which numpy lacks."""
+    return _tape_of([x]).expression(x)._unary("Erf")
+
+
+def arctan2(y: Operand, x: Operand) -> Expr:
+    """Returns the angle in radians of the point (x, y); numpy's may be the number beside it."""
+    return _tape_of([y, x]).expression(y)._binary("Atan2", x)
+
+
 def minimum(a: Operand, b: Operand) -> Expr:
     """Returns the smaller of two values at each cell; ``b`` where either is NaN. See ``ab.min`` for
     reductions."""
@@ -476,6 +488,7 @@ def _on_either(method: str) -> Callable[[Operand, Operand], Expr]:
 _UFUNCS: dict[str, Callable[..., Expr]] = {
     "absolute": absolute,
     "add": _on_either("__add__"),
+    "arctan2": arctan2,
     "cbrt": cbrt,
     "cos": cos,
     "divide": _on_either("__truediv__"),

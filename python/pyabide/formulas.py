@@ -59,7 +59,7 @@ def text(ops: Sequence[Op], number: int, limit: int = 400) -> str:
             case sign if sign in _SIGNS:
                 return f"({shown(op[1])} {_SIGNS[sign]} {shown(op[2])})"
             case name:
-                called = {"Min": "minimum", "Max": "maximum", "select": "where"}.get(name, name.lower())
+                called = {"Atan2": "arctan2", "Min": "minimum", "Max": "maximum", "select": "where"}.get(name, name.lower())
                 return f"{called}({', '.join(shown(operand) for operand in op[1:])})"
 
     whole = shown(number)
@@ -94,6 +94,8 @@ _OF_NUMBERS: dict[str, Callable[..., float]] = {
     "Cbrt": lambda a: float(np.cbrt(a)),
     "Expm1": math.expm1,
     "Log1p": math.log1p,
+    "Erf": math.erf,
+    "Atan2": math.atan2,
     "Min": lambda a, b: a if a < b else b,
     "Max": lambda a, b: a if a > b else b,
     "Less": lambda a, b: float(a < b),

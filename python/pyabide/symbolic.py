@@ -7,7 +7,7 @@ from typing import Any
 
 from .boundaries import Boundary
 from .errors import Error, Invalid
-from .expressions import Expr, Field, absolute, cos, exp, floor, log, maximum, minimum, sin, sqrt, tanh, where
+from .expressions import Expr, Field, absolute, arctan2, cos, erf, exp, floor, log, maximum, minimum, sin, sqrt, tanh, where
 from .programs import Program, stencil
 
 __all__ = ["from_sympy"]
@@ -220,7 +220,9 @@ class Translation:
             "Abs": absolute,
             "Max": maximum,
             "Min": minimum,
+            "atan2": arctan2,
             "cos": cos,
+            "erf": erf,
             "exp": exp,
             "floor": floor,
             "log": log,

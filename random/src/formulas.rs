@@ -75,7 +75,18 @@ fn formula(tame: bool) -> impl Strategy<Value = Formula> {
     let mut binary = vec![Binary::Add, Binary::Sub, Binary::Mul, Binary::Min, Binary::Max];
     if !tame {
         use Binary::{Div, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual, Pow};
-        binary.extend([Div, Div, Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual, Pow]);
+        binary.extend([
+            Div,
+            Div,
+            Less,
+            LessEqual,
+            Greater,
+            GreaterEqual,
+            Equal,
+            NotEqual,
+            Pow,
+            Binary::Atan2,
+        ]);
     }
     leaf.prop_recursive(5, 40, 3, move |inner| {
         let three = || [inner.clone(), inner.clone(), inner.clone()].prop_map(Box::new);

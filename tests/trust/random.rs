@@ -99,7 +99,7 @@ pub fn every_function(subject: &Subject) -> Result<()> {
         assert!(off.is_some_and(|off| off <= most), "{}: {off:?}", describe(&problem));
     }
     // Each function is tested alone, because a wrong one must not hide behind another.
-    let alone: [fn(Expr<'_>) -> Expr<'_>; 10] = [
+    let alone: [fn(Expr<'_>) -> Expr<'_>; 12] = [
         |x| x.exp(),
         |x| (x + 1.5).log(),
         |x| x.sin(),
@@ -108,6 +108,8 @@ pub fn every_function(subject: &Subject) -> Result<()> {
         |x| x.cbrt(),
         |x| x.expm1(),
         |x| (x + 0.5).log1p(),
+        |x| (2.0 * x).erf(),
+        |x| x.atan2(x + 1.5),
         |x| (x + 1.5).pow(2.5),
         |x| x.abs().sqrt(),
     ];

@@ -40,8 +40,8 @@ const INFIX: [(Rule, Binary); 10] = [
 ];
 
 /// The functions of two operands.
-pub(crate) const BINARY: [(&str, Binary); 3] =
-    [("min", Binary::Min), ("max", Binary::Max), ("pow", Binary::Pow)];
+pub(crate) const BINARY: [(&str, Binary); 4] =
+    [("min", Binary::Min), ("max", Binary::Max), ("pow", Binary::Pow), ("atan2", Binary::Atan2)];
 
 /// The functions that are no operators of one or two operands.
 const OTHERS: [&str; 4] = ["fma", "where", "coord", "laplacian"];

@@ -16,13 +16,13 @@ macro_rules! with_codes {
     ($each:ident) => {
         $each! {
             [Neg Abs Sqrt Floor]
-            [Exp Log Sin Cos Tanh Cbrt Expm1 Log1p]
+            [Exp Log Sin Cos Tanh Cbrt Expm1 Log1p Erf]
             [
                 Add AddTurned, Sub SubTurned, Mul MulTurned, Div DivTurned, Min MinTurned, Max MaxTurned,
                 Less LessTurned, LessEqual LessEqualTurned, Greater GreaterTurned,
                 GreaterEqual GreaterEqualTurned, Equal EqualTurned, NotEqual NotEqualTurned,
             ]
-            [Pow PowTurned,]
+            [Pow PowTurned, Atan2 Atan2Turned,]
             [
                 LoadAdd Load Add, LoadSub Load Sub, LoadSubTurned Load SubTurned, LoadMul Load Mul,
                 AddAdd Add Add, AddSub Add Sub, AddSubTurned Add SubTurned, AddMul Add Mul,

@@ -10,6 +10,7 @@
 mod interval;
 
 use abide_core::expr::{Binary, Dag, Node, Unary};
+use abide_core::functions;
 use abide_core::program::{Boxes, Does, Reduction};
 use abide_core::{DType, Problem, Program};
 
@@ -246,6 +247,11 @@ fn unary(op: Unary, x: Value) -> Value {
             let range = Interval { low: low.max(-1.0).ln_1p(), high: high.max(-1.0).ln_1p() };
             inexact(range, scaled(x.error, 1.0 / (1.0 + low.max(-1.0))), FORMULA * range.magnitude())
         }
+        Unary::Erf => {
+            let range = Interval { low: functions::erf(low), high: functions::erf(high) };
+            // The derivative is at most 2 / √π.
+            inexact(range, scaled(x.error, std::f64::consts::FRAC_2_SQRT_PI), FORMULA * range.magnitude())
+        }
         Unary::Tanh => {
             let range = Interval { low: low.tanh(), high: high.tanh() };
             inexact(range, x.error, FORMULA * range.magnitude())
@@ -269,6 +275,7 @@ fn binary(op: Binary, x: Value, y: Value, unfused: f64) -> Value {
         Binary::Min => Value { range: x.range.min(y.range), error: x.error.max(y.error) },
         Binary::Max => Value { range: x.range.max(y.range), error: x.error.max(y.error) },
         Binary::Pow => power(x, y),
+        Binary::Atan2 => angle(x, y),
         // 0 or 1; both are possible where the operands are not known exactly.
         Binary::Less
         | Binary::LessEqual
@@ -293,6 +300,20 @@ fn power(x: Value, y: Value) -> Value {
     let (factor, most) = (y.range.magnitude(), logarithm.magnitude());
     let in_exponent = scaled(y.error, most * std::f64::consts::LN_2) + scaled(x.error, factor / x.range.low);
     Value { range, error: (in_exponent + FORMULA + 0.5) * range.high }
+}
+
+/// Returns the value of an angle, whose derivatives are at most one over the distance from 0. It jumps by a turn where the
+/// ordinate changes its sign on the left.
+fn angle(y: Value, x: Value) -> Value {
+    let most = std::f64::consts::PI;
+    let range = Interval::around_zero(most);
+    let distance = x.range.least().hypot(y.range.least());
+    let is_cut = x.range.low <= 0.0 && y.range.low <= 0.0 && y.range.high >= 0.0;
+    let brought = match is_cut {
+        true => jumping(x.error + y.error),
+        false => scaled(x.error, 1.0 / distance) + scaled(y.error, 1.0 / distance),
+    };
+    Value { range, error: brought + (FORMULA + 0.5) * most }
 }
 
 #[cfg(test)]

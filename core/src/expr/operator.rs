@@ -126,6 +126,8 @@ unary! {
     Expm1 expm1: 52, "formula_expm1", "formula_expm1", |x| functions::expm1(x);
     /// Natural logarithm of this and one, within 0.86 units in the last place.
     Log1p log1p: 36, "formula_log1p", "formula_log1p", |x| functions::log1p(x);
+    /// Error function, within 0.78 units in the last place.
+    Erf erf: 114, "formula_erf", "formula_erf", |x| functions::erf(x);
 }
 
 macro_rules! binary {
@@ -202,6 +204,8 @@ binary! {
     Max as max: 0, Text::Choose(">"), |a, b| if a > b { a } else { b };
     /// This to the power of `right`, within 0.78 units in the last place.
     Pow as pow: 129, Text::Call("formula_pow", "formula_pow"), |a, b| functions::pow(a, b);
+    /// The angle in radians of the point (`right`, this), within 0.96 units in the last place.
+    Atan2 as atan2: 53, Text::Call("formula_atan2", "formula_atan2"), |a, b| functions::atan2(a, b);
     /// 1 where this is less than `right`, else 0.
     Less as lt: 0, Text::Relation("<"), |a, b| truth(a < b);
     /// 1 where this is at most `right`, else 0.
@@ -231,7 +235,7 @@ impl Binary {
 #[macro_export]
 macro_rules! with_unary_operators {
     ($each:ident) => {
-        $each!(Neg Abs Sqrt Floor Exp Log Sin Cos Tanh Cbrt Expm1 Log1p)
+        $each!(Neg Abs Sqrt Floor Exp Log Sin Cos Tanh Cbrt Expm1 Log1p Erf)
     };
 }
 
@@ -240,6 +244,6 @@ macro_rules! with_unary_operators {
 #[macro_export]
 macro_rules! with_binary_operators {
     ($each:ident) => {
-        $each!(Add Sub Mul Div Min Max Pow Less LessEqual Greater GreaterEqual Equal NotEqual)
+        $each!(Add Sub Mul Div Min Max Pow Atan2 Less LessEqual Greater GreaterEqual Equal NotEqual)
     };
 }

@@ -95,11 +95,12 @@ fn precise_parts<N: Number>([x, small]: [N; 2]) -> (N, [N; 2]) {
     (n, sum(near, all))
 }
 
-/// Returns e^x, which is a normal number, as a sum of two numbers.
+/// Returns e to the power of a sum of two numbers, of which the second is small, as a sum of two numbers; it is a normal
+/// number.
 #[inline(always)]
-pub(super) fn precise<N: Number>(x: N) -> [N; 2] {
-    let (n, parts) = precise_parts([x, x.constant(0.0)]);
-    let power = x.constant(1.0).shifted(n);
+pub(super) fn precise<N: Number>(x: [N; 2]) -> [N; 2] {
+    let (n, parts) = precise_parts(x);
+    let power = n.constant(1.0).shifted(n);
     parts.map(|part| part * power)
 }
 

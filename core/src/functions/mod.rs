@@ -5,8 +5,10 @@
 //! records, it becomes the text of kernels ([`Function::record`]). Few arguments are rare, such as those whose
 //! results overflow: for all others a shorter formula gives the same bits.
 
+mod atan2;
 mod cbrt;
 mod circular;
+mod erf;
 mod exp;
 mod expm1;
 mod log;
@@ -151,9 +153,11 @@ functions! {
         Cbrt cbrt in cbrt;
         Expm1 expm1 in expm1;
         Log1p log1p in log1p;
+        Erf erf in erf;
     }
     two {
         Pow pow in pow;
+        Atan2 atan2 in atan2;
     }
 }
 
@@ -173,6 +177,7 @@ impl Function {
     pub fn ordinary(self, at: f64) -> [f64; 2] {
         let x = match self {
             Function::Log | Function::Log1p | Function::Pow => 0.1 + 10.0 * at,
+            Function::Erf => 6.0 * at - 3.0,
             _ => 20.0 * at - 10.0,
         };
         [x, 3.0 - 6.0 * at]

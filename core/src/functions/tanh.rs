@@ -40,7 +40,7 @@ pub(super) fn common<N: Number>(x: N) -> N {
     // Beyond, the tangent is 1 once it is rounded.
     let most = c(by_type::<N, _>(10.0, 22.0));
     let near = N::choose(most.less(size), most, size);
-    let [e, e_low] = exp::precise(near + near);
+    let [e, e_low] = exp::precise([near + near, c(0.0)]);
     let [under, rest] = sum(e, c(1.0));
     let under_low = rest + e_low;
     let part = c(2.0) / under;

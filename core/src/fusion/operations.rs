@@ -26,7 +26,8 @@ impl Operations {
                 Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => {}
                 Node::Unary(Unary::Sqrt, _) => all.roots += 1,
                 Node::Unary(Unary::Neg | Unary::Abs | Unary::Floor, _) => all.simple += 1,
-                Node::Unary(..) | Node::Binary(Binary::Pow, ..) => all.functions += 1,
+                Node::Unary(..) => all.functions += 1,
+                Node::Binary(op, ..) if op.function().is_some() => all.functions += 1,
                 Node::Binary(Binary::Div, ..) => all.divisions += 1,
                 Node::Binary(..) | Node::Fma(..) | Node::Select(..) => all.simple += 1,
             }

@@ -10,6 +10,8 @@ const ONE: Double = Double(1.0, 0.0);
 /// ln 2 and π/2 as sums of three numbers.
 const LN_2: [f64; 3] = [std::f64::consts::LN_2, 2.3190468138462996e-17, 5.707708438416212e-34];
 const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
+/// 2 / √π.
+const TWO_BY_ROOT_PI: Double = Double(std::f64::consts::FRAC_2_SQRT_PI, 1.533545961316588e-17);
 
 fn two_sum(a: f64, b: f64) -> Double {
     let sum = a + b;
@@ -169,6 +171,41 @@ impl Double {
         let guess = Double::from(self.0.cbrt());
         let square = guess * guess;
         guess - (square * guess - self) / (square * 3.0.into())
+    }
+
+    /// Returns the error function: `2 / √π e^(-x²) Σ 2ⁿ x^(2n + 1) / (2n + 1)!!`, of terms of one sign.
+    pub fn erf(self) -> Double {
+        let square = self * self;
+        let (mut term, mut sum) = (self, self);
+        let mut odd = 1.0;
+        while term.0.abs() > 1e-34 * sum.0.abs() {
+            odd += 2.0;
+            term = term * (square + square) / odd.into();
+            sum = sum + term;
+        }
+        TWO_BY_ROOT_PI * (-square).exp() * sum
+    }
+
+    /// Returns the angle of the point of this ordinate, which is not 0, and an abscissa; their quotient has at least
+    /// the size of a normal number.
+    pub fn atan2(self, abscissa: Double) -> Double {
+        let (height, width) = (self.abs(), abscissa.abs());
+        let is_steep = height.0 > width.0;
+        let tangent = if is_steep { width / height } else { height / width };
+        // A step of Newton's from the library's angle: sin(a - b) = (t cos b - sin b) cos a, and the rest of the
+        // sine's series is below the precision.
+        let near = Double::from(tangent.0.atan());
+        let angle = match tangent.0 < 1e-20 {
+            true => tangent,
+            false => {
+                let [sine, cosine] = near.sin_cos();
+                near + (tangent * cosine - sine) * cosine
+            }
+        };
+        let half = HALF_PI.iter().rev().fold(Double(0.0, 0.0), |all, &part| all + part.into());
+        let angle = if is_steep { half - angle } else { angle };
+        let angle = if abscissa.0 < 0.0 { half + half - angle } else { angle };
+        if self.0 < 0.0 { -angle } else { angle }
     }
 
     /// Returns this to a power, as a number near 1 and a power of two.

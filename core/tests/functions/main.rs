@@ -9,7 +9,7 @@ use abide_core::{DType, Real};
 use double::{Double, ulps};
 
 /// The most units in the last place by which each function is off, in f32 and f64, as the documentation says.
-const BOUNDS: [(Function, f64); 9] = [
+const BOUNDS: [(Function, f64); 11] = [
     (Function::Exp, 0.87),
     (Function::Log, 0.84),
     (Function::Sin, 0.82),
@@ -18,7 +18,9 @@ const BOUNDS: [(Function, f64); 9] = [
     (Function::Cbrt, 0.51),
     (Function::Expm1, 0.96),
     (Function::Log1p, 0.86),
+    (Function::Erf, 0.78),
     (Function::Pow, 0.78),
+    (Function::Atan2, 0.96),
 ];
 
 fn bound(function: Function) -> f64 {
@@ -49,7 +51,9 @@ fn truth(function: Function, x: f64, y: f64) -> (Double, i32) {
         Function::Cbrt => (of.cbrt(), 0),
         Function::Expm1 => (of.exp_m1(), 0),
         Function::Log1p => (of.ln_1p(), 0),
+        Function::Erf => (of.erf(), 0),
         Function::Pow => of.pow_parts(y.into()),
+        Function::Atan2 => (of.atan2(y.into()), 0),
     }
 }
 
@@ -91,9 +95,29 @@ fn arguments(function: Function, random: &mut Random, number: usize) -> [f64; 2]
         (Function::Expm1, _) => random.range(-1.0, 1.0),
         (Function::Log1p, 0) => random.range(-40.0, 1000.0).exp2(),
         (Function::Log1p, _) => random.range(-0.999, 3.0),
+        (Function::Erf, 0) => random.range(-6.5, 6.5),
+        // The formula changes at 3/4, near which it is farthest off.
+        (Function::Erf, 1) => random.range(0.5, 1.0),
+        (Function::Erf, _) => random.range(-40.0, 1.0).exp2(),
+        (Function::Atan2, 0) => random.range(-300.0, 300.0).exp2(),
+        (Function::Atan2, _) => random.range(-2.0, 2.0),
     };
+    if function == Function::Atan2 {
+        return [x, abscissa(x, number, random)];
+    }
     let y = random.range(-744.0, 709.0) / x.ln();
     [x, if number.is_multiple_of(2) || y.abs() > 1e300 { random.range(-0.7, 0.7) } else { y }]
+}
+
+/// Returns an abscissa for this ordinate: of any size, of about its size, or near a border of two reductions.
+fn abscissa(y: f64, number: usize, random: &mut Random) -> f64 {
+    let side = if number.is_multiple_of(2) { 1.0 } else { -1.0 };
+    match number % 5 {
+        0 => side * random.range(-300.0, 300.0).exp2(),
+        1 => y * random.range(-70.0, 70.0).exp2() * side,
+        2 => y * [0.5, 1.0, 2.0][number % 3] * (1.0 + random.range(-1e-3, 1e-3)) * side,
+        _ => random.range(-2.0, 2.0),
+    }
 }
 
 fn worst(function: Function, count: usize, seed: u64) -> (f64, [f64; 2]) {
@@ -185,6 +209,60 @@ fn powers_of_singles_are_near_their_true_values() {
     assert!(worst.0 <= bound(Function::Pow), "{worst:?}");
 }
 
+/// Returns pairs of f32: any bits, both near 1, near the borders of octants, and near each other in size.
+fn pair(number: usize, random: &mut Random) -> [f32; 2] {
+    let any = |random: &mut Random| f32::from_bits((random.unit() * 4_294_967_296.0) as u32);
+    match number % 4 {
+        0 => [any(random), any(random)],
+        1 => [random.range(-1.0, 1.0) as f32, random.range(-1.0, 1.0) as f32],
+        2 => {
+            let x = random.range(-1.0, 1.0);
+            let y = x * [0.5, 1.0, -1.0, 2.0][number / 4 % 4] * (1.0 + random.range(-5e-4, 5e-4));
+            [y as f32, x as f32]
+        }
+        _ => {
+            let x = any(random);
+            [x * random.range(-40.0, 40.0).exp2() as f32, x]
+        }
+    }
+}
+
+/// Checks pairs of f32 against the same function in f64.
+fn check_angles(count: usize, seed: u64) {
+    let mut random = Random(seed);
+    let mut worst = (0.0, [0.0; 2]);
+    for number in 0..count {
+        let [y, x] = pair(number, &mut random);
+        let (got, expected) =
+            (value(Function::Atan2, y, x), value(Function::Atan2, f64::from(y), f64::from(x)));
+        if x.is_nan() || y.is_nan() {
+            assert!(got.is_nan() && expected.is_nan(), "atan2({y:e}, {x:e}) is {got:e}");
+            continue;
+        }
+        assert_eq!(got.is_sign_negative(), y.is_sign_negative(), "atan2({y:e}, {x:e}) is {got:e}");
+        let exponent =
+            (f64::from((expected.abs() as f32).max(f32::MIN_POSITIVE)).to_bits() >> 52) as i32 - 1023;
+        let off = (f64::from(got) - expected).abs() * 2.0_f64.powi(23 - exponent);
+        assert!(!off.is_nan(), "atan2({y:e}, {x:e}) is {got:e}");
+        if off > worst.0 {
+            worst = (off, [y, x]);
+        }
+    }
+    println!("atan2 f32: {:.4} at {:?}", worst.0, worst.1);
+    assert!(worst.0 <= bound(Function::Atan2), "{worst:?}");
+}
+
+#[test]
+fn angles_of_singles_are_near_their_true_values() {
+    check_angles(200_000, 11);
+}
+
+#[test]
+#[ignore = "10⁸ pairs: minutes"]
+fn many_angles_of_singles_are_near_their_true_values() {
+    check_angles(100_000_000, 12);
+}
+
 /// `reference.csv` is made by `reference.py`, which knows neither the formulas nor the series.
 #[test]
 fn values_are_those_of_a_library_of_many_digits() {
@@ -209,6 +287,7 @@ fn values_are_those_of_a_library_of_many_digits() {
 /// The special values of C99, annex F.9.
 #[test]
 fn special_values_are_those_of_the_standard() {
+    use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
     const INF: f64 = f64::INFINITY;
     const NAN: f64 = f64::NAN;
     let one = [
@@ -243,6 +322,10 @@ fn special_values_are_those_of_the_standard() {
         (
             Function::Tanh,
             [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (1e4, 1.0), (1e-38, 1e-38)],
+        ),
+        (
+            Function::Erf,
+            [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (1e300, 1.0), (-6.0, -1.0)],
         ),
     ];
     fn check<T: Real>(function: Function, x: f64, y: f64, expected: f64) {
@@ -301,6 +384,55 @@ fn special_values_are_those_of_the_standard() {
         check::<f32>(Function::Pow, x, y, expected);
         check::<f64>(Function::Pow, x, y, expected);
     }
+    let angles = [
+        (0.0, 0.0, 0.0),
+        (-0.0, 0.0, -0.0),
+        (0.0, -0.0, PI),
+        (-0.0, -0.0, -PI),
+        (0.0, 1.0, 0.0),
+        (-0.0, 1.0, -0.0),
+        (0.0, -1.0, PI),
+        (-0.0, -1.0, -PI),
+        (1.0, 0.0, FRAC_PI_2),
+        (1.0, -0.0, FRAC_PI_2),
+        (-1.0, 0.0, -FRAC_PI_2),
+        (-1.0, -0.0, -FRAC_PI_2),
+        (1.0, INF, 0.0),
+        (-1.0, INF, -0.0),
+        (1.0, -INF, PI),
+        (-1.0, -INF, -PI),
+        (0.0, -INF, PI),
+        (-0.0, INF, -0.0),
+        (INF, 1.0, FRAC_PI_2),
+        (INF, -0.0, FRAC_PI_2),
+        (-INF, -1.0, -FRAC_PI_2),
+        (INF, INF, FRAC_PI_4),
+        (-INF, INF, -FRAC_PI_4),
+        (INF, -INF, 3.0 * FRAC_PI_4),
+        (-INF, -INF, -3.0 * FRAC_PI_4),
+        (1.0, 1.0, FRAC_PI_4),
+        (-1.0, 1.0, -FRAC_PI_4),
+        (1.0, -1.0, 3.0 * FRAC_PI_4),
+        (-1.0, -1.0, -3.0 * FRAC_PI_4),
+        (NAN, 1.0, NAN),
+        (1.0, NAN, NAN),
+        (NAN, INF, NAN),
+        (0.0, NAN, NAN),
+    ];
+    for (y, x, expected) in angles {
+        check::<f32>(Function::Atan2, y, x, expected);
+        check::<f64>(Function::Atan2, y, x, expected);
+    }
+    check::<f64>(Function::Atan2, 5e-324, 1.0, 5e-324);
+    check::<f64>(Function::Atan2, -5e-324, 4.0, -0.0);
+    check::<f64>(Function::Atan2, 5e-324, 5e-324, FRAC_PI_4);
+    check::<f64>(Function::Atan2, f64::MAX, -f64::MAX, 3.0 * FRAC_PI_4);
+    check::<f32>(Function::Atan2, 1e-45, 1e-45, FRAC_PI_4);
+    check::<f32>(Function::Atan2, f32::MAX.into(), f32::MAX.into(), FRAC_PI_4);
+    check::<f64>(Function::Erf, 5e-324, 0.0, 5e-324);
+    check::<f64>(Function::Erf, -5e-324, 0.0, -5e-324);
+    check::<f32>(Function::Erf, 1e-45, 0.0, 1e-45);
+    check::<f32>(Function::Erf, 4.0, 0.0, 1.0);
     check::<f64>(Function::Exp, -745.2, 0.0, 0.0);
     check::<f64>(Function::Exp, -745.1, 0.0, 5e-324);
     check::<f32>(Function::Exp, -104.0, 0.0, 0.0);

@@ -30,12 +30,18 @@ ONE = {
     "cbrt": (mpmath.cbrt, powers(-900, 900, 60)),
     "expm1": (mpmath.expm1, [random.uniform(-40, 709) for _ in range(60)] + powers(-60, 1, 60)),
     "log1p": (mpmath.log1p, powers(-60, 1000, 60) + [random.uniform(-0.999, 1) for _ in range(40)]),
+    "erf": (mpmath.erf, [n * 0.11 for n in range(-54, 55) if n] + [1 + s * 2.0**-e for e in range(1, 53) for s in (1, -0.5)]),
 }
 BASES = powers(-1022, 1023, 60) + [1 + s * 2.0**-e for e in range(1, 53) for s in (1, -0.5)]
 TWO = {
     "pow": (
         mpmath.power,
         [(x, random.uniform(-708, 709) / float(mpmath.log(x))) for x in BASES] + [(x, 1.5) for x in powers(-600, 600, 30)],
+    ),
+    "atan2": (
+        mpmath.atan2,
+        [(s * 1.7, t * 1.7 * k * (1 + d * 2.0**-e)) for s in (1, -1) for t in (1, -1) for k in (0.5, 1, 2) for d in (1, -0.5) for e in range(1, 53, 5)]
+        + [(s * 0.3 * 2.0**e, 0.7 * t * 2.0**-e) for s in (1, -1) for t in (1, -1) for e in range(-300, 301, 50)],
     ),
 }
 with open("reference.csv", "w") as out:
