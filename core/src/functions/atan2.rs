@@ -7,7 +7,7 @@ use super::number::{Number, by_type, polynomial, product, sum};
 /// π/4 as a sum of two numbers of the type.
 const QUARTER: [[f64; 2]; 2] = [
     [0.785_398_185_253_143_3, -2.185_569_414_336_896_4e-8],
-    [0.785_398_163_397_448_3, 3.061_616_997_868_383e-17],
+    [std::f64::consts::FRAC_PI_4, 3.061_616_997_868_383e-17],
 ];
 
 /// (atan(t) / t - 1) / t² of t²: within 2⁻³¹ and 2⁻⁶² of the angle.

@@ -271,7 +271,7 @@ fn line(define: Define, dtype: DType) -> Problem {
 fn every_operator_is_valid_text() {
     fn all<'g>(s: &Scope<'g>) {
         let (u, v) = (s.field("u").here(), s.field("u").along(0, 1));
-        let terms: [Expr<'g>; 25] = [
+        let terms: [Expr<'g>; 27] = [
             u + v,
             u - v,
             u * v,
