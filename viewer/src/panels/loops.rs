@@ -17,6 +17,10 @@ use crate::engine::Started;
 const MARGIN: f32 = 10.0;
 const BESIDE: f64 = 14.0;
 
+/// The window's width at first, and what it leaves of the screen's height, in points.
+const WIDTH: f32 = 560.0;
+const AROUND: f32 = 80.0;
+
 /// The size of an arrow's head along and across it.
 const HEAD: [f32; 2] = [7.0, 3.0];
 
@@ -52,7 +56,9 @@ struct Sheet {
 pub fn show(ctx: &Context, state: &mut State) {
     let State { run: Some(run), loops: window, .. } = state else { return };
     let mut open = window.open;
-    Window::new("Loops").open(&mut open).default_size([760.0, 560.0]).show(ctx, |ui| {
+    // Programs are longer than they are wide.
+    let height = (ctx.content_rect().height() - AROUND).max(0.0);
+    Window::new("Loops").open(&mut open).default_size([WIDTH, height]).show(ctx, |ui| {
         let steps = run.problem.program.steps().len();
         window.step = window.step.min(steps.saturating_sub(1));
         if steps > 1 {
@@ -196,8 +202,11 @@ fn font(ui: &Ui) -> FontId {
 fn draw(ui: &mut Ui, sheet: &Sheet) {
     let picture = &sheet.picture;
     let size = vec2(picture.size[0] as f32, picture.size[1] as f32);
-    let (place, _) = ui.allocate_exact_size(size + Vec2::splat(2.0 * MARGIN), Sense::hover());
-    let at = |[x, y]: [f64; 2]| -> Pos2 { place.min + vec2(MARGIN + x as f32, MARGIN + y as f32) };
+    let needed = size + Vec2::splat(2.0 * MARGIN);
+    let room = vec2(needed.x.max(ui.available_width()), needed.y);
+    let (place, _) = ui.allocate_exact_size(room, Sense::hover());
+    let corner = Rect::from_center_size(place.center(), size).min;
+    let at = |[x, y]: [f64; 2]| -> Pos2 { corner + vec2(x as f32, y as f32) };
     let boxes: Vec<(Rect, Response)> = picture
         .loops
         .iter()
