@@ -1,4 +1,5 @@
-//! Kernels of coming problems, compiled beside the measurements: a long table waits for a device, not for a compiler.
+//! Kernels of coming problems, compiled beside the measurements: a long table waits for a device, not for a
+//! compiler.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -32,9 +33,9 @@ struct Ready {
     changed: Condvar,
 }
 
-/// Calls `each` with the number of each problem, in order, once the kernels that `wanted` names for it are compiled.
-/// They are compiled on all but two of the machine's threads, where the backend has a compiler; a kernel that does not
-/// compile is left to `each` to meet. Ends with the first error of `each`.
+/// Calls `each` with the number of each problem, in order, once the kernels that `wanted` names for it are
+/// compiled. They are compiled on all but two of the machine's threads, where the backend has a compiler; a
+/// kernel that does not compile is left to `each` to meet. Ends with the first error of `each`.
 pub fn compiled_ahead<E>(
     compiler: Option<&dyn Compiler>,
     problems: &[&Problem],

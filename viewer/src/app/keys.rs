@@ -122,7 +122,7 @@ pub fn act(ctx: &Context, state: &mut State, canvas: Option<egui::Id>) {
 fn escape(state: &mut State) {
     if state.help {
         state.help = false;
-    } else if state.loops.open {
+    } else if state.run.is_some() && state.loops.open {
         state.loops.open = false;
     } else if !state.notices.dismiss() {
         state.hand.tool = Tool::Move;

@@ -11,7 +11,7 @@ pub mod throughput;
 pub mod touch;
 pub mod view;
 
-use egui::{Context, Grid, RichText, Ui, Window};
+use egui::{Context, Grid, RichText, ScrollArea, Ui, Window};
 
 /// Shows a heading with room above it.
 pub fn heading(ui: &mut Ui, text: &str) {
@@ -48,15 +48,31 @@ pub fn choose<T: Copy + PartialEq>(
     *value != before
 }
 
-/// Shows the keys, in a window of their own.
+/// The width from which the keys stand in two columns, and the height that their window needs besides, in
+/// points.
+const TWO_COLUMNS: f32 = 960.0;
+const AROUND_KEYS: f32 = 96.0;
+
+/// Shows the keys, in a window of their own: in two columns where there is room, scrolled where
+/// there is none.
 pub fn help(ctx: &Context, open: &mut bool, keys: &[(&str, &str)]) {
+    let room = ctx.content_rect().size();
+    let columns = if room.x < TWO_COLUMNS { 1 } else { 2 };
+    let most = (room.y - AROUND_KEYS).max(0.0);
     Window::new("Keys").open(open).resizable(false).collapsible(false).show(ctx, |ui| {
-        Grid::new("keys").num_columns(2).spacing([18.0, 4.0]).show(ui, |ui| {
-            for (key, about) in keys {
-                ui.label(RichText::new(*key).monospace().strong());
-                ui.label(*about);
-                ui.end_row();
-            }
+        ScrollArea::vertical().max_height(most).min_scrolled_height(most).show(ui, |ui| {
+            ui.horizontal_top(|ui| {
+                ui.spacing_mut().item_spacing.x = 28.0;
+                for (number, part) in keys.chunks(keys.len().div_ceil(columns).max(1)).enumerate() {
+                    Grid::new(("keys", number)).num_columns(2).spacing([18.0, 4.0]).show(ui, |ui| {
+                        for (key, about) in part {
+                            ui.label(RichText::new(*key).monospace().strong());
+                            ui.label(*about);
+                            ui.end_row();
+                        }
+                    });
+                }
+            });
         });
     });
 }

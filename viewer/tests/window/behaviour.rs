@@ -443,4 +443,5 @@ fn loops_are_drawn_with_what_they_wait_for() {
     press(&mut harness, "Loops");
     until_shown(&mut harness, "0 heat");
     assert!(harness.query_by_label_contains("of the cycle").is_none());
+    assert!(harness.query_by_label_contains("no loops would move fewer bytes together").is_some());
 }
