@@ -40,9 +40,20 @@ pub fn compiled_ahead<E>(
     compiler: Option<&dyn Compiler>,
     problems: &[&Problem],
     wanted: impl Fn(usize) -> Wanted + Sync,
-    mut each: impl FnMut(usize) -> Result<(), E>,
+    each: impl FnMut(usize) -> Result<(), E>,
 ) -> Result<(), E> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).saturating_sub(LEFT);
+    compiled_by(threads, compiler, problems, wanted, each)
+}
+
+/// The same on so many threads.
+fn compiled_by<E>(
+    threads: usize,
+    compiler: Option<&dyn Compiler>,
+    problems: &[&Problem],
+    wanted: impl Fn(usize) -> Wanted + Sync,
+    mut each: impl FnMut(usize) -> Result<(), E>,
+) -> Result<(), E> {
     let Some(compiler) = compiler.filter(|_| threads > 0) else {
         return (0..problems.len()).try_for_each(each);
     };
@@ -129,14 +140,13 @@ mod tests {
         let problems: Vec<Problem> = (20..50).map(problem).collect();
         let problems: Vec<&Problem> = problems.iter().collect();
         let options = [Options::default(), bench::stepwise()];
-        for with in [false, true] {
+        for (threads, with) in [(2, false), (0, true), (1, true), (3, true)] {
             let notes = Notes::default();
             let compiler = with.then_some(&notes as &dyn Compiler);
             let mut seen = Vec::new();
             let wanted = |number: usize| Wanted::of(&opened, problems[number], &options);
-            let ended = compiled_ahead(compiler, &problems, wanted, |number| {
-                let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-                if with && threads > LEFT {
+            let ended = compiled_by(threads, compiler, &problems, wanted, |number| {
+                if with && threads > 0 {
                     let compiled = notes.0.lock().unwrap();
                     assert_eq!(compiled.iter().filter(|&&n| n == 20 + number).count(), 2);
                 }
