@@ -11,7 +11,7 @@ use crate::program::Problem;
 use crate::{CachePolicy, Depth, Execution, Options, Plan, Result, Tune};
 
 /// The depths that are tried beside the planner's own.
-const DEPTHS: [u32; 5] = [1, 2, 4, 8, 16];
+const DEPTHS: [u32; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16];
 
 /// The plans that are timed in turn with the planner's choice: those that a first look found fastest.
 const FINALISTS: usize = 2;
