@@ -55,7 +55,8 @@ macro_rules! standard {
 }
 standard!(f32 erff; f64 erf;);
 
-/// Times a function on one thread, in groups as a tape has them, and the standard library's, number by number; of the error function, which that lacks, libm's.
+/// Times a function on one thread, in groups as a tape has them, and the standard library's, number by number;
+/// of the error function, which that lacks, libm's.
 pub fn rate(function: Function, dtype: DType) -> FunctionRate {
     match dtype {
         DType::F32 => rate_of::<f32>(function),

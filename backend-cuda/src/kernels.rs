@@ -28,20 +28,20 @@ pub fn target(device: &DeviceSpec) -> String {
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
     let compile = |plan: &Plan| compiled(nvrtc, problem, plan, target);
-    let mut best = compile(plan)?;
     if plan.warp_streaming().is_some() {
-        best = fit_stream(plan, best, &compile)?;
+        let mut best = fit_stream(plan, &compile)?;
         for other in other_streams(problem, plan) {
             if best.2 <= SLIGHT_SPILLS {
                 break;
             }
-            let tried = fit_stream(&other, compile(&other)?, &compile)?;
+            let tried = fit_stream(&other, &compile)?;
             if tried.2 < best.2 {
                 best = tried;
             }
         }
         return Ok(noted(best, 0));
     }
+    let mut best = compile(plan)?;
     if plan.persistent_program().is_some() {
         while let Some(fewer) = best.0.with_fewer_blocks(problem).filter(|_| best.2 > 0) {
             let tried = compile(&fewer)?;
@@ -80,33 +80,30 @@ fn compiled(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resu
     let cubin = compile(nvrtc, problem, plan, target)?;
     let mut plan = plan.clone();
     plan.compiled = cubin.report.clone();
-    let spilled = plan.compiled.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
+    let spilled = Compiled::most_spilled(&plan.compiled).unwrap_or(0);
     Ok((plan, cubin, spilled))
 }
 
 /// Compiles a plan: its report in it, the code, and the bytes that it spills.
 type Compile<'a> = dyn Fn(&Plan) -> Result<(Plan, Cubin, usize)> + 'a;
 
-/// The bytes that a streaming kernel may spill per thread. Of so few the inner loop has some four loads at most, among 600
-/// instructions; the next configuration without any was 6 to 9 % slower (`2d5pt` and `2d13pt` f32 8352², `3d13pt` f32 512³).
+/// The bytes that a streaming kernel may spill per thread. Of so few the inner loop has some four loads at
+/// most, among 600 instructions; the next configuration without any was 6 to 9 % slower (`2d5pt` and `2d13pt`
+/// f32 8352², `3d13pt` f32 512³).
 pub const SLIGHT_SPILLS: usize = 32;
 
-/// Compiles what stays the same plan while the report shows spills: copies' places summed the other way, and each pass a
-/// launch of its own where passes are chained. `first` is the plan as it was compiled.
-fn fit_stream(
-    plan: &Plan,
-    first: (Plan, Cubin, usize),
-    compile: &Compile<'_>,
-) -> Result<(Plan, Cubin, usize)> {
-    let mut best = first;
+/// Compiles a streaming plan and, while the report shows spills, what stays the same plan: copies' places
+/// summed the other way, and each pass a launch of its own where passes are chained.
+fn fit_stream(plan: &Plan, compile: &Compile<'_>) -> Result<(Plan, Cubin, usize)> {
     let unchained = plan.unchained();
-    let summed = [Some(plan), unchained.as_ref()].map(|plan| plan.and_then(Plan::with_other_sums));
-    let [other, other_unchained] = summed;
-    for same in [other, unchained, other_unchained].into_iter().flatten() {
+    let others =
+        [plan.with_other_sums(), unchained.clone(), unchained.as_ref().and_then(Plan::with_other_sums)];
+    let mut best = compile(plan)?;
+    for other in others.into_iter().flatten() {
         if best.2 == 0 {
             break;
         }
-        let tried = compile(&same)?;
+        let tried = compile(&other)?;
         if tried.2 < best.2 {
             best = tried;
         }
@@ -122,7 +119,7 @@ pub fn fit_stream_alone(
     target: &str,
 ) -> Result<(Plan, Cubin)> {
     let compile = |plan: &Plan| compiled(nvrtc, problem, plan, target);
-    let (plan, cubin, _) = fit_stream(plan, compile(plan)?, &compile)?;
+    let (plan, cubin, _) = fit_stream(plan, &compile)?;
     Ok((plan, cubin))
 }
 

@@ -110,7 +110,7 @@ fn candidates(plans: Vec<Plan>, compiled: Vec<Result<(Plan, Cubin)>>) -> Vec<(Me
 
 /// Returns the most bytes per thread that a kernel of a compiled plan spills.
 fn spilled(plan: &Plan) -> usize {
-    plan.compiled.iter().map(|kernel| kernel.spill_bytes).max().unwrap_or(0)
+    Compiled::most_spilled(&plan.compiled).unwrap_or(0)
 }
 
 /// Returns whether a compiled plan spills more than a session would run as it is.

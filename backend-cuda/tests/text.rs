@@ -207,7 +207,8 @@ const LINEAR: [&str; 13] = [
 ];
 
 /// Full-size domains: the values that a streaming kernel carries from plane to plane must fit the registers
-/// that its plan grants, but for the few that the compiler moves out of the inner loop. Each stencil in both types, on two architectures that take turns.
+/// that its plan grants, but for the few that the compiler moves out of the inner loop. Each stencil in both
+/// types, on two architectures that take turns.
 #[test]
 fn streaming_plans_do_not_spill() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };

@@ -1,5 +1,6 @@
 //! From a solver's plan to its compiled kernel.
 
+use abide_core::plan::Compiled;
 use abide_core::solver::plan::krylov::{Home, plan_krylov_configuration};
 use abide_core::solver::{Matrix, SolveOptions, SolvePlan};
 use abide_core::{Error, Result};
@@ -29,7 +30,7 @@ pub fn fit_solver(
         };
         let text = cuda::krylov(matrix, options, layout, batched)?;
         let cubin = cache::compile(nvrtc, &text, target, &cuda::COMPILE_OPTIONS)?;
-        let spilled = cubin.report.iter().map(|kernel| kernel.spill_bytes).max().unwrap_or(0);
+        let spilled = Compiled::most_spilled(&cubin.report).unwrap_or(0);
         Ok((SolvePlan { compiled: cubin.report.clone(), ..plan.clone() }, cubin, spilled))
     };
     let mut best = compile(plan)?;

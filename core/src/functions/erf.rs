@@ -3,8 +3,10 @@
 //! Chebyshev's points in 200 bits, the weights moved towards a minimax fit (Lawson, 1961), each rounded before the next
 //! is found.
 
+pub(super) use self::common as full;
 use super::exp;
-use super::number::{Number, by_type, polynomial, product, sum};
+pub(super) use super::number::never as is_rare;
+use super::number::{Number, at_most, by_type, polynomial, product, sum};
 
 /// erf(x) / x - 1 of x², for |x| <= 3/4: within 2⁻²⁹ and 2⁻⁵⁶ of the error function.
 const NEAR_SINGLE: [f64; 6] = [
@@ -62,12 +64,6 @@ const FAR_DOUBLE: [f64; 19] = [
     1.841_753_369_458_118_7e-12,
 ];
 
-/// No argument is rare.
-#[inline(always)]
-pub(super) fn is_rare<N: Number>(x: N) -> N::Truth {
-    x.less(x)
-}
-
 /// Returns the error function.
 #[inline(always)]
 pub(super) fn common<N: Number>(x: N) -> N {
@@ -78,7 +74,7 @@ pub(super) fn common<N: Number>(x: N) -> N {
     let size = x.absolute();
     // Beyond, the function is 1 once it is rounded.
     let most = c(by_type::<N, _>(4.0, 6.0));
-    let size_near = N::choose(most.less(size), most, size);
+    let size_near = at_most(size, most);
     let [square, square_low] = product(size_near, size_near);
     // Both are below 1 where the first is the smaller, with the same exponent: then too the rest is exact.
     let [power, rest] = sum(-square, polynomial(size_near - c(0.75), far));
@@ -86,10 +82,4 @@ pub(super) fn common<N: Number>(x: N) -> N {
     let [value, rest] = sum(c(1.0), -e);
     let large = value + (rest - e_low);
     N::choose(size.less(c(0.75)), small, large).with_sign_of(x)
-}
-
-/// See [`common`].
-#[inline(always)]
-pub(super) fn full<N: Number>(x: N) -> N {
-    common(x)
 }

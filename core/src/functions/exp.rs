@@ -3,7 +3,7 @@
 
 use std::f64::consts::LOG2_E;
 
-use super::number::{Number, by_type, polynomial, sum};
+use super::number::{Number, at_most, by_type, polynomial, sum};
 
 /// ln 2, of which the first part times any exponent is exact.
 pub(super) const LN_2: [[f64; 2]; 2] = [
@@ -78,7 +78,7 @@ pub(super) fn full<N: Number>(x: N) -> N {
     // Beyond these the result is infinite, or zero.
     let [least, most] = by_type::<N, _>([-104.0, 89.0], [-746.0, 710.0]).map(|end| x.constant(end));
     let x = N::choose(x.less(least), least, x);
-    let x = N::choose(most.less(x), most, x);
+    let x = at_most(x, most);
     let (n, y) = parts(x);
     N::choose(x.is_nan(), x, scaled(y, n))
 }

@@ -67,6 +67,18 @@ pub(super) fn polynomial<N: Number>(x: N, coefficients: &'static [f64]) -> N {
     value
 }
 
+/// No number is rare: the condition of functions that have one formula.
+#[inline(always)]
+pub(super) fn never<N: Number>(x: N) -> N::Truth {
+    x.less(x)
+}
+
+/// Returns the smaller of two numbers; the first where either is not one.
+#[inline(always)]
+pub(super) fn at_most<N: Number>(x: N, most: N) -> N {
+    N::choose(most.less(x), most, x)
+}
+
 /// Returns the sum of two numbers, of which the first is not the smaller, as its rounded value and the rest.
 #[inline(always)]
 pub(super) fn sum<N: Number>(large: N, small: N) -> [N; 2] {

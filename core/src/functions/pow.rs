@@ -2,7 +2,7 @@
 //! and Petrogalli, IEEE TPDS 31 (2020) 1316).
 
 use super::exp;
-use super::number::{Number, by_type, polynomial, product, sum};
+use super::number::{Number, at_most, by_type, polynomial, product, sum};
 
 /// ln 2, of which the first part times any exponent is exact.
 const LN_2: [[f64; 2]; 2] = exp::LN_2;
@@ -75,7 +75,7 @@ fn power<N: Number>(m: N, n: N, y: N) -> N {
     // Beyond these the result is infinite, or zero.
     let [least, most] = by_type::<N, _>([-104.0, 89.0], [-746.0, 710.0]).map(c);
     let is_out = all.less(least) | most.less(all);
-    let all = N::choose(all.less(least), least, N::choose(most.less(all), most, all));
+    let all = N::choose(all.less(least), least, at_most(all, most));
     exp::of_pair([all, N::choose(is_out, c(0.0), all_low)])
 }
 

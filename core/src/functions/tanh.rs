@@ -1,7 +1,9 @@
 //! The hyperbolic tangent: a polynomial near 0, and `1 - 2 / (e^2x + 1)` with the rest of each rounding.
 
+pub(super) use self::common as full;
 use super::exp;
-use super::number::{Number, by_type, polynomial, sum};
+pub(super) use super::number::never as is_rare;
+use super::number::{Number, at_most, by_type, polynomial, sum};
 
 /// (tanh x - x) / x³ of x², for |x| <= 1/2: within 2⁻³¹ and 2⁻⁵⁸ of the tangent (`fpminimax` of Sollya).
 const SINGLE: [f64; 5] = [
@@ -24,12 +26,6 @@ const DOUBLE: [f64; 10] = [
     5.680_735_283_470_077_4e-5,
 ];
 
-/// No argument is rare.
-#[inline(always)]
-pub(super) fn is_rare<N: Number>(x: N) -> N::Truth {
-    x.less(x)
-}
-
 /// Returns the hyperbolic tangent.
 #[inline(always)]
 pub(super) fn common<N: Number>(x: N) -> N {
@@ -39,7 +35,7 @@ pub(super) fn common<N: Number>(x: N) -> N {
     let size = x.absolute();
     // Beyond, the tangent is 1 once it is rounded.
     let most = c(by_type::<N, _>(10.0, 22.0));
-    let near = N::choose(most.less(size), most, size);
+    let near = at_most(size, most);
     let [e, e_low] = exp::precise([near + near, c(0.0)]);
     let [under, rest] = sum(e, c(1.0));
     let under_low = rest + e_low;
@@ -49,10 +45,4 @@ pub(super) fn common<N: Number>(x: N) -> N {
     let [value, rest] = sum(c(1.0), -part);
     let large = value + (rest - part_low);
     N::choose(size.less(c(0.5)), small, large).with_sign_of(x)
-}
-
-/// See [`common`].
-#[inline(always)]
-pub(super) fn full<N: Number>(x: N) -> N {
-    common(x)
 }

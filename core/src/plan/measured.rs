@@ -1,6 +1,6 @@
 //! A plan's estimate beside the time that the device took.
 
-use super::Plan;
+use super::{Compiled, Plan};
 
 /// A plan that was considered on the device.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +30,7 @@ impl Measured {
     /// Returns the most bytes per thread that any of the plan's kernels spills; `None` if it was not
     /// compiled.
     pub fn spill_bytes(&self) -> Option<usize> {
-        self.plan.compiled.iter().map(|kernel| kernel.spill_bytes).max()
+        Compiled::most_spilled(&self.plan.compiled)
     }
 
     /// Returns the measured seconds over the predicted ones.

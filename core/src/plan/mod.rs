@@ -90,6 +90,13 @@ pub struct Compiled {
     pub spill_bytes: usize,
 }
 
+impl Compiled {
+    /// Returns the most bytes per thread that any kernel of a report spills; `None` if it has no kernel.
+    pub fn most_spilled(report: &[Compiled]) -> Option<usize> {
+        report.iter().map(|kernel| kernel.spill_bytes).max()
+    }
+}
+
 /// How a device will run a problem.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {

@@ -4,12 +4,17 @@
 //! `UPDATE_SNAPSHOTS=1` writes the pictures anew. Rasterisers may differ by a shade at the edges of letters
 //! and lines: a pixel may be off by 0.6 in egui_kittest's measure, and 40 of a million may be off by more.
 
+use std::sync::Arc;
+
+use abide::Plan;
+use abide::program::Problem;
 use abide_viewer::app::Opening;
 use abide_viewer::app::state::{Slicing, State, Tab, Tool};
-use abide_viewer::engine::{Comparison, History, Order, Speed};
+use abide_viewer::engine::{Comparison, History, Order, Speed, Started};
 use abide_viewer::field::look::{ColourMap, Look, Span};
 use abide_viewer::panels;
 use abide_viewer::scenes;
+use abide_viewer::setup::Setup;
 use abide_viewer::solve::Question;
 use egui_kittest::{Harness, SnapshotOptions};
 
@@ -219,9 +224,13 @@ fn the_keys() {
 
 /// Compares the pages with figures, for a run that never took place.
 fn figures(name: &str, show: impl Fn(&mut egui::Ui, &mut State)) {
-    let mut state = made_up();
+    drawn(name, [360.0, 900.0], made_up(), show);
+}
+
+/// Compares what is shown of a state on an empty ground of this size.
+fn drawn(name: &str, size: [f32; 2], mut state: State, show: impl Fn(&mut egui::Ui, &mut State)) {
     let mut harness = Harness::builder()
-        .with_size(egui::vec2(360.0, 900.0))
+        .with_size(egui::vec2(size[0], size[1]))
         .with_context_setup(abide_viewer::app::style::apply)
         .wgpu()
         .build_ui(move |ui| {
@@ -233,10 +242,14 @@ fn figures(name: &str, show: impl Fn(&mut egui::Ui, &mut State)) {
     same(&mut harness, name);
 }
 
+/// Returns a run that never took place.
+fn started(setup: Setup, problem: Problem, plan: Plan) -> Started {
+    Started { run: 1, setup, problem, plan: Arc::new(plan), backend: "cuda", notes: Vec::new(), step: 0 }
+}
+
 fn made_up() -> State {
     use abide::plan::{Schedule, plan_stepwise};
-    use abide_viewer::engine::{Started, Status, Tempo};
-    use std::sync::Arc;
+    use abide_viewer::engine::{Status, Tempo};
 
     let setup = scenes::find("coral").unwrap().setup;
     let problem = setup.builder().and_then(abide::Builder::problem).unwrap();
@@ -256,15 +269,7 @@ fn made_up() -> State {
         scalars: History::default(),
         recorded: None,
     };
-    state.run = Some(Started {
-        run: 1,
-        setup,
-        problem,
-        plan: Arc::new(plan),
-        backend: "cuda",
-        notes: Vec::new(),
-        step: 0,
-    });
+    state.run = Some(started(setup, problem, plan));
     state.versus.comparison = Some(Comparison {
         ways: [
             "cuda: stepwise, tiles of 1×8×64, 256 threads".to_owned(),
@@ -292,8 +297,6 @@ fn loops_in_their_groups() {
     use abide::plan::fused::Partition;
     use abide::plan::{Schedule, plan_stepwise};
     use abide::program::Groups;
-    use abide_viewer::engine::Started;
-    use std::sync::Arc;
 
     let setup = setup("cloverleaf", "960x960");
     let problem = setup.builder().and_then(abide::Builder::problem).unwrap();
@@ -309,29 +312,12 @@ fn loops_in_their_groups() {
         tiles.partition = Partition::of(groups, |_| None);
     }
     let mut state = State::default();
-    state.run = Some(Started {
-        run: 1,
-        setup,
-        problem,
-        plan: Arc::new(plan),
-        backend: "cuda",
-        notes: Vec::new(),
-        step: 0,
-    });
+    state.run = Some(started(setup, problem, plan));
     state.loops.open = true;
-    let mut harness = Harness::builder()
-        .with_size(egui::vec2(1280.0, 800.0))
-        .with_context_setup(abide_viewer::app::style::apply)
-        .wgpu()
-        .build_ui(move |ui| {
-            let ground = abide_viewer::app::style::ground(ui.ctx().theme());
-            egui::Frame::central_panel(ui.style()).fill(ground).show(ui, |ui| {
-                ui.allocate_space(ui.available_size());
-                panels::loops::show(ui.ctx(), &mut state);
-            });
-        });
-    harness.run_steps(3);
-    same(&mut harness, "loops");
+    drawn("loops", [1280.0, 800.0], state, |ui, state| {
+        ui.allocate_space(ui.available_size());
+        panels::loops::show(ui.ctx(), state);
+    });
 }
 
 #[test]
