@@ -37,6 +37,7 @@ mod program;
 mod resident;
 mod rows;
 mod session;
+mod staging;
 mod stepwise;
 mod streaming;
 mod timing;

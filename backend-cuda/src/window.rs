@@ -6,6 +6,7 @@ use abide_core::{Array, DType, Result, with_array};
 use cudarc::driver::{CudaStream, DriverError, sys};
 
 use crate::driver::during;
+use crate::staging::{self, STAGED};
 
 /// A field's values in device memory: rows a pitch apart, planes of rows one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +21,14 @@ pub(crate) struct Layout {
 /// A part of a window that one copy moves: rows that lie a pitch apart in device memory, and without gaps on
 /// the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rows {
+pub(crate) struct Rows {
     /// Bytes before the first row, in device memory and on the host.
-    device: usize,
-    host: usize,
-    count: usize,
+    pub device: usize,
+    pub host: usize,
+    pub count: usize,
     /// Bytes of a row, and from one row to the next.
-    bytes: usize,
-    pitch: usize,
+    pub bytes: usize,
+    pub pitch: usize,
 }
 
 impl Layout {
@@ -45,12 +46,9 @@ impl Layout {
         let values = (0..3).map(|axis| high[axis] - low[axis]).product();
         let mut array = Array::zeros(self.dtype, values)?;
         let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
-        for rows in self.rows(low, high) {
-            // SAFETY: the array has each of the box's values, which the buffer has by its layout; the stream
-            // is waited for before the array is used.
-            unsafe { rows.copy(Way::ToHost, host, device, stream) }.map_err(during("reading a field"))?;
-        }
-        stream.synchronize().map_err(during("reading a field"))?;
+        // SAFETY: the array has each of the box's values, which the buffer has by its layout.
+        unsafe { self.copy(Way::ToHost, host, device, [low, high], stream) }
+            .map_err(during("reading a field"))?;
         Ok(array)
     }
 
@@ -67,11 +65,37 @@ impl Layout {
         stream: &CudaStream,
     ) -> Result<()> {
         let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
+        // SAFETY: as promised.
+        unsafe { self.copy(Way::ToDevice, host, device, [low, high], stream) }
+            .map_err(during("writing a field"))
+    }
+
+    /// Copies the values of a box between the host and a buffer, and waits until they are there.
+    ///
+    /// # Safety
+    ///
+    /// The buffer at `device` has this layout, and `host` has room for each of the box's values; it is not written on the
+    /// way to the device.
+    unsafe fn copy(
+        &self,
+        way: Way,
+        host: *mut c_void,
+        device: sys::CUdeviceptr,
+        [low, high]: [[usize; 3]; 2],
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
         for rows in self.rows(low, high) {
-            // SAFETY: as promised; the stream is waited for before the array can go.
-            unsafe { rows.copy(Way::ToDevice, host, device, stream) }.map_err(during("writing a field"))?;
+            if rows.count * rows.bytes >= STAGED {
+                stream.synchronize()?;
+                // SAFETY: as promised; the stream has done what it was given.
+                if unsafe { staging::copy(&rows, way, host, device, stream.context()) }? {
+                    continue;
+                }
+            }
+            // SAFETY: as promised; the stream is waited for below.
+            unsafe { rows.copy(way, host, device, stream) }?;
         }
-        stream.synchronize().map_err(during("writing a field"))
+        stream.synchronize()
     }
 
     /// Returns the copies that move a box: one where its planes follow each other as its rows do, else one for
@@ -96,19 +120,40 @@ impl Layout {
 
 /// The direction of a copy.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+pub(crate) enum Way {
     ToHost,
     ToDevice,
 }
 
 impl Rows {
+    /// Returns the same rows in parts of no more than so many bytes, or of one row that is longer.
+    pub fn parts(&self, most: usize) -> Vec<Rows> {
+        let all = self.count * self.bytes;
+        // Rows without gaps are cut anywhere.
+        let (count, bytes, pitch) = if self.count == 1 || self.bytes == self.pitch {
+            (all.div_ceil(most), most, most)
+        } else {
+            (self.count, self.bytes, self.pitch)
+        };
+        let together = (most / bytes.max(1)).max(1);
+        (0..count)
+            .step_by(together)
+            .map(|first| {
+                let host = first * bytes;
+                let count = together.min(count - first);
+                let bytes = bytes.min(all - host);
+                Rows { device: self.device + first * pitch, host: self.host + host, count, bytes, pitch }
+            })
+            .collect()
+    }
+
     /// Copies the rows between the host's values and a buffer.
     ///
     /// # Safety
     ///
     /// `host` has room for all rows until the stream has finished the copy; it is not written on the way to
     /// the device. `device` has room for all rows with their gaps.
-    unsafe fn copy(
+    pub unsafe fn copy(
         &self,
         way: Way,
         host: *mut c_void,
@@ -193,5 +238,32 @@ mod tests {
             }
         }
         assert_eq!(layout.rows([0; 3], extents).len(), 1);
+    }
+
+    /// Parts of rows, with gaps and without, are the rows: each byte once, none longer than asked where rows are not.
+    #[test]
+    fn parts_are_the_whole() {
+        let bytes = |rows: &Rows| -> Vec<(usize, usize)> {
+            let row = |row: usize| {
+                (0..rows.bytes)
+                    .map(move |at| (rows.device + row * rows.pitch + at, rows.host + row * rows.bytes + at))
+            };
+            (0..rows.count).flat_map(row).collect()
+        };
+        for (count, row, pitch) in
+            [(1, 1000, 1000), (1, 1000, 1024), (7, 24, 24), (7, 24, 32), (5, 90, 100), (64, 1, 1)]
+        {
+            let rows = Rows { device: 40, host: 16, count, bytes: row, pitch };
+            for most in [1, 7, 24, 50, 72, 89, 1000, 5000] {
+                let parts = rows.parts(most);
+                assert_eq!(
+                    parts.iter().flat_map(bytes).collect::<Vec<_>>(),
+                    bytes(&rows),
+                    "{rows:?} in {most}"
+                );
+                let longest = if count == 1 || row == pitch { most } else { most.max(row) };
+                assert!(parts.iter().all(|part| part.count * part.bytes <= longest), "{rows:?} in {most}");
+            }
+        }
     }
 }
