@@ -92,26 +92,38 @@ fn few_steps(plan: &Plan, on_cpu: bool) -> u64 {
     if on_cpu { rounds } else { rounds.max(9) }
 }
 
-/// Compares a few steps of the very session that was timed with the CPU's steps.
-pub fn against_cpu(
+/// The fields that a few steps of the very session that was timed left.
+pub struct FewSteps {
+    steps: u64,
+    fields: Vec<Array>,
+    on_cpu: bool,
+}
+
+impl FewSteps {
+    /// Compares the fields with those that the CPU makes of the same start; returns the difference found.
+    pub fn against_cpu(&self, problem: &Problem, start: &[Array]) -> Result<Option<String>> {
+        let expected = cpu(self.on_cpu, problem, start.to_vec(), self.steps)?;
+        let how = differs(problem, &self.fields, &expected);
+        Ok(how.map(|how| format!("after {} steps from the CPU's: {how}", self.steps)))
+    }
+}
+
+/// Lets the session that was timed make a few steps anew. Where the backend promises bits, these wait to be compared with
+/// the CPU's; else each is held to its bound here.
+pub fn few_steps_of(
     opened: &Opened,
     problem: &Problem,
     timed: &mut Timed<'_>,
     start: &[Array],
     found: &mut Checked,
-) -> Result<()> {
+) -> Result<Option<FewSteps>> {
     let (name, on_cpu) = (opened.backend.name(), opened.kind == Kind::Cpu);
     let steps = few_steps(timed.session().plan(), on_cpu);
     found.cpu_steps = steps;
     timed.restart()?;
     if backend::ulp_bound_per_step(name, problem, 1.0)? == 0.0 {
         timed.session().advance(steps)?;
-        let expected = cpu(on_cpu, problem, start.to_vec(), steps)?;
-        found.faults.extend(
-            differs(problem, &timed.read()?, &expected)
-                .map(|how| format!("after {steps} steps from the CPU's: {how}")),
-        );
-        return Ok(());
+        return Ok(Some(FewSteps { steps, fields: timed.read()?, on_cpu }));
     }
     // A driver that may round otherwise: each step must be within its bound, from the session's own values
     // before it.
@@ -129,7 +141,7 @@ pub fn against_cpu(
         let ulp = ulp.fold(0.0, f64::max);
         if ulp > bound {
             found.faults.push(format!("step {step} is {ulp:.1} ulp from the CPU's, the bound is {bound:.1}"));
-            return Ok(());
+            return Ok(None);
         }
         before = after;
     }
@@ -139,7 +151,7 @@ pub fn against_cpu(
         differs(problem, &timed.read()?, &before)
             .map(|how| format!("{steps} steps at once from as many single ones: {how}")),
     );
-    Ok(())
+    Ok(None)
 }
 
 /// Returns the fields after a few steps by the CPU; for the CPU's own backend, by the definition.

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::check::{Check, Checked, against_cpu, differs, same_path, stepwise};
+use super::check::{Check, Checked, differs, few_steps_of, same_path, stepwise};
 use super::domain::Domain;
 use super::timing::{Timed, rates};
 use crate::backend::{Host, Opened, Session, begin_on};
@@ -129,8 +129,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         return Err(Error::limit(what, 0, "at least 1", "give one or more"));
     }
     abide_cpu::start_threads()?;
-    // The initial values, the states that two runs left, and the CPU's session and result beside them.
-    let copies = if settings.check == Check::Off { 2 } else { 6 };
+    // The initial values, the states of a run and of a few steps, the CPU's session and result, and a second run's state.
+    let copies = if settings.check == Check::Off { 2 } else { 7 };
     afford(problem, "memory to measure and compare", copies, "choose a smaller --size or --dtype f32")?;
     let start = random(problem)?;
     let session = |options: &Options| begin(opened, problem, options, &start);
@@ -141,35 +141,44 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
     let (runs, state) = repeat(problem, &mut timed, steps, settings, Some(&mut checked))?;
     let plan = timed.session().plan().clone();
 
-    if settings.check != Check::Off {
-        against_cpu(opened, problem, &mut timed, &start, &mut checked)?;
-    }
+    let few = match settings.check {
+        Check::Off => None,
+        _ => few_steps_of(opened, problem, &mut timed, &start, &mut checked)?,
+    };
     drop(timed);
+    let against_cpu = || few.as_ref().map_or(Ok(None), |few| few.against_cpu(problem, &start));
     let mut baseline = None;
     if settings.check == Check::Full || settings.baseline {
-        let median = |runs: &[f64]| rates(runs).map(|rates| rates.median);
         let same = same_path(&plan, &opened.backend.plan(problem, &stepwise())?);
         let mut other = if same { None } else { Some(Timed::new(session(&stepwise())?, &start)) };
-        let filling =
-            other.as_mut().map(|other| other.calibrate(settings.seconds)).transpose()?.unwrap_or(steps);
-        if let (Some(other), Some(state)) = (&mut other, &state) {
-            let all = Timed::warm_up(steps) + steps;
-            other.rerun(all)?;
+        let all = Timed::warm_up(steps) + steps;
+        let against_stepwise = || match (&mut other, &state) {
+            (Some(other), Some(state)) => {
+                other.rerun(all)?;
+                Ok(Some(differs(problem, state, &other.read()?)))
+            }
+            _ => Ok(None),
+        };
+        // The CPU computes while the device makes a launch per step.
+        let (of_cpu, of_stepwise): (_, Result<_>) = together(against_cpu, against_stepwise);
+        checked.faults.extend(of_cpu?);
+        if let Some(fault) = of_stepwise? {
             checked.stepwise_steps = all;
-            let fault = differs(problem, state, &other.read()?);
-            checked
-                .faults
-                .extend(fault.map(|how| format!("after {all} steps from a launch per step: {how}")));
+            let told = fault.map(|how| format!("after {all} steps from a launch per step: {how}"));
+            checked.faults.extend(told);
         }
         if settings.baseline {
+            let median = |runs: &[f64]| rates(runs).map(|rates| rates.median);
             baseline = match &mut other {
                 None => median(&runs),
                 Some(other) => {
-                    let steps = filling.max(settings.least_steps);
+                    let steps = other.calibrate(settings.seconds)?.max(settings.least_steps);
                     median(&repeat(problem, other, steps, settings, None)?.0)
                 }
             };
         }
+    } else {
+        checked.faults.extend(against_cpu()?);
     }
 
     let device = opened.backend.device();
@@ -200,6 +209,17 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         plan: plan.summary(),
         notes: plan.notes.clone(),
         checked: (settings.check != Check::Off).then_some(checked),
+    })
+}
+
+/// Calls two functions at the same time, or one after the other where no thread can be started.
+fn together<A: Send, B>(beside: impl Fn() -> A + Sync, here: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, &beside) {
+        Ok(thread) => {
+            let there = here();
+            (thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), there)
+        }
+        Err(_) => (beside(), here()),
     })
 }
 

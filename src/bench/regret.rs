@@ -58,8 +58,9 @@ pub struct Looked {
 
 /// Times the planner's choice and every other execution, cache policy and depth that the backend has for a problem:
 /// each once for a sixth of `settings.seconds`, or less where it is far from the fastest, then the fastest and the
-/// choice in turn, `settings.repeats` times. The states that these leave are compared to the bit, where the backend
-/// promises bits. All runs are whole passes of their plans.
+/// choice in turn, `settings.repeats` times for a third of it. The states that these leave are compared to the bit, where
+/// the backend promises bits. All runs are whole passes of their plans, and go on from the values that are there. A problem
+/// with one plan is timed by the first look alone.
 ///
 /// Tuned plans are not used. An error means that the problem could not be run at all; a plan that does not fit the
 /// device is left out.
@@ -94,6 +95,17 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
         others.push((found.seconds, options));
         looked.push(found);
     }
+    if others.is_empty() {
+        let (plan, seconds) = (chosen_plan.summary(), looked[0].seconds);
+        return Ok(Regret {
+            chosen: plan.clone(),
+            best: plan,
+            chosen_seconds: seconds,
+            best_seconds: seconds,
+            looked,
+            faults: Vec::new(),
+        });
+    }
     others.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut runs = vec![chosen];
     for (_, options) in others.into_iter().take(FINALISTS) {
@@ -101,12 +113,12 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     }
     let mut steps = u64::MAX;
     for run in &mut runs {
-        steps = steps.min(run.calibrate(settings.seconds)?.max(settings.least_steps));
+        steps = steps.min(run.calibrate(settings.seconds / 3.0)?.max(settings.least_steps));
     }
     let mut seconds = vec![Vec::new(); runs.len()];
     for _ in 0..settings.repeats {
         for (run, seconds) in runs.iter_mut().zip(&mut seconds) {
-            seconds.push(run.run(steps)?);
+            seconds.push(run.go_on(steps)?);
         }
     }
     let median = |all: &[f64]| rates(all).map_or(f64::INFINITY, |found| found.median);

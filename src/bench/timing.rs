@@ -32,7 +32,7 @@ pub fn rates(all: &[f64]) -> Option<Rates> {
 pub struct Timed<'a> {
     session: Box<dyn Session>,
     start: &'a [Array],
-    /// Approximate seconds per step; 0 before [`Timed::calibrate`].
+    /// Approximate seconds per step; before [`Timed::calibrate`] the plan's estimate.
     step_seconds: f64,
     /// Runs have a multiple of so many steps.
     unit: u64,
@@ -41,7 +41,8 @@ pub struct Timed<'a> {
 impl<'a> Timed<'a> {
     /// Pairs a session with `start`, the initial fields of its problem.
     pub fn new(session: Box<dyn Session>, start: &'a [Array]) -> Timed<'a> {
-        Timed { session, start, step_seconds: 0.0, unit: 1 }
+        let step_seconds = session.plan().estimated_seconds;
+        Timed { session, start, step_seconds, unit: 1 }
     }
 
     /// Lets all runs be whole passes of the plan, so that no kernel for left-over steps is needed.
@@ -77,7 +78,7 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// Returns the approximate seconds per step; 0 before [`Timed::calibrate`].
+    /// Returns the approximate seconds per step; before [`Timed::calibrate`] the plan's estimate.
     pub fn step_seconds(&self) -> f64 {
         self.step_seconds
     }
