@@ -2,15 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::estimate::side_cost;
 use super::{Demand, WarpStreaming};
 use crate::device::{Capability, DeviceSpec};
 use crate::domain::Boundary;
 use crate::plan::Depth;
 use crate::plan::streaming::windows;
 
-/// The cost of a plane in windows that meet no boundary across, and in windows that do: for planes of one
-/// row, as measured with 2d5pt on an H200, and of several, by the instructions of both.
-const PLANE_COSTS: [[usize; 2]; 2] = [[2, 5], [8, 9]];
+/// The cost of a plane of one row in windows that meet no boundary across, and in windows that do: as measured with
+/// 2d5pt on an H200.
+const LINE_COSTS: [usize; 2] = [2, 5];
+
+/// The cost of a plane of several rows in windows that meet no boundary across.
+const PLANE_COST: usize = 32;
+
+/// The least cost of a plane whose columns are copied one by one from the domain's other side, over that of others.
+const COPIED_COST: f64 = 1.125;
 
 /// The lanes on which taps beyond a thread's own cells reach at most: the kernel has so many bits for each side.
 const MOST_LANES: usize = 6;
@@ -90,7 +97,10 @@ pub(super) fn streaming(
     }
     let slots = device.multiprocessors * blocks_per_multiprocessor;
     let fill = margin[0] + demand.behind(depth, usize::from(lag));
-    let division = divide(demand, tiles, waves * slots, fill);
+    let least = if demand.is_periodic(2) { COPIED_COST } else { 1.0 };
+    let side = (PLANE_COST as f64 * side_cost(demand, device, configuration).max(least)).round() as usize;
+    let costs = if demand.extents[1] > 1 { [PLANE_COST, side] } else { LINE_COSTS };
+    let division = divide(demand, tiles, waves * slots, fill, costs);
     let registers = device.registers_for(resident_threads);
     let mut streaming = WarpStreaming {
         depth,
@@ -138,10 +148,16 @@ struct Division {
     fill: usize,
 }
 
-/// Cuts the planes of all windows into at most `most` shares of equal cost.
-fn divide(demand: &Demand<'_>, tiles: [usize; 2], most: usize, fill: usize) -> Division {
+/// Cuts the planes of all windows into at most `most` shares of equal cost, by the cost of a plane in windows that meet
+/// no boundary across and in windows that do.
+fn divide(
+    demand: &Demand<'_>,
+    tiles: [usize; 2],
+    most: usize,
+    fill: usize,
+    [plane, side]: [usize; 2],
+) -> Division {
     let planes = demand.extents[0];
-    let [plane, side] = PLANE_COSTS[usize::from(demand.extents[1] > 1)];
     let [middle, sides] = windows_across(demand, tiles);
     let whole = most * plane / (middle * plane + sides * side);
     if whole >= SHARES_OF_A_WINDOW {

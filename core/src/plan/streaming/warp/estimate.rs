@@ -1,8 +1,9 @@
 //! The estimated time of a step of streaming by warps, by which plans are chosen.
 
 use super::candidates::{planes_of_share, working_registers};
-use super::{Demand, WarpStreaming};
+use super::{Configuration, Demand, WarpStreaming};
 use crate::device::DeviceSpec;
+use crate::domain::Boundary;
 use crate::program::{Neighbourhood, Stage};
 
 /// The share of a warp's plane that a scheduler waits in vain, times the warps that it can turn to: for
@@ -10,8 +11,19 @@ use crate::program::{Neighbourhood, Stage};
 /// numbers below, to two hundred kernels of nine stencils measured on an H200.
 const EXPOSED: [f64; 2] = [0.75, 0.35];
 
-/// Factors from the counted time to the measured one, for planes of one row and of several.
-const COUNTED: [f64; 2] = [1.05, 0.85];
+/// Factors from the counted time to the measured one, for planes of one row and of several. The second is fitted with
+/// [`MEMORY_SHARE`] and [`CARRIED_AFAR`] to 148 kernels of five stencils in three dimensions, under four boundaries, of
+/// domains that the last-level cache holds and that it does not.
+const COUNTED: [f64; 2] = [1.05, 0.95];
+
+/// The additional time of a step per carried value that is in shared memory instead of registers, beside its loads and
+/// stores: they stand between the stages.
+const CARRIED_AFAR: f64 = 0.06;
+
+/// Instructions per cell of a side and stage by which a window gives ghost cells their values, per four bytes, and by
+/// which it lets a cell keep its value; counted in what the compiler makes of seven kernels.
+const GHOST_INSTRUCTIONS: f64 = 1.2;
+const KEPT_INSTRUCTIONS: f64 = 1.85;
 
 /// The share of its registers in which a compiler finds room for values, and the additional time of a plane
 /// of several rows per share of values beyond that: they spill.
@@ -34,13 +46,85 @@ const PLANE_INSTRUCTIONS: f64 = 55.0;
 const ROW_INSTRUCTIONS: f64 = 22.0;
 
 /// Seconds of a pass beside its planes: until the first planes have come, and from the first block's end to
-/// the last's; where every pass is a launch, and where passes are chained. Fitted to passes of 17 to 50 µs over domains that
-/// the last-level cache holds.
-const PASS_SECONDS: [f64; 2] = [5e-6, 3.5e-6];
+/// the last's; where every pass is a launch, and where passes are chained, over planes of one row and of several. Fitted to
+/// passes of 17 to 50 µs over domains that the last-level cache holds.
+const PASS_SECONDS: f64 = 5e-6;
+const CHAINED_SECONDS: [f64; 2] = [3.5e-6, 2.5e-6];
 
 /// The share of device memory's bandwidth that streaming kernels reach, for planes of one row and of several.
-/// Fitted to kernels of two to six steps that take as long whatever their depth.
-const MEMORY_SHARE: [f64; 2] = [0.65, 0.75];
+const MEMORY_SHARE: [f64; 2] = [0.65, 0.9];
+
+/// The clocks in which a warp's scheduler issues its part of a plane, at all levels, and the pipes' that all schedulers
+/// share.
+struct Clocks {
+    /// Of the arithmetic pipe.
+    pipe: f64,
+    /// Of instructions beside the arithmetic.
+    other: f64,
+    /// Of what a window adds that meets a boundary across.
+    side: f64,
+    /// Of the shared memory's pipe.
+    shared: f64,
+}
+
+impl Clocks {
+    fn of(demand: &Demand<'_>, device: &DeviceSpec, configuration: &Configuration) -> Clocks {
+        let stages = demand.pass.problem.program.stages();
+        let [_, edge_rows, reach] = demand.radius;
+        let is_boxed = stages.iter().any(|stage| stage.footprint.neighbourhood == Neighbourhood::Box);
+        let lateral = |stage: &Stage| {
+            let radii = stage.footprint.field_radius.iter().flatten();
+            radii.filter(|radius| demand.axes.order(**radius)[2] > 0).count()
+        };
+        // The most fields that a stage taps along the faster axis.
+        let lateral_fields = stages.iter().map(lateral).max().unwrap_or(0) as f64;
+        let words = demand.bytes as f64 / 4.0;
+        let [rows, columns] = configuration.cells_per_thread.map(|n| n as f64);
+        let own = rows * columns;
+        let levels = demand.levels(configuration.depth) as f64;
+        let operations = 2.0 * (configuration.depth * demand.pass.operations) as f64;
+        let pipe = 32.0 * own * operations * clock(device) * device.multiprocessors as f64 * SCHEDULERS
+            / device.flops(demand.pass.problem.dtype).max(1.0);
+        let wide_rows = if is_boxed { rows + 2.0 * edge_rows as f64 } else { rows };
+        let shuffles = 2.0 * words * reach as f64 * wide_rows * lateral_fields;
+        let words_16 = columns * demand.bytes as f64 / 16.0;
+        let edges =
+            if configuration.warps > 1 { 4.0 * (edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
+        let far = 2.0 * configuration.carried_shared as f64 * rows * words_16;
+        let moves = own * demand.fields as f64 * if configuration.lag { 2.0 } else { 1.2 };
+        let other = levels * (shuffles + edges + far + moves)
+            + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
+        // A shuffle takes one clock, 16 bytes per thread take four.
+        let shared = SCHEDULERS * levels * (shuffles + 4.0 * (edges + far));
+        // Constant rows are filled from end to end, after the columns.
+        let corners = if is_boxed { 2.0 * reach as f64 } else { 0.0 };
+        let given = |axis: usize, kept: f64, ghosts: f64, row_ends: f64| -> f64 {
+            let clocks = |side: &Boundary| match side {
+                Boundary::Periodic => 0.0,
+                Boundary::Fixed => KEPT_INSTRUCTIONS * kept,
+                Boundary::Constant(_) => GHOST_INSTRUCTIONS * words * (ghosts + row_ends),
+                _ => GHOST_INSTRUCTIONS * words * ghosts,
+            };
+            demand.radius[axis] as f64 * demand.sides[axis].iter().map(clocks).sum::<f64>()
+        };
+        let side = given(1, columns, columns, corners) + given(2, rows, wide_rows, 0.0);
+        Clocks { pipe, other, side: levels * demand.fields as f64 * side, shared }
+    }
+}
+
+/// The schedulers of a multiprocessor.
+const SCHEDULERS: f64 = 4.0;
+
+/// Returns a device's clocks per second.
+fn clock(device: &DeviceSpec) -> f64 {
+    device.shared_bandwidth.max(1.0) / 128.0 / device.multiprocessors as f64
+}
+
+/// Returns the cost of a plane of several rows in a window that meets a boundary across over that in one that does not.
+pub(super) fn side_cost(demand: &Demand<'_>, device: &DeviceSpec, configuration: &Configuration) -> f64 {
+    let clocks = Clocks::of(demand, device, configuration);
+    1.0 + clocks.side / (clocks.pipe + clocks.other)
+}
 
 /// Returns the estimate in seconds per step.
 ///
@@ -48,40 +132,12 @@ const MEMORY_SHARE: [f64; 2] = [0.65, 0.75];
 /// needs. Warps hide all but a rest of each other's latency. Memory works at the same time. Blocks come in
 /// rounds.
 pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: &WarpStreaming) -> f64 {
-    let stages = demand.pass.problem.program.stages();
-    let [_, edge_rows, reach] = demand.radius;
-    let is_boxed = stages.iter().any(|stage| stage.footprint.neighbourhood == Neighbourhood::Box);
-    let lateral = |stage: &Stage| {
-        let radii = stage.footprint.field_radius.iter().flatten();
-        radii.filter(|radius| demand.axes.order(**radius)[2] > 0).count()
-    };
-    // The most fields that a stage taps along the faster axis.
-    let lateral_fields = stages.iter().map(lateral).max().unwrap_or(0) as f64;
-    let schedulers = 4.0;
-    let clock = device.shared_bandwidth.max(1.0) / 128.0 / device.multiprocessors as f64;
-    let words = demand.bytes as f64 / 4.0;
-    let [rows, columns] = streaming.cells_per_thread.map(|n| n as f64);
-    let own = rows * columns;
+    let Clocks { pipe, other, shared, .. } = Clocks::of(demand, device, &streaming.configuration());
     let levels = demand.levels(streaming.depth) as f64;
-    // Arithmetic of one warp's plane in clocks of its scheduler.
-    let operations = 2.0 * (streaming.depth * demand.pass.operations) as f64;
-    let pipe = 32.0 * own * operations * clock * device.multiprocessors as f64 * schedulers
-        / device.flops(demand.pass.problem.dtype).max(1.0);
-    let wide_rows = if is_boxed { rows + 2.0 * edge_rows as f64 } else { rows };
-    let shuffles = 2.0 * words * reach as f64 * wide_rows * lateral_fields;
-    let words_16 = columns * demand.bytes as f64 / 16.0;
-    let edges = if streaming.warps > 1 { 4.0 * (edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
-    let far = 2.0 * streaming.carried_shared as f64 * rows * words_16;
-    let moves = own * demand.fields as f64 * if streaming.lag { 2.0 } else { 1.2 };
-    let other = levels * (shuffles + edges + far + moves)
-        + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
-    // The pipe of shared memory serves all four schedulers: a shuffle takes one clock, 16 bytes per thread
-    // take four.
-    let shared = schedulers * levels * (shuffles + 4.0 * (edges + far));
     let slots = device.multiprocessors * streaming.blocks_per_multiprocessor;
     let rounds = streaming.shares.div_ceil(slots);
     let resident = streaming.shares.div_ceil(device.multiprocessors).min(streaming.blocks_per_multiprocessor);
-    let warps = (streaming.warps * resident) as f64 / schedulers;
+    let warps = (streaming.warps * resident) as f64 / SCHEDULERS;
     let barriers = match (streaming.warps > 1, streaming.lag) {
         (false, _) => 0.0,
         (true, true) => 1.0,
@@ -96,10 +152,11 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: 
         0 => plane,
         _ => {
             let plane = plane * (1.0 + SPILLING * (wanted - FOUND_ROOM).max(0.0));
-            plane * if columns > 4.0 { WIDE_LANES } else { 1.0 }
+            let plane = plane * (1.0 + CARRIED_AFAR * streaming.carried_shared as f64);
+            plane * if streaming.cells_per_thread[1] > 4 { WIDE_LANES } else { 1.0 }
         }
     };
-    let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, streaming) * plane / clock;
+    let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, streaming) * plane / clock(device);
     let moved = demand.pass.moved_bytes(streaming.valid, 1.5);
     let memory = moved / (MEMORY_SHARE[many] * device.memory_bandwidth);
     let both = match (streaming.warps > 1, streaming.ahead > 2) {
@@ -110,5 +167,6 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: 
         (true, true) => compute.hypot(memory),
         (true, false) => compute.max(memory) + UNHIDDEN * compute.min(memory),
     };
-    (both + PASS_SECONDS[usize::from(streaming.chained)]) / streaming.depth as f64
+    let pass = if streaming.chained { CHAINED_SECONDS[many] } else { PASS_SECONDS };
+    (both + pass) / streaming.depth as f64
 }
