@@ -4,7 +4,7 @@ use super::carry::Carry;
 use crate::domain::{Axes, Boundary};
 use crate::error::{Error, Result};
 use crate::plan::passes;
-use crate::program::Problem;
+use crate::program::{Neighbourhood, Problem};
 
 /// The limits of a form.
 pub(super) struct Limits {
@@ -105,6 +105,12 @@ impl Demand<'_> {
 
     pub fn is_periodic(&self, axis: usize) -> bool {
         self.sides[axis].contains(&Boundary::Periodic)
+    }
+
+    /// Returns whether a stage taps cells that lie apart along several axes.
+    pub fn is_boxed(&self) -> bool {
+        let stages = self.pass.problem.program.stages();
+        stages.iter().any(|stage| stage.footprint.neighbourhood == Neighbourhood::Box)
     }
 
     /// Returns the most values per cell that any stage carries.

@@ -1,29 +1,23 @@
 //! The estimated time of a step of streaming by warps, by which plans are chosen.
 
-use super::candidates::{planes_of_share, working_registers};
+use super::candidates::{SECTOR, planes_of_share, working_registers};
 use super::{Configuration, Demand, WarpStreaming};
 use crate::device::DeviceSpec;
-use crate::domain::Boundary;
-use crate::program::{Neighbourhood, Stage};
+use crate::program::Stage;
 
 /// The share of a warp's plane that a scheduler waits in vain, times the warps that it can turn to: for
 /// stages that follow each other, and so wait for each other, and for stages a plane apart. Fitted, as all
 /// numbers below, to two hundred kernels of nine stencils measured on an H200.
 const EXPOSED: [f64; 2] = [0.75, 0.35];
 
-/// Factors from the counted time to the measured one, for planes of one row and of several. The second is fitted with
-/// [`MEMORY_SHARE`] and [`CARRIED_AFAR`] to 148 kernels of five stencils in three dimensions, under four boundaries, of
+/// Factors from the counted time to the measured one, for planes of one row and of several. The second is fitted with all
+/// that concerns memory and [`CARRIED_AFAR`] to 206 kernels of five stencils in three dimensions, under four boundaries, of
 /// domains that the last-level cache holds and that it does not.
-const COUNTED: [f64; 2] = [1.05, 0.95];
+const COUNTED: [f64; 2] = [1.05, 0.97];
 
 /// The additional time of a step per carried value that is in shared memory instead of registers, beside its loads and
 /// stores: they stand between the stages.
-const CARRIED_AFAR: f64 = 0.06;
-
-/// Instructions per cell of a side and stage by which a window gives ghost cells their values, per four bytes, and by
-/// which it lets a cell keep its value; counted in what the compiler makes of seven kernels.
-const GHOST_INSTRUCTIONS: f64 = 1.2;
-const KEPT_INSTRUCTIONS: f64 = 1.85;
+const CARRIED_AFAR: f64 = 0.08;
 
 /// The share of its registers in which a compiler finds room for values, and the additional time of a plane
 /// of several rows per share of values beyond that: they spill.
@@ -41,18 +35,25 @@ const BARRIER_CLOCKS: f64 = 60.0;
 /// several warps, which wait for their planes together, if only one plane is on its way.
 const UNHIDDEN: f64 = 0.65;
 
+/// Where several planes are on their way, both take the root of this degree of the sum of their powers: little more than the
+/// longer.
+const OVERLAP: f64 = 4.0;
+
 /// Instructions per plane and thread for the loop, and per row of the plane for the copy and the way out.
 const PLANE_INSTRUCTIONS: f64 = 55.0;
 const ROW_INSTRUCTIONS: f64 = 22.0;
 
 /// Seconds of a pass beside its planes: until the first planes have come, and from the first block's end to
-/// the last's; where every pass is a launch, and where passes are chained, over planes of one row and of several. Fitted to
-/// passes of 17 to 50 µs over domains that the last-level cache holds.
-const PASS_SECONDS: f64 = 5e-6;
-const CHAINED_SECONDS: [f64; 2] = [3.5e-6, 2.5e-6];
+/// the last's; where every pass is a launch, and where passes are chained. Fitted to passes of 17 to 50 µs over domains that
+/// the last-level cache holds.
+const PASS_SECONDS: [f64; 2] = [5e-6, 3.5e-6];
 
 /// The share of device memory's bandwidth that streaming kernels reach, for planes of one row and of several.
-const MEMORY_SHARE: [f64; 2] = [0.65, 0.9];
+const MEMORY_SHARE: [f64; 2] = [0.65, 0.74];
+
+/// The additional time of moving planes of several rows whose windows keep cells that begin or end within a sector: two
+/// windows write it, each a part of it, at different times.
+const PARTIAL_SECTORS: f64 = 0.3;
 
 /// The clocks in which a warp's scheduler issues its part of a plane, at all levels, and the pipes' that all schedulers
 /// share.
@@ -61,8 +62,6 @@ struct Clocks {
     pipe: f64,
     /// Of instructions beside the arithmetic.
     other: f64,
-    /// Of what a window adds that meets a boundary across.
-    side: f64,
     /// Of the shared memory's pipe.
     shared: f64,
 }
@@ -71,7 +70,6 @@ impl Clocks {
     fn of(demand: &Demand<'_>, device: &DeviceSpec, configuration: &Configuration) -> Clocks {
         let stages = demand.pass.problem.program.stages();
         let [_, edge_rows, reach] = demand.radius;
-        let is_boxed = stages.iter().any(|stage| stage.footprint.neighbourhood == Neighbourhood::Box);
         let lateral = |stage: &Stage| {
             let radii = stage.footprint.field_radius.iter().flatten();
             radii.filter(|radius| demand.axes.order(**radius)[2] > 0).count()
@@ -85,7 +83,7 @@ impl Clocks {
         let operations = 2.0 * (configuration.depth * demand.pass.operations) as f64;
         let pipe = 32.0 * own * operations * clock(device) * device.multiprocessors as f64 * SCHEDULERS
             / device.flops(demand.pass.problem.dtype).max(1.0);
-        let wide_rows = if is_boxed { rows + 2.0 * edge_rows as f64 } else { rows };
+        let wide_rows = if demand.is_boxed() { rows + 2.0 * edge_rows as f64 } else { rows };
         let shuffles = 2.0 * words * reach as f64 * wide_rows * lateral_fields;
         let words_16 = columns * demand.bytes as f64 / 16.0;
         let edges =
@@ -96,19 +94,7 @@ impl Clocks {
             + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
         // A shuffle takes one clock, 16 bytes per thread take four.
         let shared = SCHEDULERS * levels * (shuffles + 4.0 * (edges + far));
-        // Constant rows are filled from end to end, after the columns.
-        let corners = if is_boxed { 2.0 * reach as f64 } else { 0.0 };
-        let given = |axis: usize, kept: f64, ghosts: f64, row_ends: f64| -> f64 {
-            let clocks = |side: &Boundary| match side {
-                Boundary::Periodic => 0.0,
-                Boundary::Fixed => KEPT_INSTRUCTIONS * kept,
-                Boundary::Constant(_) => GHOST_INSTRUCTIONS * words * (ghosts + row_ends),
-                _ => GHOST_INSTRUCTIONS * words * ghosts,
-            };
-            demand.radius[axis] as f64 * demand.sides[axis].iter().map(clocks).sum::<f64>()
-        };
-        let side = given(1, columns, columns, corners) + given(2, rows, wide_rows, 0.0);
-        Clocks { pipe, other, side: levels * demand.fields as f64 * side, shared }
+        Clocks { pipe, other, shared }
     }
 }
 
@@ -120,19 +106,13 @@ fn clock(device: &DeviceSpec) -> f64 {
     device.shared_bandwidth.max(1.0) / 128.0 / device.multiprocessors as f64
 }
 
-/// Returns the cost of a plane of several rows in a window that meets a boundary across over that in one that does not.
-pub(super) fn side_cost(demand: &Demand<'_>, device: &DeviceSpec, configuration: &Configuration) -> f64 {
-    let clocks = Clocks::of(demand, device, configuration);
-    1.0 + clocks.side / (clocks.pipe + clocks.other)
-}
-
 /// Returns the estimate in seconds per step.
 ///
 /// A scheduler issues an instruction per clock; an arithmetic instruction occupies it for as long as its pipe
 /// needs. Warps hide all but a rest of each other's latency. Memory works at the same time. Blocks come in
 /// rounds.
 pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: &WarpStreaming) -> f64 {
-    let Clocks { pipe, other, shared, .. } = Clocks::of(demand, device, &streaming.configuration());
+    let Clocks { pipe, other, shared } = Clocks::of(demand, device, &streaming.configuration());
     let levels = demand.levels(streaming.depth) as f64;
     let slots = device.multiprocessors * streaming.blocks_per_multiprocessor;
     let rounds = streaming.shares.div_ceil(slots);
@@ -158,15 +138,26 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: 
     };
     let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, streaming) * plane / clock(device);
     let moved = demand.pass.moved_bytes(streaming.valid, 1.5);
-    let memory = moved / (MEMORY_SHARE[many] * device.memory_bandwidth);
+    let memory = match many {
+        0 => moved / (MEMORY_SHARE[0] * device.memory_bandwidth),
+        _ => {
+            // Of the domain, what the last-level cache holds need not come from memory.
+            let problem = demand.pass.problem;
+            let fields = (demand.fields + demand.pass.written) as f64;
+            let bytes = fields * problem.shape.bytes(problem.dtype) as f64;
+            let held = (device.l2_bytes as f64 / bytes).min(1.0);
+            let cache = device.l2_bandwidth.max(MEMORY_SHARE[1] * device.memory_bandwidth);
+            let whole = (streaming.margin[2] * demand.bytes).is_multiple_of(SECTOR);
+            let partial = if whole { 1.0 } else { 1.0 + PARTIAL_SECTORS };
+            partial * moved * ((1.0 - held) / (MEMORY_SHARE[1] * device.memory_bandwidth) + held / cache)
+        }
+    };
     let both = match (streaming.warps > 1, streaming.ahead > 2) {
         // Windows of one row are many and out of step, so computing and moving overlap.
         (false, _) => compute.max(memory),
-        // Planes on their way hide some of the shorter, less where computing and moving take equally long.
-        // Fitted to two dozen kernels of every stencil.
-        (true, true) => compute.hypot(memory),
+        // Planes on their way hide the shorter, but for a part where computing and moving take equally long.
+        (true, true) => (compute.powf(OVERLAP) + memory.powf(OVERLAP)).powf(OVERLAP.recip()),
         (true, false) => compute.max(memory) + UNHIDDEN * compute.min(memory),
     };
-    let pass = if streaming.chained { CHAINED_SECONDS[many] } else { PASS_SECONDS };
-    (both + pass) / streaming.depth as f64
+    (both + PASS_SECONDS[usize::from(streaming.chained)]) / streaming.depth as f64
 }
