@@ -60,7 +60,7 @@ const fn chained(how: How, multiprocessors: usize, passes: u64) -> How {
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 61] = [
+const CASES: [Case; 69] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -96,6 +96,8 @@ const CASES: [Case; 61] = [
     // Ghost cells along each axis: of radius 2 and more, which show cells of several lanes, ...
     Case { name: "mirror-far", program: "2ds25pt", extents: &[29, 201], dtype: DType::F64, boundaries: "mirror",
         architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
+    Case { name: "reflect-far", program: "2ds25pt", extents: &[29, 201], dtype: DType::F64, boundaries: "reflect",
+        architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
     Case { name: "mirror-lag", program: "2d13pt", extents: &[23, 263], dtype: DType::F32, boundaries: "mirror",
         architecture: 900, plan: streaming(3, 1, [1, 4], true, 3, 0, 4) },
     Case { name: "clamp-far", program: "2d17pt", extents: &[23, 131], dtype: DType::F64, boundaries: "clamp",
@@ -111,10 +113,16 @@ const CASES: [Case; 61] = [
         architecture: 900, plan: streaming(2, 4, [3, 4], false, 2, 0, 1) },
     Case { name: "lean", program: "lean", extents: &[9, 10, 37], dtype: DType::F32, boundaries: "mirror",
         architecture: 800, plan: streaming(2, 4, [3, 4], true, 2, 0, 1) },
+    Case { name: "lean-reflect", program: "lean", extents: &[9, 10, 37], dtype: DType::F32, boundaries: "reflect",
+        architecture: 800, plan: streaming(2, 4, [3, 4], true, 2, 0, 1) },
     // ... and across rows and planes, of strips in step and a plane apart.
     Case { name: "cube-mirror", program: "3d13pt", extents: &[11, 29, 75], dtype: DType::F64, boundaries: "mirror",
         architecture: 800, plan: streaming(2, 4, [4, 2], false, 2, 0, 1) },
+    Case { name: "cube-reflect", program: "3d13pt", extents: &[11, 29, 75], dtype: DType::F64, boundaries: "reflect",
+        architecture: 800, plan: streaming(2, 4, [4, 2], false, 2, 0, 1) },
     Case { name: "cube-mirror-lag", program: "3d13pt", extents: &[12, 27, 133], dtype: DType::F32, boundaries: "mirror",
+        architecture: 900, plan: streaming(2, 4, [4, 4], true, 2, 2, 1) },
+    Case { name: "cube-reflect-lag", program: "3d13pt", extents: &[12, 27, 133], dtype: DType::F32, boundaries: "z-=reflect,z+=mirror,y=reflect,x-=clamp,x+=reflect",
         architecture: 900, plan: streaming(2, 4, [4, 4], true, 2, 2, 1) },
     Case { name: "cube-clamp", program: "3d17pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "clamp",
         architecture: 800, plan: streaming(2, 4, [3, 2], false, 2, 0, 1) },
@@ -145,11 +153,17 @@ const CASES: [Case; 61] = [
         architecture: 800, plan: How::Persistent {
             configuration: persistent::Configuration { threads: [4, 16], cells_per_thread: [2, 2], blocks_per_multiprocessor: 4, chunk: 1 },
             multiprocessors: 2, planes_registers: 1, steps: 5, synchronisation: Synchronisation::Grid } },
+    Case { name: "persistent-reflect", program: "3d7pt", extents: &[12, 17, 67], dtype: DType::F64, boundaries: "reflect",
+        architecture: 800, plan: How::Persistent {
+            configuration: persistent::Configuration { threads: [4, 16], cells_per_thread: [2, 2], blocks_per_multiprocessor: 4, chunk: 1 },
+            multiprocessors: 2, planes_registers: 1, steps: 5, synchronisation: Synchronisation::Grid } },
     // Tiles that hold the whole domain: the sides of a block, of a warp and of a lane; tiles and words that are no
     // divisors; every kind of side.
     Case { name: "tiles-fixed", program: "2d5pt", extents: &[61, 131], dtype: DType::F64, boundaries: "fixed",
         architecture: 900, plan: resident(3, 4, 6, 6, [1, 2], 9, 11) },
     Case { name: "tiles-box", program: "2d25pt", extents: &[59, 151], dtype: DType::F32, boundaries: "y=mirror,x=clamp",
+        architecture: 800, plan: resident(2, 4, 8, 5, [1, 4], 8, 7) },
+    Case { name: "tiles-reflect", program: "2d25pt", extents: &[59, 151], dtype: DType::F32, boundaries: "reflect",
         architecture: 800, plan: resident(2, 4, 8, 5, [1, 4], 8, 7) },
     Case { name: "tiles-star", program: "2d13pt", extents: &[67, 141], dtype: DType::F64, boundaries: "y=constant=0.5,x=mirror",
         architecture: 900, plan: resident(1, 3, 8, 8, [1, 4], 8, 3) },
@@ -164,6 +178,8 @@ const CASES: [Case; 61] = [
     Case { name: "tile-overlaps", program: "2d5pt", extents: &[29, 60], dtype: DType::F64, boundaries: "y=constant=0.5,x=constant=0.25",
         architecture: 900, plan: resident(4, 4, 8, 8, [1, 2], 1, 9) },
     Case { name: "tile-mirror", program: "2ds9pt", extents: &[23, 61], dtype: DType::F32, boundaries: "mirror",
+        architecture: 900, plan: resident(1, 4, 6, 3, [1, 2], 1, 5) },
+    Case { name: "tile-reflect", program: "2ds9pt", extents: &[23, 61], dtype: DType::F32, boundaries: "reflect",
         architecture: 900, plan: resident(1, 4, 6, 3, [1, 2], 1, 5) },
     Case { name: "tile-whole", program: "2d9pt", extents: &[24, 64], dtype: DType::F32, boundaries: "periodic",
         architecture: 900, plan: resident(1, 4, 6, 6, [1, 2], 1, 5) },
@@ -188,6 +204,8 @@ const CASES: [Case; 61] = [
     Case { name: "tiles-cube", program: "3d7pt", extents: &[13, 19, 61], dtype: DType::F64, boundaries: "fixed",
         architecture: 900, plan: resident(2, 4, 5, 4, [2, 2], 16, 7) },
     Case { name: "tiles-cube-box", program: "3d27pt", extents: &[11, 13, 33], dtype: DType::F32, boundaries: "z=mirror,y=constant=0.5,x=periodic",
+        architecture: 800, plan: resident(2, 3, 5, 5, [3, 2], 27, 5) },
+    Case { name: "tiles-cube-reflect", program: "3d27pt", extents: &[11, 13, 33], dtype: DType::F32, boundaries: "reflect",
         architecture: 800, plan: resident(2, 3, 5, 5, [3, 2], 27, 5) },
     Case { name: "tile-cube", program: "3d13pt", extents: &[5, 11, 32], dtype: DType::F64, boundaries: "z=periodic,y=clamp,x=constant=0.5",
         architecture: 900, plan: resident(1, 4, 5, 3, [3, 2], 1, 4) },

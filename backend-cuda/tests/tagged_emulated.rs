@@ -36,11 +36,13 @@ const fn tagged(
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 21] = [
+const CASES: [Case; 22] = [
     // Stars and boxes, every kind of side; planes in registers and in shared memory.
     Case { name: "star", program: "2d5pt", extents: &[61, 131], dtype: F64, boundaries: "fixed",
         architecture: 900, plan: tagged(3, 4, 6, 6, [1, 2], 9, 11) },
     Case { name: "box", program: "2d25pt", extents: &[59, 151], dtype: F32, boundaries: "y=mirror,x=clamp",
+        architecture: 800, plan: tagged(2, 4, 8, 5, [1, 4], 8, 7) },
+    Case { name: "reflect", program: "2d25pt", extents: &[59, 151], dtype: F32, boundaries: "reflect",
         architecture: 800, plan: tagged(2, 4, 8, 5, [1, 4], 8, 7) },
     Case { name: "star-deep", program: "2d5pt", extents: &[67, 200], dtype: F32, boundaries: "y=constant=0.5,x=constant=0.25",
         architecture: 900, plan: tagged(6, 4, 8, 3, [1, 4], 8, 19) },

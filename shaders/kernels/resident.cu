@@ -72,7 +72,7 @@ struct Resident : Exchange {
             // The first lane begins where the domain does.
             each<LEFT>([&](auto i) {
                 constexpr int K = i.value + 1, SHOWN = int(below(LOW_X, -K, EXTENT_X));
-                const real ghost = LOW_X == CONSTANT ? LOW_VALUE_X : row[RX + (SHOWN < OWN_X ? SHOWN : 0)];
+                const real ghost = LOW_X == CONSTANT ? LOW_VALUE_X : row[RX + (SHOWN < OWN_X + RIGHT ? SHOWN : 0)];
                 row[RX - K] = tile_x == 0 && lane == 0 && !given ? ghost : row[RX - K];
             });
         }

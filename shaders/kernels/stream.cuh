@@ -381,7 +381,8 @@ struct Stream : Window {
         Offset p = LOW_S == FIXED && first < MARGIN_S ? 0 : first - MARGIN_S;
         each<AHEAD - 1>([&](auto i) { fetch(p + i.value, i.value); copies_end(); });
         // Planes between these two meet no boundary of S at any level.
-        const Offset end = last + BEHIND, high = MEETS_S ? EXTENT_S - FIX_S : end;
+        constexpr int NEAR_END = KEPT_HIGH > FIX_S ? KEPT_HIGH : FIX_S;
+        const Offset end = last + BEHIND, high = MEETS_S ? EXTENT_S - NEAR_END : end;
         const Offset low = FLAT && bound_across ? end : MEETS_S ? BEHIND + FIX_S : p;
         int slot = 0;
         #pragma unroll 1

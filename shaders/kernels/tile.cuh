@@ -113,8 +113,11 @@ static_assert(sizeof(Place) <= PLACE_BYTES);
 
 typedef real Line[OWN_X];                                // a lane's cells of a line
 
+// How many more lines than taps reach a side shows beyond it: one, where the outermost is the mirror.
+__device__ constexpr int more(int kind) { return shows_this_side(kind) && below(kind, -1, 0) > 0 ? 1 : 0; }
+constexpr int MORE_S = RING_S > 0 && (more(LOW_S) || more(HIGH_S)), MORE_Y = RING_Y > 0 && (more(LOW_Y) || more(HIGH_Y));
 // `lines` along S: those before the tile, PUBLISHED of each warp, or all of the tile's planes, those behind.
-constexpr int REACH_OUT = RING_S + (STACKED && TILE_S != WARPS * PLANES ? 1 : 0);
+constexpr int REACH_OUT = RING_S + (STACKED && (TILE_S != WARPS * PLANES || MORE_S) ? 1 : 0);
 constexpr int PUBLISHED = PLANES < 2 * REACH_OUT ? PLANES : 2 * REACH_OUT;
 constexpr int LINES_S = 2 * RING_S + (STACKED ? WARPS * PUBLISHED : PLANES), LINES_Y = TILE_Y + 2 * RING_Y;
 constexpr bool HAS_LINES = RING_S > 0 || RING_Y > 0;
@@ -330,8 +333,8 @@ struct Tile {
     template <int F, int S, int Y>
     __device__ __forceinline__ void publish(const Line& cells, int half) const
     {
-        constexpr bool all = TILE_Y != WARPS * OWN_Y || (!STACKED && (WHOLE_S || SHOWN_LOW_S || SHOWN_HIGH_S) && (S < RING_S || S >= PLANES - RING_S));
-        constexpr bool read = STACKED ? S < REACH_OUT || S >= PLANES - REACH_OUT : all || Y < RING_Y || Y >= OWN_Y - RING_Y;
+        constexpr bool all = TILE_Y != WARPS * OWN_Y || (!STACKED && (WHOLE_S || SHOWN_LOW_S || SHOWN_HIGH_S) && (S < RING_S + MORE_S || S >= PLANES - RING_S - MORE_S));
+        constexpr bool read = STACKED ? S < REACH_OUT || S >= PLANES - REACH_OUT : all || Y < RING_Y + MORE_Y || Y >= OWN_Y - RING_Y - MORE_Y;
         if constexpr (HAS_LINES && read) store_line(line<F>(own_place(S), RING_Y + first_y + Y, half), cells);
     }
 

@@ -268,14 +268,15 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     line(format!("int FIELDS = {}", program.fields().len()));
     line(format!("int PARAMETERS = {}", program.parameters().len()));
     text.push("struct Buffers { real* current[FIELDS]; real* next[FIELDS]; };");
-    text.push("// How far any stage taps a field along S, Y and X, and whether any stage writes it.");
+    text.push("// How far into a neighbour any stage taps a field along S, Y and X, and whether any stage writes it.");
     let per_field = |of: &dyn Fn(usize) -> String| -> String {
         (0..program.fields().len()).map(|f| format!("F == {f} ? {} : ", of(f))).collect()
     };
     let reach = |axis: usize| {
         let of = |f: usize| {
             let radii = program.stages().iter().filter_map(|s| s.footprint.field_radius[f]);
-            radii.map(|r| axes.order(r)[axis]).max().unwrap_or(0).to_string()
+            let radius = radii.map(|r| axes.order(r)[axis]).max().unwrap_or(0);
+            radius.max(problem.boundaries.shown_at_side(axes.0[axis], radius)).to_string()
         };
         per_field(&of)
     };

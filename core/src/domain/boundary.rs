@@ -150,13 +150,10 @@ impl Boundary {
         Boundary::each_plain(value).into_iter().filter(|&kind| kind != Boundary::Periodic).collect()
     }
 
-    /// Returns whether every schedule can run the boundary; only a launch per stage shows cells beyond the
-    /// outermost value, with the opposite sign, or with a scalar's value.
+    /// Returns whether every schedule can run the boundary; only a launch per stage shows cells with the opposite sign or
+    /// a scalar's value.
     pub fn is_plain(self) -> bool {
-        !matches!(
-            self,
-            Boundary::Reflect | Boundary::MinusMirror | Boundary::MinusReflect | Boundary::Scalar(_)
-        )
+        !self.is_negated() && !matches!(self, Boundary::Scalar(_))
     }
 
     /// Returns the names in a sentence, as in `fixed, periodic or constant=C`.
@@ -383,6 +380,13 @@ impl Boundaries {
         self.0[axis].into_iter().find(|side| side.shows_this_side())
     }
 
+    /// Returns the number of outermost cells of an axis that ghost cells within `radius` of a side show at that side; 0 or
+    /// `radius`, or one more where the outermost value is the mirror.
+    pub fn shown_at_side(&self, axis: usize, radius: usize) -> usize {
+        let sides = self.0[axis].iter().filter(|side| side.shows_this_side() && radius > 0);
+        sides.map(|side| side.least_extent(radius)).max().unwrap_or(0)
+    }
+
     /// Returns the first of the axes for which `is_meant` holds that has such a side, with its boundary.
     pub fn first_that_shows(&self, is_meant: impl Fn(usize) -> bool) -> Option<(usize, Boundary)> {
         (0..3).filter(|&axis| is_meant(axis)).find_map(|axis| Some((axis, self.shows_a_side(axis)?)))
@@ -480,6 +484,12 @@ mod tests {
         let source = |b: Boundary, i| Boundaries::all(b).source(2, i, 5);
         assert_eq!(source(Boundary::Periodic, -2), Source::Cell(3));
         assert_eq!(source(Boundary::Periodic, 6), Source::Cell(1));
+        for (kind, shown) in
+            [(Boundary::Mirror, 3), (Boundary::Reflect, 4), (Boundary::Clamp, 0), (Boundary::Fixed, 0)]
+        {
+            let all = Boundaries::all(kind);
+            assert_eq!([all.shown_at_side(1, 3), all.shown_at_side(1, 0)], [shown, 0], "{kind}");
+        }
         assert_eq!(source(Boundary::Mirror, -1), Source::Cell(0));
         assert_eq!(source(Boundary::Mirror, -5), Source::Cell(4));
         assert_eq!(source(Boundary::Mirror, 5), Source::Cell(4));

@@ -40,7 +40,7 @@ impl GridOperator {
         if let Some(side) = sides().find(|side| !side.is_plain()) {
             return Err(Error::invalid(
                 format!("boundary {side} of an operator"),
-                "solvers apply fixed, periodic, mirror, clamp and constant=0 alone",
+                "solvers apply fixed, periodic, mirror, reflect, clamp and constant=0 alone",
                 "take one of these",
             ));
         }

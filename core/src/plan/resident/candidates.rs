@@ -140,14 +140,14 @@ pub(super) fn resident(
     // Warps that overlap share a line at most along the swept axis; lines of a plane may be shared at will.
     let spare = [lines[0] - s.tile, lines[1] - y.tile];
     if stacked {
-        let reach = ring[0] + usize::from(spare[0] > 0);
+        let reach = reach_out(demand, ring[0], spare[0] > 0);
         if spare[0] >= warps || (warps > 1 && planes < reach) || (warps == 1 && spare[0] > 0) {
             return None;
         }
     } else if spare[0] > 0 || (warps == 1 && spare[1] > 0) || y.tile < own[0] {
         return None;
     }
-    // A side shows cells of the first lane, which holds them all.
+    // A side shows cells of the first lane, which holds them all, but for one that its neighbour may hold.
     let sided =
         demand.sides[2].iter().any(|side| side.shows_this_side() || matches!(side, Boundary::Constant(_)));
     if (sided && radius[2] > own[1]) || radius[2] > 16 * own[1] {
@@ -188,11 +188,18 @@ pub(super) fn resident(
     None
 }
 
+/// Returns the lines at an end of a warp's, all of a plane each, that other warps or its own ghost lines read: as many as
+/// taps reach, and one more where warps overlap or a side's outermost line is the mirror.
+fn reach_out(demand: &Demand<'_>, ring: usize, overlap: bool) -> usize {
+    let shown = demand.pass.problem.boundaries.shown_at_side(demand.axes.0[0], ring);
+    shown.max(ring + usize::from(overlap))
+}
+
 /// Returns the bytes of shared memory of a block: lines that other warps read, the planes that registers do not
 /// hold, and columns on their way to other tiles.
 fn shared_bytes(demand: &Demand<'_>, resident: &Resident) -> usize {
     let Resident { warps, planes, stacked, tile, ring, margin, cells_per_thread: own, .. } = resident;
-    let reach = ring[0] + usize::from(*stacked && tile[0] != warps * planes);
+    let reach = reach_out(demand, ring[0], tile[0] != warps * planes);
     let published = (2 * reach).min(*planes);
     let lines_s = 2 * ring[0] + if *stacked { warps * published } else { *planes };
     let lines = if ring[0] + ring[1] > 0 { lines_s * (tile[1] + 2 * ring[1]) * 32 * own[1] } else { 0 };

@@ -94,13 +94,15 @@ impl Demand<'_> {
         sides[0].max(sides[1])
     }
 
-    /// Returns the planes before its own that a stage must have, if a mirror before the first plane shows some
-    /// of them only after the stage's result for the first is due.
-    pub fn mirrored_late(&self) -> Option<usize> {
-        let mirrors = self.sides[0][0].shows_this_side() && self.sides[0][0] != Boundary::Clamp;
+    /// Returns the planes that ghost planes before the first show to a stage, and the most that may be, if these planes
+    /// come only after the stage's result for the first is due.
+    pub fn mirrored_late(&self) -> Option<[usize; 2]> {
+        let axis = self.axes.0[0];
+        let shown =
+            |before: i32| self.pass.problem.boundaries.shown_at_side(axis, before.unsigned_abs() as usize);
         let planes = self.carries.iter().map(|carry| carry.planes);
-        let mut late = planes.filter(|[before, behind]| mirrors && -before > behind + 1);
-        late.next().map(|[before, _]| before.unsigned_abs() as usize)
+        let mut each = planes.map(|[before, behind]| [shown(before), behind.unsigned_abs() as usize + 1]);
+        each.find(|[shown, most]| shown > most)
     }
 
     pub fn is_periodic(&self, axis: usize) -> bool {

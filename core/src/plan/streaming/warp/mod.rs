@@ -143,9 +143,9 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
     }
     LIMITS.check(problem)?;
     let demand = Demand::of(problem);
-    if let Some(planes) = demand.mirrored_late() {
-        let what = "planes before its own that a mirrored stage taps more than behind it";
-        return Err(Error::limit(what, planes, 1, LIMITS.change));
+    if let Some([shown, most]) = demand.mirrored_late() {
+        let what = "planes that ghost planes before the first show to a stage";
+        return Err(Error::limit(what, shown, most, LIMITS.change));
     }
     let depth_asked = options.depth != Depth::Auto;
     let mut found: Vec<(f64, WarpStreaming)> = candidates(&demand, device, options.depth)

@@ -101,7 +101,7 @@ fn what_cannot_stream_is_refused_by_name() {
     mirrored.boundaries = Boundaries::all(Boundary::Mirror);
     let error = plan_streaming(&mirrored, &device, &options).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }), "{error}");
-    assert!(error.to_string().contains("mirror"), "{error}");
+    assert!(error.to_string().contains("ghost planes"), "{error}");
     mirrored.boundaries = Boundaries::all(Boundary::Clamp);
     assert!(plan_streaming(&mirrored, &device, &options).is_ok());
     let cached = Options { cache: CachePolicy::Shared, ..options };
@@ -114,7 +114,8 @@ fn what_cannot_stream_is_refused_by_name() {
     }
 }
 
-/// Every plain entry of the catalogue streams under every boundary.
+/// Every plain entry of the catalogue streams under every boundary, but for the stage of Yee's schemes that taps the plane before its own
+/// alone: the plane that `reflect` shows before the first comes too late.
 #[test]
 fn every_entry_streams_under_every_boundary() {
     let options = Options { execution: Execution::Streaming, depth: Depth::Steps(1), ..Options::default() };
@@ -125,7 +126,8 @@ fn every_entry_streams_under_every_boundary() {
                 let mut problem = problem(entry.name, extents, DType::F32);
                 problem.boundaries = Boundaries::all(boundary);
                 let plan = plan_streaming(&problem, &h200(), &options);
-                assert!(plan.is_ok(), "{} {boundary}: {:?}", entry.name, plan.err());
+                let late = entry.name.starts_with("fdtd") && boundary == Boundary::Reflect;
+                assert_eq!(plan.is_err(), late, "{} {boundary}: {:?}", entry.name, plan.err());
             }
         }
     }
