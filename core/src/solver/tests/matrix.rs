@@ -88,7 +88,9 @@ fn random_definite_matrices_are() {
 /// Blocks and diagonals of an operator are those of its stored matrix, including folded taps.
 #[test]
 fn an_operators_blocks_are_its_matrixs() {
-    for boundary in [Boundary::Periodic, Boundary::Mirror, Boundary::Fixed, Boundary::Constant(0.0)] {
+    for boundary in
+        [Boundary::Periodic, Boundary::Mirror, Boundary::Reflect, Boundary::Fixed, Boundary::Constant(0.0)]
+    {
         let shape = Shape::new(&[2, 3, 4]).unwrap();
         let free =
             GridOperator::new(laplacian(3).unwrap(), shape, Boundaries::all(boundary), DType::F64).unwrap();
