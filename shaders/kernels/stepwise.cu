@@ -31,6 +31,7 @@ struct View {
     }
     template <int F>
     __device__ __forceinline__ real narrow() const { return buffers.current[S::narrow(F)][s * STRIDE_S + y * STRIDE_Y + x]; }
+    __device__ __forceinline__ real component(int field) const { return buffers.current[field][s * STRIDE_S + y * STRIDE_Y + x]; }
     __device__ __forceinline__ real parameter(int i) const { return parameters.value[i]; }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }

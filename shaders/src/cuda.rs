@@ -14,11 +14,12 @@ use std::fmt::Display;
 
 use abide_core::domain::Axes;
 use abide_core::expr::Tap;
-use abide_core::plan::{Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
+use abide_core::plan::{Lowering, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Language, formula};
+use crate::loops::{self, Reads};
 use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
@@ -183,7 +184,7 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     define("NEIGHBOURS", usize::from(persistent.synchronisation == Synchronisation::Neighbours));
     text.file(COMMON);
     let stages = 0..program.stages().len();
-    stages.clone().for_each(|number| stage(&mut text, problem, program, number, true));
+    stages.clone().for_each(|number| stage(&mut text, problem, program, number, true, Lowering::Straight));
     text.file(FLAGS);
     text.file(BESIDE);
     text.file(BLOCK);
@@ -205,7 +206,7 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     text.file(COMMON);
     text.file(STEPWISE);
     for number in 0..program.stages().len() {
-        stage(&mut text, problem, program, number, tiles.shared_bytes[number] > 0);
+        stage(&mut text, problem, program, number, tiles.shared_bytes[number] > 0, tiles.lowering);
         text.push("extern \"C\" __global__ void __launch_bounds__(THREADS)");
         text.push(format!(
             "{}(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)",
@@ -299,7 +300,14 @@ fn functions_of(text: &mut Text, problem: &Problem, program: &Program) {
 }
 
 /// Writes the struct of a stage: radii, fields and the formula.
-fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, staged: bool) {
+fn stage(
+    text: &mut Text,
+    problem: &Problem,
+    program: &Program,
+    number: usize,
+    staged: bool,
+    lowering: Lowering,
+) {
     let stage = &program.stages()[number];
     let axes = Axes::of(problem.shape.dimensions());
     let [rs, ry, rx] = axes.order(stage.footprint.radius);
@@ -312,9 +320,19 @@ fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, s
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body =
-        formula(&stage.dag, &Cuda::PLAIN, problem.dtype, |tap: Tap| place(tap.field as usize, tap.offset));
+    let tap = |tap: Tap| place(tap.field as usize, tap.offset);
     text.blank();
+    let body = match stage.looped.as_ref().filter(|_| lowering == Lowering::Loops) {
+        Some(looped) => {
+            // What a cell itself has is in device memory, of fields that are staged too.
+            let component = |first: Tap, _: [i64; 2], index: &str| {
+                (first.offset == [0; 3]).then(|| format!("u.component({} + {index})", first.field))
+            };
+            loops::tables(text, &Cuda::PLAIN, problem.dtype, number, looped);
+            loops::formula(looped, &Cuda::PLAIN, problem.dtype, number, Reads { tap, component })
+        }
+        None => formula(&stage.dag, &Cuda::PLAIN, problem.dtype, tap),
+    };
     text.push(format!("// {}", stage.name));
     text.push(format!("struct Stage{number} {{"));
     text.push(format!("static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};"));

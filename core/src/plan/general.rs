@@ -3,7 +3,7 @@
 use super::fused::{self, Partition};
 use super::papers::perks::Traffic;
 use super::persistent_program::{of_launches, persistent_in};
-use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
+use super::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Boxes, Buffer, Groups, Launch, Place, Problem, Split, Storage};
@@ -130,7 +130,14 @@ fn plan_in_groups(
     let shared_bytes = vec![0; problem.program.stages().len()];
     let piece_cells = problem.shape.cells();
     let seconds = of_launches(problem, &boxes, device, &partition);
-    let schedule = Schedule::Stepwise(Stepwise { tile, threads: tile, shared_bytes, piece_cells, partition });
+    let schedule = Schedule::Stepwise(Stepwise {
+        tile,
+        threads: tile,
+        shared_bytes,
+        piece_cells,
+        lowering: Lowering::Straight,
+        partition,
+    });
     let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);
     plan.estimated_seconds = seconds;
     Ok(plan)

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::{
-    CachePolicy, Execution, Options, Plan, Recipe, Schedule, Tune, on_chip_plans, plan, plan_stepwise,
-    streaming_plans,
+    CachePolicy, Execution, Lowering, Options, Plan, Recipe, Schedule, Tune, on_chip_plans, plan,
+    plan_stepwise, streaming_plans,
 };
 use crate::device::DeviceSpec;
 use crate::error::Result;
@@ -93,7 +93,9 @@ pub(super) fn family(
     execution: Execution,
     of: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>,
 ) -> Vec<Plan> {
-    if is_asked(options, execution) { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
+    // Only launches per stage keep loops.
+    let is_asked = is_asked(options, execution) && options.lowering != Lowering::Loops;
+    if is_asked { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
 }
 
 /// Returns up to `most` of `plans`, which come best first: from coarse differences to fine ones, and unless a

@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::description::{Describe, Line, times};
 use super::fused::{Fused, Partition};
 use super::general::plan_general;
-use super::{Execution, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
+use super::lowering::lowering;
+use super::{Execution, Lowering, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Problem, Stage};
@@ -29,6 +30,8 @@ pub struct Stepwise {
     /// The most cells of a field in one buffer. On a device that binds no buffer large enough for the field,
     /// the field lies in several.
     pub piece_cells: usize,
+    /// How the loops of formulas become text; straight where they have none.
+    pub lowering: Lowering,
     /// The stages of a problem that is not plain in groups; no steps where it is plain.
     pub partition: Partition,
 }
@@ -56,6 +59,9 @@ impl Describe for Stepwise {
         let tiling =
             format!("tiles of {tile} cells, {threads} threads and {bytes} bytes of shared memory per block");
         let mut lines = vec![("tiling", tiling)];
+        if self.lowering == Lowering::Loops {
+            lines.push(("loops", "loops of formulas stay loops".to_owned()));
+        }
         let fused: Vec<(&[usize], &Fused)> =
             self.partition.all().filter_map(|group| Some((&*group.stages, group.fused.as_ref()?))).collect();
         if !fused.is_empty() {
@@ -142,6 +148,7 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
             threads,
             shared_bytes,
             piece_cells,
+            lowering: lowering(problem, options),
             partition: Partition::default(),
         }),
         traffic,

@@ -9,7 +9,7 @@ use super::step::Step;
 use super::{FieldKind, MAX_FIELDS, Program, Scalar, component, is_of};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
-use crate::expr::{Expr, Node, Tap};
+use crate::expr::{Expr, Node, Tap, Term};
 
 /// Defines a program, part by part; [`Definition::build`] checks all of it.
 ///
@@ -452,10 +452,17 @@ fn ordered(is_first: &[bool]) -> Vec<usize> {
 
 impl Stage {
     fn renumber(&mut self, fields: &[usize], scalars: &[usize]) {
-        for node in &mut self.dag.nodes {
-            match node {
-                Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
-                Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
+        let renumber = |node: &mut Node| match node {
+            Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
+            Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
+            _ => {}
+        };
+        self.dag.nodes.iter_mut().for_each(renumber);
+        for term in self.looped.iter_mut().flat_map(|looped| &mut looped.terms) {
+            match term {
+                Term::Node(node) => renumber(node),
+                // The components of a field stay beside each other.
+                Term::Component(Tap { field, .. }, _) => *field = fields[usize::from(*field)] as u16,
                 _ => {}
             }
         }
