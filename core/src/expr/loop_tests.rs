@@ -6,7 +6,7 @@ use super::*;
 use crate::real::{DType, Real};
 
 fn component(graph: &Graph, count: usize) -> Components<'_> {
-    Components::new(graph, Tap { field: 1, offset: [0; 3] }, count)
+    graph.components(Tap { field: 1, offset: [0; 3] }, count)
 }
 
 /// Returns the first output by its loops, and with each turn written out, simplified or not.

@@ -154,10 +154,9 @@ impl<'g> Table<'g> {
     fn entry(self, indices: [Index<'g>; 2], axes: usize) -> Expr<'g> {
         let graph = self.graph;
         let Some((rows, columns)) = graph.extents(self.number) else { return graph.constant(f64::NAN) };
-        let has = if rows == 1 { 1 } else { 2 };
-        if has < axes {
-            let reason = "it has one row, and is read by two indices";
-            graph.fail(Error::invalid("table", reason, "give one index"));
+        if axes == 1 && rows > 1 {
+            let reason = format!("it has {rows} rows, and is read by one index");
+            graph.fail(Error::invalid("table", reason, "give the row and the column"));
             return graph.constant(f64::NAN);
         }
         let is_in = graph.is_in("rows of a table", indices[0].place, rows)
@@ -181,11 +180,6 @@ pub struct Components<'g> {
 }
 
 impl<'g> Components<'g> {
-    /// Makes the handle of `count` fields that follow each other, of which the first is tapped so.
-    pub(crate) fn new(graph: &'g Graph, first: Tap, count: usize) -> Components<'g> {
-        Components { graph, first, count }
-    }
-
     /// Returns the number of components.
     pub fn len(self) -> usize {
         self.count
@@ -216,6 +210,11 @@ impl<'g> Components<'g> {
 }
 
 impl Graph {
+    /// Returns the handle of `count` fields that follow each other, of which the first is tapped so.
+    pub fn components(&self, first: Tap, count: usize) -> Components<'_> {
+        Components { graph: self, first, count }
+    }
+
     /// Returns a number as an index, beside those of loops.
     pub fn index(&self, number: usize) -> Index<'_> {
         let offset = number.min(i32::MAX as usize) as i32;

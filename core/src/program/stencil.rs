@@ -198,7 +198,7 @@ impl<'g> Scope<'g> {
         if first.offset == [0; 3] {
             self.here.borrow_mut().push(number);
         }
-        Components::new(self.graph, first, count)
+        self.graph.components(first, count)
     }
 
     /// Returns the graph that the formula lives in, whose loops and tables it may have.
