@@ -33,7 +33,8 @@ impl Question {
             Lowering::Loops => "loops",
             Lowering::Auto | Lowering::Straight => "",
         };
-        let content = format!("{} fields\n{}{lowering}", program.fields().len(), formulas.collect::<String>());
+        let content =
+            format!("{} fields\n{}{lowering}", program.fields().len(), formulas.collect::<String>());
         let kind = |boundary: Boundary| match boundary {
             Boundary::Constant(_) => "constant".to_owned(),
             other => other.to_string(),
