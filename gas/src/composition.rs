@@ -135,10 +135,10 @@ impl<'m, 'g> Composition<'m, 'g> {
         let equation = &self.gas.equation;
         let zero = temperature.graph().constant(0.0);
         let root = temperature.sqrt();
-        let opposite: Vec<f64> = equation.beta.iter().map(|beta| -beta).collect();
-        let signed = |at: At<'g>| root.mul_add(at.of(&opposite), at.of(&equation.alpha));
+        let signed = |at: At<'g>| root.mul_add(at.opposite(&equation.beta), at.of(&equation.alpha));
         let size = |at: At<'g>| signed(at).abs();
-        let slope = |at: At<'g>| signed(at).lt(0.0).select(at.of(&opposite), at.of(&equation.beta));
+        let slope =
+            |at: At<'g>| signed(at).lt(0.0).select(at.opposite(&equation.beta), at.of(&equation.beta));
         let u = self.x.products(size).unwrap_or(zero);
         let v = self.x.products(slope).unwrap_or(zero);
         let (mut uu, mut uv, mut vv) = (u * u, u * v, v * v);

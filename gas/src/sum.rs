@@ -53,6 +53,14 @@ impl<'g> At<'g> {
             At::Index(graph, index) => graph.table(all).at(index),
         }
     }
+
+    /// Returns the species' constant of a list of all, with the opposite sign.
+    pub fn opposite(self, all: &[f64]) -> Expr<'g> {
+        match self {
+            At::Number(graph, number) => graph.constant(-all[number]),
+            At::Index(..) => -self.of(all),
+        }
+    }
 }
 
 impl<'g> Indexed<'g> {

@@ -1,8 +1,8 @@
 //! The order in which a formula with loops is computed, and which of its loops become one.
 //!
-//! A term stands in the innermost loop on whose turn it depends, once what it needs is there. Of the loops that are ready
-//! then, those of the same turns go together: what they read is read once. Their turns' values do not meet, so no bit
-//! changes.
+//! A term stands in the innermost loop on whose turn it depends, after the loops that do not need it. Of the loops that
+//! are ready at a time, those of the same turns go together: what they read is read once. Their turns' values do not
+//! meet, so no bit changes.
 
 use std::collections::HashMap;
 
@@ -112,7 +112,7 @@ impl<'a> Arranger<'a> {
             !self.carried[own].is_empty() && members.contains(&nodes.loops[own].parent)
         };
         let mut loops: Vec<LoopId> = (0..nodes.loops.len() as LoopId).filter(inner).collect();
-        let mut items = Vec::new();
+        let (mut items, mut later) = (Vec::new(), Vec::new());
         loop {
             // Operands come first, so that one pass is enough.
             waiting.retain(|&id| {
@@ -121,7 +121,7 @@ impl<'a> Arranger<'a> {
                 let new = *self.index.entry(term).or_insert(next);
                 if new == next {
                     self.terms.push(term);
-                    items.push(Item::Term(new));
+                    later.push(new);
                 }
                 self.new[id as usize] = Some(new);
                 false
@@ -131,13 +131,39 @@ impl<'a> Arranger<'a> {
                 let starts = self.carried[own].iter().map(|&k| nodes.loops[own].carried[usize::from(k)][0]);
                 starts.chain(self.reads[own].iter().copied()).all(|id| self.new[id as usize].is_some())
             };
-            let Some(&first) = loops.iter().find(|number| is_ready(number)) else { return items };
+            let Some(&first) = loops.iter().find(|number| is_ready(number)) else {
+                items.extend(later.into_iter().map(Item::Term));
+                return items;
+            };
             let turns = self.turns(first);
             let alike = |number: &LoopId| is_ready(number) && self.turns(*number) == turns;
             let together: Vec<LoopId> = loops.iter().copied().filter(alike).collect();
             loops.retain(|number| !together.contains(number));
+            items.extend(self.before(&together, &mut later).into_iter().map(Item::Term));
             items.push(Item::Loop(self.one(turns, &together)));
         }
+    }
+
+    /// Takes those terms out of `later` that loops need: what only comes after them would keep registers through them.
+    fn before(&self, together: &[LoopId], later: &mut Vec<Id>) -> Vec<Id> {
+        let mut is_needed = vec![false; self.terms.len()];
+        for &number in together {
+            let own = usize::from(number);
+            let starts = self.carried[own].iter().map(|&k| self.nodes.loops[own].carried[usize::from(k)][0]);
+            for id in starts.chain(self.reads[own].iter().copied()).filter_map(|id| self.new[id as usize]) {
+                is_needed[id as usize] = true;
+            }
+        }
+        for id in (0..self.terms.len()).rev() {
+            if let Term::Node(node) = self.terms[id]
+                && is_needed[id]
+            {
+                node.operands().for_each(|operand| is_needed[operand as usize] = true);
+            }
+        }
+        let (now, rest) = later.iter().partition(|&&id| is_needed[id as usize]);
+        *later = rest;
+        now
     }
 
     /// Makes one loop of several of the same turns; returns its number.
