@@ -33,10 +33,13 @@ fn properties_compile_in_seconds() {
         (33, true, Lowering::Loops),
         (53, false, Lowering::Loops),
         (53, true, Lowering::Loops),
+        (10, true, Lowering::Jammed),
+        (53, false, Lowering::Jammed),
+        (53, true, Lowering::Jammed),
     ] {
         let gas = Mixture::of(&table, &names[..count]).unwrap().fewest_operations();
         let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
-        let sums = if lowering == Lowering::Loops { Sums::Loops } else { Sums::Terms };
+        let sums = if lowering.keeps_loops() { Sums::Loops } else { Sums::Terms };
         let program = gas.program_of(&six, sums).unwrap();
         let problem = Problem::new(Arc::new(program), Shape::new(&[1 << 20]).unwrap(), DType::F64).unwrap();
         let begun = Instant::now();

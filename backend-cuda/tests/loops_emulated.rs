@@ -20,6 +20,8 @@ use abide_random::looped;
 use case::all;
 use common::present;
 
+const LOWERINGS: [Lowering; 3] = [Lowering::Straight, Lowering::Loops, Lowering::Jammed];
+
 fn looped_problem(extents: &[usize], dtype: DType, boundary: &str) -> Problem {
     let program = looped::program(extents.len(), false).unwrap();
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
@@ -74,14 +76,14 @@ fn loops_have_the_bits_of_the_reference() {
     ];
     let cases: Vec<(Problem, Lowering)> = problems
         .into_iter()
-        .flat_map(|problem| [Lowering::Straight, Lowering::Loops].map(|lowering| (problem.clone(), lowering)))
+        .flat_map(|problem| LOWERINGS.map(|lowering| (problem.clone(), lowering)))
         .collect();
     all(&cases, |(problem, lowering)| {
         let what = format!("{} on {} {}, {lowering}", problem.program.name(), problem.shape, problem.dtype);
         let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
         let plan = planned(problem, &device, *lowering);
         let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| said(&error))?;
-        assert_eq!(text.contains("for (int i0 ="), *lowering == Lowering::Loops, "{what}");
+        assert_eq!(text.contains("for (int i0 ="), lowering.keeps_loops(), "{what}");
         let text = rig::rewritten(&text, &rig::words(&plan))?;
         let start = starts(problem);
         let mut expected = start.clone();
@@ -110,11 +112,13 @@ fn loops_compile_for_every_architecture() {
             looped_problem(&[13, 17, 67], DType::F64, "mirror"),
             gas(DType::F32),
         ] {
-            let plan = planned(&problem, &device, Lowering::Loops);
-            let compiled = report(&problem, &plan, &target(&device)).unwrap();
-            println!("{} on {}: {compiled:?}", problem.program.name(), problem.shape);
-            // A few values around the calls of divisions' rare cases.
-            assert!(compiled.len() == 1 && compiled[0].spill_bytes <= 32, "{compiled:?}");
+            for lowering in [Lowering::Loops, Lowering::Jammed] {
+                let plan = planned(&problem, &device, lowering);
+                let compiled = report(&problem, &plan, &target(&device)).unwrap();
+                println!("{} on {}, {lowering}: {compiled:?}", problem.program.name(), problem.shape);
+                // A few values around the calls of divisions' rare cases.
+                assert!(compiled.len() == 1 && compiled[0].spill_bytes <= 32, "{compiled:?}");
+            }
         }
     }
 }

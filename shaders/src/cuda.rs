@@ -43,6 +43,8 @@ const TREE: &str = include_str!("../kernels/tree.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");
 const SWEEP: &str = include_str!("../kernels/sweep.cuh");
 const PERSISTENT: &str = include_str!("../kernels/persistent.cu");
+const POINTS: &str = include_str!("../kernels/points.cuh");
+const STEPWISE_POINTS: &str = include_str!("../kernels/stepwise_points.cuh");
 const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
 
 /// The name of the persistent kernel.
@@ -70,18 +72,22 @@ struct Cuda {
     plane: Option<i32>,
     /// Whether the kernel has the function `divide`, which is fast where the dividend is zero.
     divides: bool,
+    /// Whether values are of several points of a thread.
+    points: bool,
 }
 
 impl Cuda {
     /// Formulas of plain programs.
-    const PLAIN: Cuda = Cuda { plane: None, divides: false };
+    const PLAIN: Cuda = Cuda { plane: None, divides: false, points: false };
     /// Formulas in launches per stage or group of stages.
-    const PROGRAM: Cuda = Cuda { plane: None, divides: true };
+    const PROGRAM: Cuda = Cuda { plane: None, divides: true, points: false };
+    /// Formulas of plain programs that go over several points of a thread.
+    const OF_POINTS: Cuda = Cuda { plane: None, divides: false, points: true };
 }
 
 impl Language for Cuda {
     fn real(&self, _: DType) -> &'static str {
-        "real"
+        if self.points { "Points" } else { "real" }
     }
 
     fn literal(&self, dtype: DType, value: f64) -> String {
@@ -89,11 +95,15 @@ impl Language for Cuda {
     }
 
     fn declare(&self, _: DType, name: &str, value: &str) -> String {
-        format!("const real {name} = {value}")
+        // What is the same for all points stays one number.
+        format!("const {} {name} = {value}", if self.points { "auto" } else { "real" })
     }
 
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
-        format!("{condition} ? {yes} : {no}")
+        match self.points {
+            true => format!("choose({condition}, {yes}, {no})"),
+            false => format!("{condition} ? {yes} : {no}"),
+        }
     }
 
     fn own<'t>(&self, c: &'t str, _: &'t str) -> &'t str {
@@ -203,8 +213,12 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         constant(&mut text, &format!("TILE_{letter}"), *cells);
         constant(&mut text, &format!("THREADS_{letter}"), threads);
     }
+    constant(&mut text, "POINTS", tiles.points);
     text.file(COMMON);
     text.file(STEPWISE);
+    if tiles.points > 1 {
+        points(&mut text, program, tiles.points);
+    }
     for number in 0..program.stages().len() {
         stage(&mut text, problem, program, number, tiles.shared_bytes[number] > 0, tiles.lowering);
         text.push("extern \"C\" __global__ void __launch_bounds__(THREADS)");
@@ -217,6 +231,23 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         text.push("}");
     }
     text.into()
+}
+
+/// Writes what formulas of several points need: their operations, and the elementary functions that they call.
+fn points(text: &mut Text, program: &Program, count: usize) {
+    text.file(POINTS);
+    let nodes = program.stages().iter().flat_map(|stage| &stage.dag.nodes);
+    for function in crate::functions::of(nodes) {
+        let name = format!("formula_{}", function.name());
+        let (arguments, values) = match function.arguments() {
+            1 => ("const Points& a", "a.at[k]"),
+            _ => ("const Points& a, const Points& b", "a.at[k], b.at[k]"),
+        };
+        text.push(format!("__device__ __forceinline__ Points {name}({arguments}) {{ return each_point([&](int k) {{ return {name}({values}); }}); }}"));
+    }
+    let views: Vec<String> = (0..count).map(|k| format!("view({k})")).collect();
+    let views = format!("const Views<S> views = {{{{{}}}}};", views.join(", "));
+    text.filled(STEPWISE_POINTS, &[("views", [views].into_iter().collect())]);
 }
 
 fn constant(text: &mut Text, name: &str, value: impl Display) {
@@ -322,14 +353,15 @@ fn stage(
     };
     let tap = |tap: Tap| place(tap.field as usize, tap.offset);
     text.blank();
-    let body = match stage.looped.as_ref().filter(|_| lowering == Lowering::Loops) {
+    let body = match stage.looped.as_ref().filter(|_| lowering != Lowering::Straight) {
         Some(looped) => {
             // What a cell itself has is in device memory, of fields that are staged too.
             let component = |first: Tap, _: [i64; 2], index: &str| {
                 (first.offset == [0; 3]).then(|| format!("u.component({} + {index})", first.field))
             };
-            loops::tables(text, &Cuda::PLAIN, problem.dtype, number, looped);
-            loops::formula(looped, &Cuda::PLAIN, problem.dtype, number, Reads { tap, component })
+            let language = if lowering == Lowering::Jammed { Cuda::OF_POINTS } else { Cuda::PLAIN };
+            loops::tables(text, &language, problem.dtype, number, looped);
+            loops::formula(looped, &language, problem.dtype, number, Reads { tap, component })
         }
         None => formula(&stage.dag, &Cuda::PLAIN, problem.dtype, tap),
     };
@@ -348,7 +380,10 @@ fn stage(
     text.push(list("wide", &wide));
     text.push(list("narrow", &narrow));
     text.push(list("writes", &stage.writes));
-    text.push(method("compute", "WRITES"));
+    text.push(match lowering {
+        Lowering::Jammed => method("compute", "WRITES").replace("real (&value)", "Points (&value)"),
+        _ => method("compute", "WRITES"),
+    });
     text.extend(&body.statements);
     text.extend(values(&body.outputs));
     text.push("}");

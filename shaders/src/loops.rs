@@ -6,9 +6,12 @@ use abide_core::expr::{Id, Item, Loop, Looped, Node, Place, Tap, Term};
 use crate::emit::{Formula, Language, value};
 use crate::text::Text;
 
-/// Turns of an innermost loop that are written out together: independent loads wait for each other no longer, and the
-/// counter is asked less often.
-const TOGETHER: usize = 4;
+/// Terms of an innermost loop's turns that are written out together, at the most: loads of the next turns do not wait for
+/// this one's, but they take registers.
+const TERMS_TOGETHER: usize = 48;
+
+/// Turns of an innermost loop that are written out together, at the most.
+const TURNS_TOGETHER: usize = 4;
 
 /// How a kernel reads old values.
 pub(crate) struct Reads<T, C> {
@@ -66,11 +69,8 @@ where
             continue;
         }
         let (name, len) = (format!("components_{}", arrays.len()), high - low + 1);
-        statements.push(
-            language
-                .own(&format!("real {name}[{len}];"), &format!("var {name}: array<real, {len}>;"))
-                .to_owned(),
-        );
+        let c = format!("{} {name}[{len}];", language.real(dtype));
+        statements.push(language.own(&c, &format!("var {name}: array<real, {len}>;")).to_owned());
         for number in low..=high {
             let tap = Tap { field: first.field + number as u16, ..first };
             statements.push(format!("{name}[{}] = {};", number - low, (reads.tap)(tap)));
@@ -167,11 +167,13 @@ where
         let language = self.language;
         for (k, one) in all.iter().enumerate() {
             let (name, start) = (carried(number, k), &self.names[one.start as usize]);
-            let (c, wgsl) = (format!("real {name} = {start};"), format!("var {name}: real = {start};"));
+            let real = language.real(self.dtype);
+            let (c, wgsl) = (format!("{real} {name} = {start};"), format!("var {name}: {real} = {start};"));
             self.statements.push(language.own(&c, &wgsl).to_owned());
         }
         let is_innermost = !body.iter().any(|item| matches!(item, Item::Loop(_)));
-        let together = if is_innermost { TOGETHER } else { 1 };
+        let together = (TERMS_TOGETHER / body.len().max(1)).clamp(1, TURNS_TOGETHER);
+        let together = if is_innermost { together } else { 1 };
         let (i, from, to) = (counter(number), index(turns.from, 0), turns.to);
         let c = format!("#pragma unroll {together}\nfor (int {i} = {from}; {i} < {to}; ++{i}) {{");
         let wgsl = format!("for (var {i}: i32 = {from}; {i} < {to}; {i}++) {{");

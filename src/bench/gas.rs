@@ -32,7 +32,7 @@ pub struct GasCase {
     pub species: usize,
     /// Whether every pair has a k_ij.
     pub is_interacting: bool,
-    /// How sums over species become text: of terms, or of loops that stay loops.
+    /// How sums over species become text: of terms, of loops that stay loops, or of loops that points share.
     pub lowering: Lowering,
     gas: Mixture,
 }
@@ -76,7 +76,7 @@ impl GasCase {
                 let gas = Mixture::of(&table, &names)?.fewest_operations();
                 let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
                 let case = |lowering| GasCase { species, is_interacting, lowering, gas: gas.clone() };
-                all.extend([Lowering::Straight, Lowering::Loops].map(case));
+                all.extend([Lowering::Straight, Lowering::Loops, Lowering::Jammed].map(case));
             }
         }
         Ok(all)
@@ -84,7 +84,7 @@ impl GasCase {
 
     /// Returns the problem of the six properties at so many points.
     pub fn problem(&self, points: usize) -> Result<Problem> {
-        let sums = if self.lowering == Lowering::Loops { Sums::Loops } else { Sums::Terms };
+        let sums = if self.lowering.keeps_loops() { Sums::Loops } else { Sums::Terms };
         let program = self.gas.program_of(&Property::named(&SIX)?, sums)?;
         Problem::new(Arc::new(program), Shape::new(&[points])?, DType::F64)
     }

@@ -91,8 +91,8 @@ pub struct Manner {
     #[arg(long, default_value = "auto")]
     pub fuse: Fuse,
 
-    /// How loops in formulas become kernels: auto, straight (each turn is written out) or loops, which launches per stage of
-    /// a GPU keep; no bit depends on it
+    /// How loops in formulas become kernels: auto, straight (each turn is written out), loops, which launches per stage of
+    /// a GPU keep, or jammed (loops that several points of a thread go through together, on CUDA); no bit depends on it
     #[arg(long, default_value = "auto")]
     pub lowering: Lowering,
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use abide_core::plan::{Lowering, Options, Recipe, Tune};
+use abide_core::plan::{Options, Recipe, Tune};
 use abide_core::{Boundary, DeviceSpec, Problem};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,10 +29,7 @@ impl Question {
     pub fn new(problem: &Problem, options: &Options, device: &DeviceSpec, driver: &str) -> Question {
         let program = problem.program.simplified(problem.dtype);
         let formulas = program.stages().iter().map(|stage| format!("{:?} {:?}\n", stage.writes, stage.dag));
-        let lowering = match options.lowering {
-            Lowering::Loops => "loops",
-            Lowering::Auto | Lowering::Straight => "",
-        };
+        let lowering = if options.lowering.keeps_loops() { options.lowering.name() } else { "" };
         let content =
             format!("{} fields\n{}{lowering}", program.fields().len(), formulas.collect::<String>());
         let kind = |boundary: Boundary| match boundary {

@@ -2,13 +2,17 @@
 //!
 //! A term stands in the innermost loop on whose turn it depends, after the loops that do not need it. Of the loops that
 //! are ready at a time, those of the same turns go together: what they read is read once. Their turns' values do not
-//! meet, so no bit changes.
+//! meet, so no bit changes. What they carry is in registers, also while loops within them run: so those with and those
+//! without loops within them stay apart, and few values are carried by one.
 
 use std::collections::HashMap;
 
 use super::looped::{Carried, Item, Loop, Looped};
 use super::loops::{LoopId, Place, Term, Turns};
 use super::{Id, Nodes};
+
+/// The most values that loops carry which go together: a third of a thread's registers, in f64 with two points a thread.
+const MOST_CARRIED: usize = 16;
 
 /// Returns the needed part of a graph with its loops; `None` if it needs none.
 pub(super) fn arranged(nodes: &Nodes, outputs: &[Id]) -> Option<Looped> {
@@ -136,8 +140,22 @@ impl<'a> Arranger<'a> {
                 return items;
             };
             let turns = self.turns(first);
-            let alike = |number: &LoopId| is_ready(number) && self.turns(*number) == turns;
-            let together: Vec<LoopId> = loops.iter().copied().filter(alike).collect();
+            let has_loops = |number: LoopId| {
+                let inner = |inner: usize| {
+                    nodes.loops[inner].parent == Some(number) && !self.carried[inner].is_empty()
+                };
+                (0..nodes.loops.len()).any(inner)
+            };
+            let is_outer = has_loops(first);
+            let alike = |number: &LoopId| {
+                is_ready(number) && self.turns(*number) == turns && has_loops(*number) == is_outer
+            };
+            let mut count = 0;
+            let fits = |number: &LoopId| {
+                count += self.carried[usize::from(*number)].len();
+                *number == first || count <= MOST_CARRIED
+            };
+            let together: Vec<LoopId> = loops.iter().copied().filter(alike).take_while(fits).collect();
             loops.retain(|number| !together.contains(number));
             items.extend(self.before(&together, &mut later).into_iter().map(Item::Term));
             items.push(Item::Loop(self.one(turns, &together)));

@@ -231,7 +231,7 @@ impl Graph {
         let (rows, mut number) = (rows.max(1), 0);
         if let Some(other) = entries.iter().find(|entry| !entry.is_finite()) {
             self.fail(Error::limit("entry of a table", other, "a finite number", "correct the table"));
-        } else if entries.is_empty() || entries.len() % rows != 0 || entries.len() > MAX_ENTRIES {
+        } else if entries.is_empty() || !entries.len().is_multiple_of(rows) || entries.len() > MAX_ENTRIES {
             let asked = format!("{} in {rows} rows", entries.len());
             let limit = format!("1 to {MAX_ENTRIES}, as many in each row");
             self.fail(Error::limit("entries of a table", asked, limit, "correct the table"));

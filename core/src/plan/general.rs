@@ -136,6 +136,7 @@ fn plan_in_groups(
         shared_bytes,
         piece_cells,
         lowering: Lowering::Straight,
+        points: 1,
         partition,
     });
     let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);

@@ -11,6 +11,22 @@ use crate::program::Problem;
 /// for them.
 const MOST_WRITTEN_OUT: usize = 1 << 14;
 
+/// Points of a thread that go through loops together: twice as many registers hold what loops carry.
+const TOGETHER: usize = 2;
+
+/// Divides a tile among fewer threads where each has fewer points than go through loops together; returns how many do.
+pub(super) fn points(lowering: Lowering, tile: [usize; 3], threads: &mut [usize; 3]) -> Result<usize> {
+    if lowering != Lowering::Jammed {
+        return Ok(1);
+    }
+    if !tile[2].is_multiple_of(TOGETHER) {
+        let what = "cells of a tile's rows that go through loops together";
+        return Err(Error::limit(what, tile[2], format!("a multiple of {TOGETHER}"), "use --lowering loops"));
+    }
+    threads[2] = threads[2].min(tile[2] / TOGETHER);
+    Ok(TOGETHER)
+}
+
 /// Returns how the loops of a problem's launches per stage become text.
 pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
     let looped = || problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref());
@@ -19,7 +35,7 @@ pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
         Lowering::Auto if looped().any(|looped| Looped::operations(looped) > MOST_WRITTEN_OUT) => {
             Lowering::Loops
         }
-        Lowering::Loops => Lowering::Loops,
+        asked @ (Lowering::Loops | Lowering::Jammed) => asked,
         Lowering::Auto | Lowering::Straight => Lowering::Straight,
     }
 }
@@ -27,7 +43,7 @@ pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
 /// Plans for a device whose launches per stage keep loops, where loops are asked for: no other kernels do. `None` where
 /// they are not asked for.
 pub(super) fn plan_loops(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<Result<Plan>> {
-    (options.lowering == Lowering::Loops).then(|| {
+    options.lowering.keeps_loops().then(|| {
         let is_stepwise = matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if !is_stepwise {
             let reason = format!("execution {} writes out each turn of a loop", options.execution);
@@ -44,12 +60,23 @@ pub(super) fn plan_loops(problem: &Problem, device: &DeviceSpec, options: &Optio
 
 /// Refuses loops where a device runs formulas with each turn written out.
 pub(super) fn refuse_loops(device: &DeviceSpec, options: &Options) -> Result<()> {
-    match options.lowering {
-        Lowering::Loops => {
+    match options.lowering.keeps_loops() {
+        true => {
             let reason = "a CPU's instructions are those of each turn of a loop".to_owned();
             Err(refused(device, reason, "use --lowering straight, or a GPU"))
         }
-        Lowering::Auto | Lowering::Straight => Ok(()),
+        false => Ok(()),
+    }
+}
+
+/// Refuses to jam points where a device's kernels cannot.
+pub(super) fn refuse_jam(device: &DeviceSpec, options: &Options) -> Result<()> {
+    match options.lowering {
+        Lowering::Jammed => {
+            let reason = "WGSL has no operators for several points of a thread".to_owned();
+            Err(refused(device, reason, "use --lowering loops, or CUDA"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::{
-    CachePolicy, Execution, Lowering, Options, Plan, Recipe, Schedule, Tune, on_chip_plans, plan,
-    plan_stepwise, streaming_plans,
+    CachePolicy, Execution, Options, Plan, Recipe, Schedule, Tune, on_chip_plans, plan, plan_stepwise,
+    streaming_plans,
 };
 use crate::device::DeviceSpec;
 use crate::error::Result;
@@ -94,7 +94,7 @@ pub(super) fn family(
     of: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>,
 ) -> Vec<Plan> {
     // Only launches per stage keep loops.
-    let is_asked = is_asked(options, execution) && options.lowering != Lowering::Loops;
+    let is_asked = is_asked(options, execution) && !options.lowering.keeps_loops();
     if is_asked { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
 }
 

@@ -134,6 +134,16 @@ named! {
         Straight = "straight",
         /// Loops stay loops, and tables lie in memory: in launches per stage of a GPU.
         Loops = "loops",
+        /// Loops that several points of a thread go through together, so that tables are read once for all of them: in
+        /// launches per stage of CUDA.
+        Jammed = "jammed",
+    }
+}
+
+impl Lowering {
+    /// Returns whether loops are asked for.
+    pub fn keeps_loops(self) -> bool {
+        matches!(self, Lowering::Loops | Lowering::Jammed)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use abide::Fuse;
 use abide::bench::{GasCase, Wanted, Way, measure_gas};
-use abide::{Error, Execution, Lowering, Result};
+use abide::{Error, Execution, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ Examples:
 
 Density, enthalpy, heat capacity, speed of sound, viscosity and conductivity of mixtures of 10, 33 and 53 species at random \
 states, without interaction parameters (kij zero) and with those of all pairs (kij dense), with sums over species written out \
-(straight-line) and as loops, which a CPU does not keep. A rate is the median of runs \
+(straight-line), and as loops, which a CPU does not keep, of one point or of several (jammed). A rate is the median of runs \
 over all points. Some of the results are compared with the CPU's.";
 
 /// The arguments of `bench gas`.
@@ -78,7 +78,7 @@ const LAYOUT: &str = "SoA";
 fn words(case: &GasCase) -> [String; 4] {
     let kij = if case.is_interacting { "dense" } else { "zero" };
     // Sums over species are written out, an operation each, or stay loops.
-    let lowering = if case.lowering == Lowering::Loops { "loops" } else { "straight-line" };
+    let lowering = if case.lowering.keeps_loops() { case.lowering.name() } else { "straight-line" };
     [CASE.to_owned(), case.species.to_string(), kij.to_owned(), lowering.to_owned()]
 }
 
