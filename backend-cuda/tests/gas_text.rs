@@ -12,8 +12,8 @@ use abide_gas::{Interactions, Mixture, Property, Sums, Table};
 
 use common::present;
 
-/// The straight-line formulas compile in seconds, of 53 species with interactions of all pairs too; a thread holds those
-/// of ten species in its registers.
+/// The formulas compile in seconds, of 53 species with interactions of all pairs too; a thread holds those of ten species
+/// in its registers, and as loops those of all.
 #[test]
 fn properties_compile_in_seconds() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
@@ -53,7 +53,8 @@ fn properties_compile_in_seconds() {
                  spilt",
                 kernel.registers, kernel.spill_bytes
             );
-            assert!(count > 10 || kernel.spill_bytes == 0, "{kernel:?}");
+            let may_spill = count > 10 && !lowering.keeps_loops();
+            assert!(may_spill || kernel.spill_bytes == 0, "{kernel:?}");
         }
         // Ten times what it takes on a machine that does nothing else.
         assert!(seconds < 60.0, "{count} species took {seconds:.0} s to compile");

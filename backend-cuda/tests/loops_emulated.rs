@@ -101,6 +101,34 @@ fn loops_have_the_bits_of_the_reference() {
     });
 }
 
+/// A kernel that begins, ends or goes on elsewhere is noticed.
+#[test]
+fn other_turns_are_noticed() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let problem = looped_problem(&[13, 37], DType::F64, "mirror");
+    let start = starts(&problem);
+    let mut expected = start.clone();
+    abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
+    let changes =
+        [("i1 = i0 + 1;", "i1 = i0;"), ("i0 < 5; ++i0", "i0 < 4; ++i0"), ("c0_0 = (-0.0);", "c0_0 = 1.0;")];
+    let cases = changes.map(|change| [Lowering::Loops, Lowering::Jammed].map(|lowering| (change, lowering)));
+    all(&cases.concat(), |((from, to), lowering)| {
+        let plan = planned(&problem, &device, *lowering);
+        let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
+        let text = rig::rewritten(&text, &rig::words(&plan))?;
+        if !text.contains(from) {
+            return Err(format!("{lowering}: the kernel's text has no {from}"));
+        }
+        let launch = rig::Launch::compile(&compiler, &problem, &plan, 900, 1, &text.replace(from, to))?;
+        let found = launch.run(&start, &problem.parameters, 0)?;
+        match expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) {
+            true => Err(format!("{lowering}: {to} instead of {from} changes nothing")),
+            false => Ok(()),
+        }
+    });
+}
+
 #[test]
 fn loops_compile_for_every_architecture() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };

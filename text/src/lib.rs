@@ -81,6 +81,10 @@ const KEYS: [&str; 13] = [
     "run",
 ];
 
+/// The most terms of a model's stages with each turn of their loops: what is written of it has them all, and is to be read
+/// again.
+pub const MOST_WRITTEN_OUT: usize = 1 << 15;
+
 /// The most bytes of a model file.
 pub const MOST_BYTES: usize = 1 << 20;
 
@@ -181,7 +185,15 @@ fn cycle(p: &mut Definition, all: Table<'_>, tables: &[Constants]) -> Result<(),
         let stages = stages.array()?;
         stages.iter().enumerate().try_for_each(|(number, stage)| {
             let default = if stages.len() == 1 { name.clone() } else { format!("{name} {}", number + 1) };
-            stages::add(p, step, stage.table()?, &default, tables)
+            stages::add(p, step, stage.table()?, &default, tables)?;
+            let terms = p.written_out();
+            if terms <= MOST_WRITTEN_OUT {
+                return Ok(());
+            }
+            let what = "terms of a model with each turn of its loops";
+            let error =
+                Error::limit(what, terms, MOST_WRITTEN_OUT, "choose fewer turns, or write it in Rust");
+            Err(Fault::of(stage.at(), error))
         })
     };
     match (all.get("stages"), all.get("steps")) {

@@ -116,6 +116,10 @@ fn faults_name_what_is_wrong() {
             "sum(x[i] for i in range(100000))",
             "turns of a loop times those around it: 100000 asked, the limit is 65536",
         ),
+        (
+            "sum(sum(i*j for j in range(100)) for i in range(200))",
+            "terms of a model with each turn of its loops",
+        ),
         ("sum(x[i] for i)", "where `in range(…)` should be"),
         ("sum(q for i in range(4))", "no value is named `q`"),
         ("sum(u)", "sum(x[i] for i in range(5))"),
@@ -123,7 +127,8 @@ fn faults_name_what_is_wrong() {
     for (formula, words) in faults {
         let error = read(formula).unwrap_err().to_string();
         println!("{formula}: {error}");
-        assert!(error.starts_with("m.toml, line 12, column"), "{formula}: {error}");
+        let line = if words.starts_with("terms of a model") { "line 11" } else { "line 12" };
+        assert!(error.starts_with(&format!("m.toml, {line}, column")), "{formula}: {error}");
         assert!(error.contains(words), "{formula}: {error}");
     }
     let table = |text: &str| {

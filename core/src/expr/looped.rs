@@ -143,22 +143,19 @@ impl Looped {
         reach
     }
 
-    /// Returns the operations of all turns; of turns from an outer index on, as many as from the least one.
-    pub fn operations(&self) -> usize {
+    /// Returns the terms of all turns; of turns from an outer index on, as many as from the least one.
+    pub fn written_out(&self) -> usize {
         let reach = self.reach();
-        self.operations_of(&self.body, &reach)
+        self.written_out_of(&self.body, &reach)
     }
 
-    fn operations_of(&self, items: &[Item], reach: &[[i64; 2]]) -> usize {
+    fn written_out_of(&self, items: &[Item], reach: &[[i64; 2]]) -> usize {
         let each = items.iter().map(|item| match *item {
-            Item::Term(id) => match self.terms[id as usize] {
-                Term::Node(node) => usize::from(node.operands().next().is_some()),
-                _ => 0,
-            },
+            Item::Term(_) => 1,
             Item::Loop(number) => {
                 let [low, high] = reach[usize::from(number)];
                 let turns = usize::try_from(high - low + 1).unwrap_or(0);
-                turns.saturating_mul(self.operations_of(&self.loops[usize::from(number)].body, reach))
+                turns.saturating_mul(self.written_out_of(&self.loops[usize::from(number)].body, reach))
             }
         });
         each.fold(0, usize::saturating_add)

@@ -4,12 +4,10 @@ use super::options::{Lowering, Options};
 use super::{Execution, Plan, plan_stepwise};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::expr::Looped;
 use crate::program::Problem;
 
-/// The most operations of a stage whose loops are written out unless they are to be kept: compilers take some seconds
-/// for them.
-const MOST_WRITTEN_OUT: usize = 1 << 14;
+/// The most terms of a stage whose loops are written out unless they are to be kept: compilers take some seconds for them.
+const MOST_WRITTEN_OUT: usize = 1 << 15;
 
 /// Points of a thread that go through loops together: twice as many registers hold what loops carry.
 const TOGETHER: usize = 2;
@@ -32,9 +30,7 @@ pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
     let looped = || problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref());
     match options.lowering {
         _ if !problem.is_plain() || looped().next().is_none() => Lowering::Straight,
-        Lowering::Auto if looped().any(|looped| Looped::operations(looped) > MOST_WRITTEN_OUT) => {
-            Lowering::Loops
-        }
+        Lowering::Auto if looped().any(|looped| looped.written_out() > MOST_WRITTEN_OUT) => Lowering::Loops,
         asked @ (Lowering::Loops | Lowering::Jammed) => asked,
         Lowering::Auto | Lowering::Straight => Lowering::Straight,
     }

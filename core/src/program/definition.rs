@@ -9,7 +9,7 @@ use super::step::Step;
 use super::{FieldKind, MAX_FIELDS, Program, Scalar, component, is_of};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
-use crate::expr::{Expr, Node, Tap, Term};
+use crate::expr::{Expr, Looped, Node, Tap, Term};
 
 /// Defines a program, part by part; [`Definition::build`] checks all of it.
 ///
@@ -138,6 +138,12 @@ impl Definition {
     /// Returns the steps of the cycle so far.
     pub fn cycle(&self) -> usize {
         self.steps.len()
+    }
+
+    /// Returns the terms of all stages so far that have loops, with each turn written out.
+    pub fn written_out(&self) -> usize {
+        let looped = self.steps.iter().flatten().filter_map(|stage| stage.looped.as_ref());
+        looped.map(Looped::written_out).fold(0, usize::saturating_add)
     }
 
     /// Returns the first fault so far, of which [`Definition::build`] will tell.

@@ -164,8 +164,8 @@ pub(super) fn single(
     Ok(Stage { name, dag, looped, does, writes: Vec::new(), points: Vec::new(), footprint })
 }
 
-/// The most operations of a stage's formula with each turn of its loops.
-pub const MAX_OPERATIONS: usize = 1 << 20;
+/// The most terms of a stage's formula with each turn of its loops.
+pub const MAX_WRITTEN_OUT: usize = 1 << 18;
 
 /// Returns the formula of values with each turn of its loops, and with its loops.
 fn formula(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<(Dag, Option<Looped>)> {
@@ -173,10 +173,10 @@ fn formula(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<(Dag, Opt
     if let Some(fault) = graph.fault() {
         return Err(fault);
     }
-    let operations = looped.as_ref().map_or(0, Looped::operations);
-    if operations > MAX_OPERATIONS {
-        let what = format!("operations of {what} with each turn of its loops");
-        return Err(Error::limit(what, operations, MAX_OPERATIONS, "choose fewer turns"));
+    let terms = looped.as_ref().map_or(0, Looped::written_out);
+    if terms > MAX_WRITTEN_OUT {
+        let what = format!("terms of {what} with each turn of its loops");
+        return Err(Error::limit(what, terms, MAX_WRITTEN_OUT, "choose fewer turns"));
     }
     let dag = looped.as_ref().map_or_else(|| graph.dag(values), Looped::unrolled);
     Ok((dag, looped))
