@@ -29,12 +29,7 @@ fn properties_compile_in_seconds() {
         (10, true, Lowering::Straight),
         (53, false, Lowering::Straight),
         (53, true, Lowering::Straight),
-        (10, true, Lowering::Loops),
-        (33, true, Lowering::Loops),
-        (53, false, Lowering::Loops),
         (53, true, Lowering::Loops),
-        (10, true, Lowering::Jammed),
-        (53, false, Lowering::Jammed),
         (53, true, Lowering::Jammed),
     ] {
         let gas = Mixture::of(&table, &names[..count]).unwrap().fewest_operations();

@@ -66,6 +66,33 @@ fn hard<'g>(s: &Scope<'g>, spread: Expr<'g>) -> Expr<'g> {
     greatest + root * 0.01
 }
 
+/// Halves `u`: a stage without loops.
+struct Half(usize);
+
+impl Stencil for Half {
+    fn name(&self) -> &str {
+        "half"
+    }
+
+    fn dimensions(&self) -> usize {
+        self.0
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        let u = s.field("u");
+        s.set("u", u.here().lt(0.25).select(u.here().exp(), u.along(0, 1) * 0.5));
+    }
+}
+
+/// Returns the program that is not tame, with a stage without loops behind.
+///
+/// # Errors
+///
+/// Those of [`program`].
+pub fn of_two_stages(dimensions: usize) -> Result<Program> {
+    Program::sequence("looped and half", &[&Looped { dimensions, tame: false }, &Half(dimensions)])
+}
+
 /// Returns the program, plain and of one stage; where it is `tame` it has no function and no division, and no value grows.
 ///
 /// # Errors

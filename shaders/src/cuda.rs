@@ -353,17 +353,17 @@ fn stage(
     };
     let tap = |tap: Tap| place(tap.field as usize, tap.offset);
     text.blank();
+    let language = if lowering == Lowering::Jammed { Cuda::OF_POINTS } else { Cuda::PLAIN };
     let body = match stage.looped.as_ref().filter(|_| lowering != Lowering::Straight) {
         Some(looped) => {
             // What a cell itself has is in device memory, of fields that are staged too.
             let component = |first: Tap, _: [i64; 2], index: &str| {
                 (first.offset == [0; 3]).then(|| format!("u.component({} + {index})", first.field))
             };
-            let language = if lowering == Lowering::Jammed { Cuda::OF_POINTS } else { Cuda::PLAIN };
             loops::tables(text, &language, problem.dtype, number, looped);
             loops::formula(looped, &language, problem.dtype, number, Reads { tap, component })
         }
-        None => formula(&stage.dag, &Cuda::PLAIN, problem.dtype, tap),
+        None => formula(&stage.dag, &language, problem.dtype, tap),
     };
     text.push(format!("// {}", stage.name));
     text.push(format!("struct Stage{number} {{"));

@@ -481,25 +481,6 @@ impl<'g> Meaning<'_, 'g> {
     }
 }
 
-impl<'g> Meaning<'_, 'g> {
-    /// Returns the offset that numbers in brackets are.
-    fn offset(&self, place: &Range<usize>, numbers: &[Number<'g>]) -> Result<Vec<i32>, Fault> {
-        let axes = self.scope.dimensions();
-        if numbers.len() != axes {
-            let reason = format!("the offset has {} numbers, the model {axes} axes", numbers.len());
-            return Err(Fault::new(place.clone(), reason, "give one for each axis, slowest first"));
-        }
-        let whole = numbers.iter().map(|number| match *number {
-            Number::Whole(number) => Ok(number),
-            Number::Index(_) => {
-                let reason = "an offset is the index of a loop";
-                Err(Fault::new(place.clone(), reason, "write whole numbers"))
-            }
-        });
-        whole.collect()
-    }
-}
-
 /// Returns the number of an axis of `dimensions`, counted from the slowest.
 pub(crate) fn axis(name: &str, dimensions: usize, at: Range<usize>) -> Result<usize, Fault> {
     let axes = 3 - dimensions..3;

@@ -1,5 +1,7 @@
 //! Loops in formulas: `sum(x[i]*w[i] for i in range(5))`, and the tables that their indices read.
 
+use std::ops::Range;
+
 use abide_core::expr::{Components, Expr, Graph, Index, Turns};
 use pest::iterators::Pair;
 
@@ -150,7 +152,7 @@ impl<'g> Meaning<'_, 'g> {
     fn turns(&self, bounds: &[Pair<'_, Rule>]) -> Result<Turns, Fault> {
         let bounds = bounds.iter().map(|bound| Ok((range(bound), self.bound(bound.clone())?)));
         let bounds = bounds.collect::<Result<Vec<_>, Fault>>()?;
-        let whole = |at: &std::ops::Range<usize>, number: i32| {
+        let whole = |at: &Range<usize>, number: i32| {
             let reason = format!("{number} is no bound of a range");
             usize::try_from(number).map_err(|_| Fault::new(at.clone(), reason, "begin and end at 0 or above"))
         };
@@ -222,7 +224,7 @@ impl<'g> Meaning<'_, 'g> {
     pub(crate) fn entry(
         &self,
         table: &Constants,
-        at: std::ops::Range<usize>,
+        at: Range<usize>,
         numbers: &[Number<'g>],
     ) -> Result<Expr<'g>, Fault> {
         let graph = self.scope.graph();
@@ -257,14 +259,31 @@ impl<'g> Meaning<'_, 'g> {
     pub(crate) fn component(
         &self,
         components: Components<'g>,
-        at: std::ops::Range<usize>,
+        at: Range<usize>,
         index: Index<'g>,
     ) -> Result<Expr<'g>, Fault> {
         self.checked(at, components.at(index))
     }
 
-    fn checked(&self, at: std::ops::Range<usize>, value: Expr<'g>) -> Result<Expr<'g>, Fault> {
+    fn checked(&self, at: Range<usize>, value: Expr<'g>) -> Result<Expr<'g>, Fault> {
         self.scope.graph().fault().map_or(Ok(value), |error| Err(Fault::of(at, error)))
+    }
+
+    /// Returns the offset that numbers in brackets are.
+    pub(crate) fn offset(&self, place: &Range<usize>, numbers: &[Number<'g>]) -> Result<Vec<i32>, Fault> {
+        let axes = self.scope.dimensions();
+        if numbers.len() != axes {
+            let reason = format!("the offset has {} numbers, the model {axes} axes", numbers.len());
+            return Err(Fault::new(place.clone(), reason, "give one for each axis, slowest first"));
+        }
+        let whole = numbers.iter().map(|number| match *number {
+            Number::Whole(number) => Ok(number),
+            Number::Index(_) => {
+                let reason = "an offset is the index of a loop";
+                Err(Fault::new(place.clone(), reason, "write whole numbers"))
+            }
+        });
+        whole.collect()
     }
 
     /// Returns whether a name is that of a field of several components.
