@@ -100,6 +100,20 @@ fn every_entry_at_awkward_sizes() {
     assert!(ran > 1500, "{ran}");
 }
 
+/// The threads have each turn of a loop written out, the reference goes through it.
+#[test]
+fn loops_at_awkward_sizes() {
+    let backend = CpuBackend::with_threads(2).unwrap();
+    let mut ran = 0;
+    for (number, extents) in
+        [&[1][..], &[97], &[13, 17], &[1, 61], &[3, 2, 5], &[7, 8, 11]].iter().enumerate()
+    {
+        let program = abide_random::looped::program(extents.len(), number % 3 == 2).unwrap();
+        ran += check_all(&backend, program, extents, [512, 16, 7][number % 3], 3);
+    }
+    assert!(ran > 50, "{ran}");
+}
+
 #[test]
 fn domains_of_many_bands() {
     let backend = CpuBackend::with_threads(3).unwrap();

@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
-use abide_core::plan::{CachePolicy, Depth, Execution, Fuse, Options, Tune};
+use abide_core::plan::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Tune};
 use abide_core::{Array, Backend, Boundary, DType, Error, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
@@ -75,6 +75,7 @@ const OWN: Options = Options {
     depth: Depth::Auto,
     tune: Tune::Off,
     fuse: Fuse::Auto,
+    lowering: Lowering::Auto,
     pin: false,
 };
 

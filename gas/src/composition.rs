@@ -1,18 +1,19 @@
 //! A mixture's composition at a cell, and the sums over its species.
 
-use abide_core::Expr;
+use abide_core::expr::Components;
+use abide_core::{Error, Expr, Result};
 
 use crate::ideal::Ideal;
 use crate::mixture::MassTable;
 use crate::state::State;
-use crate::sum::{products, weighted};
+use crate::sum::{At, Fractions, Indexed};
 use crate::{GAS_CONSTANT, Mixture};
 
 /// A mixture with its mole fractions at a cell.
 #[derive(Debug, Clone)]
 pub struct Composition<'m, 'g> {
     pub(crate) gas: &'m Mixture,
-    pub(crate) x: Vec<Expr<'g>>,
+    pub(crate) x: Fractions<'g>,
     /// M in kg/mol.
     pub(crate) molar_mass: Expr<'g>,
     /// b in m³/mol.
@@ -46,37 +47,67 @@ impl Mixture {
     /// Gives the mixture's mole fractions at a cell, by the numbers of its species. They are taken as they are: their
     /// sum should be 1.
     pub fn mole_fractions<'m, 'g>(&'m self, fraction: impl FnMut(usize) -> Expr<'g>) -> Composition<'m, 'g> {
-        Composition::new(self, (0..self.len()).map(fraction).collect())
+        Composition::new(self, Fractions::Terms((0..self.len()).map(fraction).collect()))
+    }
+
+    /// Gives the mixture's mole fractions at a cell, as the components of a field in the order of the species. Sums over
+    /// species are then loops ([`Sums::Loops`](crate::Sums)).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] for fewer or more components than species.
+    pub fn mole_fractions_in<'m, 'g>(&'m self, components: Components<'g>) -> Result<Composition<'m, 'g>> {
+        self.check_components(components)?;
+        Ok(Composition::new(self, Fractions::Loops(Indexed::new(components, None))))
+    }
+
+    /// Gives the mixture's mass fractions at a cell, as [`Mixture::mole_fractions_in`] does mole fractions.
+    pub fn mass_fractions_in<'m, 'g>(&'m self, components: Components<'g>) -> Result<Composition<'m, 'g>> {
+        self.check_components(components)?;
+        let graph = components.graph();
+        let weights: Vec<f64> = self.species().iter().map(|species| 1.0 / species.molar_mass).collect();
+        let y = Fractions::Loops(Indexed::new(components, None));
+        let mean = 1.0 / y.weighted(&weights).unwrap_or(graph.constant(0.0));
+        let x = Indexed::new(components, Some((graph.table(&weights), mean)));
+        Ok(Composition::new(self, Fractions::Loops(x)))
+    }
+
+    fn check_components(&self, components: Components<'_>) -> Result<()> {
+        if components.len() == self.len() {
+            return Ok(());
+        }
+        let limit = format!("{}, one for each species", self.len());
+        Err(Error::limit("components of a mixture's fractions", components.len(), limit, "declare as many"))
     }
 
     /// Gives the mixture's mass fractions at a cell, by the numbers of its species; x_i = (Y_i/W_i)/Σ Y_j/W_j.
     pub fn mass_fractions<'m, 'g>(&'m self, fraction: impl FnMut(usize) -> Expr<'g>) -> Composition<'m, 'g> {
         let y: Vec<Expr<'g>> = (0..self.len()).map(fraction).collect();
-        let weight = |i: usize| 1.0 / self.species()[i].molar_mass;
-        let zero = y[0].graph().constant(0.0);
-        let mean = 1.0 / weighted(&y, weight).unwrap_or(zero);
-        let x = y.iter().enumerate().map(|(i, &y)| y * weight(i) * mean).collect();
-        Composition::new(self, x)
+        let weights: Vec<f64> = self.species().iter().map(|species| 1.0 / species.molar_mass).collect();
+        let all = Fractions::Terms(y.clone());
+        let mean = 1.0 / all.weighted(&weights).unwrap_or(all.graph().constant(0.0));
+        let x = y.iter().zip(&weights).map(|(&y, &weight)| y * weight * mean).collect();
+        Composition::new(self, Fractions::Terms(x))
     }
 }
 
 impl<'m, 'g> Composition<'m, 'g> {
-    fn new(gas: &'m Mixture, x: Vec<Expr<'g>>) -> Self {
-        let zero = x[0].graph().constant(0.0);
-        let molar_mass = weighted(&x, |i| gas.species()[i].molar_mass).unwrap_or(zero);
-        let covolume = weighted(&x, |i| gas.equation.covolume[i]).unwrap_or(zero);
+    fn new(gas: &'m Mixture, x: Fractions<'g>) -> Self {
+        let zero = x.graph().constant(0.0);
+        let masses: Vec<f64> = gas.species().iter().map(|species| species.molar_mass).collect();
+        let molar_mass = x.weighted(&masses).unwrap_or(zero);
+        let covolume = x.weighted(&gas.equation.covolume).unwrap_or(zero);
         let ideal = Ideal::of(gas, &x);
         // All sums over fractions alone stand before those that depend on the temperature, so that a thread need not keep
         // the fractions of many species beside what is made of them.
         let chung = ChungSums::of(gas, &x);
-        let logarithm = |i: usize| x[i].max(f64::MIN_POSITIVE).log();
-        let mixing = products(&x, logarithm).unwrap_or(zero);
+        let mixing = x.products(|at| x.of(at).max(f64::MIN_POSITIVE).log()).unwrap_or(zero);
         Composition { gas, x, molar_mass, covolume, ideal, chung, mixing }
     }
 
     /// Returns the mole fractions.
-    pub fn fractions(&self) -> &[Expr<'g>] {
-        &self.x
+    pub fn fractions(&self) -> Vec<Expr<'g>> {
+        (0..self.x.len()).map(|i| self.x.of(At::Number(self.x.graph(), i))).collect()
     }
 
     /// Returns the molar mass in kg/mol.
@@ -104,27 +135,21 @@ impl<'m, 'g> Composition<'m, 'g> {
         let equation = &self.gas.equation;
         let zero = temperature.graph().constant(0.0);
         let root = temperature.sqrt();
-        let signed = |i: usize| root.mul_add(-equation.beta[i], equation.alpha[i]);
-        let size = |i: usize| signed(i).abs();
-        let slope = |i: usize| signed(i).lt(0.0).select(-equation.beta[i], equation.beta[i]);
-        let u = products(&self.x, size).unwrap_or(zero);
-        let v = products(&self.x, slope).unwrap_or(zero);
+        let signed = |at: At<'g>| root.mul_add(at.opposite(&equation.beta), at.of(&equation.alpha));
+        let size = |at: At<'g>| signed(at).abs();
+        let slope =
+            |at: At<'g>| signed(at).lt(0.0).select(at.opposite(&equation.beta), at.of(&equation.beta));
+        let u = self.x.products(size).unwrap_or(zero);
+        let v = self.x.products(slope).unwrap_or(zero);
         let (mut uu, mut uv, mut vv) = (u * u, u * v, v * v);
-        let own = |i: usize| (self.x[i] * size(i), self.x[i] * slope(i));
-        // Half of what the pairs take from each form, of one row of the upper triangle after another.
-        let mut taken: Option<[Expr<'g>; 3]> = None;
-        for row in equation.interactions.chunk_by(|a, b| a.0 == b.0) {
-            let (ui, vi) = own(row[0].0);
-            let k = |number: usize| row[number].2;
-            let (us, vs): (Vec<_>, Vec<_>) = row.iter().map(|&(_, j, _)| own(j)).unzip();
-            let (ku, kv) = (weighted(&us, k).unwrap_or(zero), weighted(&vs, k).unwrap_or(zero));
-            taken = Some(match taken {
-                None => [ui * ku, ui.mul_add(kv, vi * ku), vi * kv],
-                Some([uu, uv, vv]) => {
-                    [ui.mul_add(ku, uu), vi.mul_add(ku, ui.mul_add(kv, uv)), vi.mul_add(kv, vv)]
-                }
-            });
-        }
+        let own = |at: At<'g>| [self.x.of(at) * size(at), self.x.of(at) * slope(at)];
+        // Half of what the pairs take from each form; in loops where more than half of all have a k_ij.
+        let taken = match self.x.are_looped()
+            && 4 * equation.interactions.len() > self.x.len() * (self.x.len() - 1)
+        {
+            true => Some(self.pairs_in_loops(own)),
+            false => self.pairs(own),
+        };
         if let Some([pairs_uu, pairs_uv, pairs_vv]) = taken {
             uu = pairs_uu.mul_add(-2.0, uu);
             uv = uv - pairs_uv;
@@ -133,20 +158,76 @@ impl<'m, 'g> Composition<'m, 'g> {
         let per_root = uv / root;
         Attraction { value: uu, first: -per_root, second: 0.5 * ((vv + per_root) / temperature) }
     }
+
+    /// Returns the sums of u_i k_ij u_j, of the mixed products, and of v_i k_ij v_j over the pairs that have a k_ij, of one
+    /// row of the upper triangle after another; `None` of none.
+    fn pairs(&self, own: impl Fn(At<'g>) -> [Expr<'g>; 2]) -> Option<[Expr<'g>; 3]> {
+        let graph = self.x.graph();
+        let mut all: Option<[Expr<'g>; 3]> = None;
+        for row in self.gas.equation.interactions.chunk_by(|a, b| a.0 == b.0) {
+            let [ui, vi] = own(At::Number(graph, row[0].0));
+            let (us, vs): (Vec<_>, Vec<_>) =
+                row.iter().map(|&(_, j, _)| own(At::Number(graph, j)).into()).unzip();
+            let sum = |values: Vec<Expr<'g>>| {
+                let terms = values.into_iter().zip(row).map(|(value, &(.., k))| (value, k));
+                terms.fold(None, |sum: Option<Expr<'g>>, (value, k)| {
+                    Some(sum.map_or_else(|| value * k, |sum| value.mul_add(k, sum)))
+                })
+            };
+            let (Some(ku), Some(kv)) = (sum(us), sum(vs)) else { continue };
+            all = Some(match all {
+                None => [ui * ku, ui.mul_add(kv, vi * ku), vi * kv],
+                Some([uu, uv, vv]) => {
+                    [ui.mul_add(ku, uu), vi.mul_add(ku, ui.mul_add(kv, uv)), vi.mul_add(kv, vv)]
+                }
+            });
+        }
+        all
+    }
+
+    /// Returns the same sums over all pairs, in loops.
+    fn pairs_in_loops(&self, own: impl Fn(At<'g>) -> [Expr<'g>; 2]) -> [Expr<'g>; 3] {
+        let (graph, count) = (self.x.graph(), self.x.len());
+        let mut entries = vec![0.0; count * count];
+        for &(i, j, k) in &self.gas.equation.interactions {
+            entries[i * count + j] = k;
+        }
+        let table = graph.table_of(count, &entries);
+        let zero = graph.constant(-0.0);
+        graph.repeat(0..count, [zero; 3], |i, [uu, uv, vv]| {
+            let [ku, kv] = graph.repeat(i.plus(1).to(count), [zero; 2], |j, [ku, kv]| {
+                let ([uj, vj], k) = (own(At::Index(graph, j)), table.at_row(i, j));
+                [uj.mul_add(k, ku), vj.mul_add(k, kv)]
+            });
+            let [ui, vi] = own(At::Index(graph, i));
+            [ui.mul_add(ku, uu), vi.mul_add(ku, ui.mul_add(kv, uv)), vi.mul_add(kv, vv)]
+        })
+    }
 }
 
 impl<'g> ChungSums<'g> {
-    fn of(gas: &Mixture, x: &[Expr<'g>]) -> Self {
+    fn of(gas: &Mixture, x: &Fractions<'g>) -> Self {
         let transport = &gas.transport;
-        let zero = x[0].graph().constant(0.0);
-        let sum = |weights: &[f64]| weighted(x, |i| weights[i]);
+        let (graph, count) = (x.graph(), x.len());
+        let zero = graph.constant(0.0);
+        let sum = |weights: &[f64]| x.weighted(weights);
         let mass = match &transport.mass {
             MassTable::Each(rows) => {
-                let row = |i: usize| {
-                    let own = x[i] * (0.5 * rows[i][i]);
-                    (i + 1..x.len()).fold(own, |sum, j| x[j].mul_add(rows[i][j], sum))
+                let halves: Vec<f64> = (0..count).map(|i| 0.5 * rows[i][i]).collect();
+                let row = |at: At<'g>| {
+                    let own = x.of(at) * at.of(&halves);
+                    match at {
+                        At::Number(_, i) => (i + 1..count)
+                            .fold(own, |sum, j| x.of(At::Number(graph, j)).mul_add(rows[i][j], sum)),
+                        At::Index(_, i) => {
+                            let table = graph.table_of(count, &rows.concat());
+                            graph.fold(i.plus(1).to(count), own, |j, sum| {
+                                x.of(At::Index(graph, j)).mul_add(table.at_row(i, j), sum)
+                            })
+                        }
+                    }
                 };
-                products(x, row).map(|half| 2.0 * half)
+                x.products(row).map(|half| 2.0 * half)
             }
             MassTable::Factored(columns) => {
                 columns.iter().filter_map(|column| sum(column)).fold(None, |all, q| {

@@ -3,7 +3,7 @@
 use abide_core::Expr;
 
 use crate::Mixture;
-use crate::sum::{polynomial, weighted};
+use crate::sum::{Fractions, polynomial};
 
 /// Coefficients of a mixture's polynomials, of all species of one middle temperature together.
 #[derive(Debug, Clone)]
@@ -20,14 +20,15 @@ struct Group<'g> {
 
 impl<'g> Ideal<'g> {
     /// Sums the coefficients of species with mole fractions `x`.
-    pub fn of(gas: &Mixture, x: &[Expr<'g>]) -> Self {
+    pub fn of(gas: &Mixture, x: &Fractions<'g>) -> Self {
         let thermo = |i: usize| &gas.species()[i].thermo;
         let mut middles: Vec<f64> = (0..x.len()).map(|i| thermo(i).middle).collect();
         middles.sort_by(f64::total_cmp);
         middles.dedup();
         let groups = middles.into_iter().map(|middle| {
             let sum = |of: &dyn Fn(usize) -> f64| {
-                weighted(x, |i| if thermo(i).middle == middle { of(i) } else { 0.0 })
+                let weight = |i| if thermo(i).middle == middle { of(i) } else { 0.0 };
+                x.weighted(&(0..x.len()).map(weight).collect::<Vec<f64>>())
             };
             Group {
                 middle,

@@ -29,7 +29,7 @@ impl<'g> Composition<'_, 'g> {
     ) -> Expr<'g> {
         let (molar, volume) = (energy * self.molar_mass, self.molar_mass / density);
         let logarithm = logarithm(volume, self.covolume);
-        (0..steps).fold(guess, |t, _| {
+        self.x.iterated(steps, guess, |t| {
             let attraction = self.attraction(t);
             let excess = molar_energy(self, t, &attraction, logarithm) - molar;
             newton(t, excess / molar_heat_capacity(self, t, &attraction, logarithm))
@@ -45,7 +45,7 @@ impl<'g> Composition<'_, 'g> {
         guess: Expr<'g>,
         steps: usize,
     ) -> Expr<'g> {
-        (0..steps).fold(guess, |t, _| {
+        self.x.iterated(steps, guess, |t| {
             let state = State::at(self, t, pressure);
             newton(t, (state.enthalpy() - enthalpy) / state.heat_capacity_at_pressure())
         })

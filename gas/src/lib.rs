@@ -54,6 +54,7 @@ pub use mixture::{Mixture, Pairs};
 pub use property::Property;
 pub use species::{Critical, Nasa7, Species};
 pub use state::State;
+pub use sum::Sums;
 pub use table::Table;
 
 /// The molar gas constant in J/(mol K), exact by the SI of 2019.

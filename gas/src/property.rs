@@ -3,7 +3,7 @@
 use abide_core::program::{Centring, Definition, Program};
 use abide_core::{Error, Expr, Result};
 
-use crate::{Mixture, State};
+use crate::{Mixture, State, Sums};
 
 /// A property of a state.
 #[derive(Clone, Copy)]
@@ -62,13 +62,23 @@ impl Mixture {
     /// [`Error::Limit`] for more fields than a program may have, [`Error::Invalid`] for a property that is given
     /// twice.
     pub fn program(&self, properties: &[Property]) -> Result<Program> {
+        self.program_of(properties, Sums::Terms)
+    }
+
+    /// Returns the same program with its sums over species as terms or as loops.
+    pub fn program_of(&self, properties: &[Property], sums: Sums) -> Result<Program> {
         let mut p = Definition::new("gas", 1);
         p.field("T", Centring::CELL).field("p", Centring::CELL).components("x", self.len(), Centring::CELL);
         for property in properties {
             p.field(property.name, Centring::CELL);
         }
         p.step().stage("properties", |s| {
-            let x = self.mole_fractions(|i| s.component("x", i).here());
+            let x = match sums {
+                Sums::Terms => Ok(self.mole_fractions(|i| s.component("x", i).here())),
+                Sums::Loops => self.mole_fractions_in(s.components("x")),
+            };
+            // Declared above, as many as there are species.
+            let Ok(x) = x else { return };
             let state = x.at(s.field("T").here(), s.field("p").here());
             for property in properties {
                 s.set(property.name, (property.formula)(&state));

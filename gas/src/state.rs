@@ -5,6 +5,7 @@ use std::f64::consts::SQRT_2;
 use abide_core::Expr;
 
 use crate::composition::{Attraction, Composition, thermal};
+use crate::sum::Fractions;
 use crate::{GAS_CONSTANT, STANDARD_PRESSURE};
 
 /// Halley's steps to the compressibility: six are enough for every root at which the iteration is monotone.
@@ -51,17 +52,15 @@ impl<'g> Cubic<'g> {
 
     /// Returns a root above B by Halley's method: from B where the root lies before the turn, else from 1 + B. Both
     /// ways are monotone, since the cubic is 𝒜 at 1 + B and −2B² at B.
-    fn root(&self) -> Expr<'g> {
+    fn root(&self, x: &Fractions<'g>) -> Expr<'g> {
         let [_, c1, c2] = self.c;
         let is_low = self.value(self.turn).gt(0.0) * self.turn.gt(self.b);
-        let mut z = is_low.select(self.b, 1.0 + self.b);
-        for _ in 0..HALLEY_STEPS {
+        x.iterated(HALLEY_STEPS, is_low.select(self.b, 1.0 + self.b), |z| {
             let value = self.value(z);
             let slope = z.mul_add(3.0, 2.0 * c2).mul_add(z, c1);
             let bend = z.mul_add(3.0, c2);
-            z = z - value * slope / slope.mul_add(slope, -(value * bend));
-        }
-        z
+            z - value * slope / slope.mul_add(slope, -(value * bend))
+        })
     }
 
     /// Returns the number of roots above B, 1 or 3: 3 where the cubic has a maximum above B, is positive there, and
@@ -80,7 +79,7 @@ impl<'m, 'g> State<'m, 'g> {
     pub(crate) fn at(composition: &Composition<'m, 'g>, temperature: Expr<'g>, pressure: Expr<'g>) -> Self {
         let attraction = composition.attraction(temperature);
         let cubic = Cubic::new(attraction.value, composition.covolume, temperature, pressure);
-        let volume = cubic.root() * thermal(temperature) / pressure;
+        let volume = cubic.root(&composition.x) * thermal(temperature) / pressure;
         State::new(composition, temperature, pressure, volume, attraction)
     }
 

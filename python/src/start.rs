@@ -102,6 +102,7 @@ fn chosen(options: &Bound<'_, PyDict>) -> PyResult<Options> {
         depth: named(options, "depth")?.unwrap_or_default(),
         tune: named(options, "tune")?.unwrap_or_default(),
         fuse: named(options, "fuse")?.unwrap_or_default(),
+        lowering: abide::Lowering::Auto,
         pin: option(options, "pin")?.unwrap_or(false),
     })
 }

@@ -31,6 +31,7 @@ struct View {
     }
     template <int F>
     __device__ __forceinline__ real narrow() const { return buffers.current[S::narrow(F)][s * STRIDE_S + y * STRIDE_Y + x]; }
+    __device__ __forceinline__ real component(int field) const { return buffers.current[field][s * STRIDE_S + y * STRIDE_Y + x]; }
     __device__ __forceinline__ real parameter(int i) const { return parameters.value[i]; }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }
@@ -66,6 +67,10 @@ __device__ __forceinline__ void load(real* tile, const Buffers& buffers, Offset 
     }
 }
 
+// Computes and stores several cells of a thread together; where a kernel does so, it is defined behind this file.
+template <class S>
+__device__ __forceinline__ void stage_points(const Buffers& buffers, const Parameters& parameters, const real* row, Offset s, Offset y, Offset x0, int cx);
+
 template <class S>
 __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& parameters)
 {
@@ -89,18 +94,22 @@ __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& 
         #pragma unroll
         for (int dy = 0; dy < TILE_Y; dy += THREADS_Y) {
             #pragma unroll
-            for (int dx = 0; dx < TILE_X; dx += THREADS_X) {
+            for (int dx = 0; dx < TILE_X; dx += POINTS * THREADS_X) {
                 const int cs = ts + ds, cy = ty + dy, cx = tx + dx;
                 const Offset s = s0 + cs, y = y0 + cy, x = x0 + cx;
                 if (s >= EXTENT_S || y >= EXTENT_Y || x >= EXTENT_X) continue;
-                const real* cell = tile + (cs + RS) * View<S>::PLANE + (cy + RY) * View<S>::ROW + cx + RX;
-                const View<S> view = {buffers, parameters, cell, s, y, x};
-                const Offset at = s * STRIDE_S + y * STRIDE_Y + x;
-                real value[S::WRITES];
-                S::compute(view, value);
-                if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) S::keep(view, value);
-                #pragma unroll
-                for (int o = 0; o < S::WRITES; ++o) buffers.next[S::writes(o)][at] = value[o];
+                const real* row = tile + (cs + RS) * View<S>::PLANE + (cy + RY) * View<S>::ROW + RX;
+                if constexpr (POINTS > 1) {
+                    stage_points<S>(buffers, parameters, row, s, y, x0, cx);
+                } else {
+                    const View<S> view = {buffers, parameters, row + cx, s, y, x};
+                    const Offset at = s * STRIDE_S + y * STRIDE_Y + x;
+                    real value[S::WRITES];
+                    S::compute(view, value);
+                    if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) S::keep(view, value);
+                    #pragma unroll
+                    for (int o = 0; o < S::WRITES; ++o) buffers.next[S::writes(o)][at] = value[o];
+                }
             }
         }
     }

@@ -14,11 +14,12 @@ use std::fmt::Display;
 
 use abide_core::domain::Axes;
 use abide_core::expr::Tap;
-use abide_core::plan::{Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
+use abide_core::plan::{Lowering, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Language, formula};
+use crate::loops::{self, Reads};
 use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
@@ -42,6 +43,8 @@ const TREE: &str = include_str!("../kernels/tree.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");
 const SWEEP: &str = include_str!("../kernels/sweep.cuh");
 const PERSISTENT: &str = include_str!("../kernels/persistent.cu");
+const POINTS: &str = include_str!("../kernels/points.cuh");
+const STEPWISE_POINTS: &str = include_str!("../kernels/stepwise_points.cuh");
 const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
 
 /// The name of the persistent kernel.
@@ -69,18 +72,22 @@ struct Cuda {
     plane: Option<i32>,
     /// Whether the kernel has the function `divide`, which is fast where the dividend is zero.
     divides: bool,
+    /// Whether values are of several points of a thread.
+    points: bool,
 }
 
 impl Cuda {
     /// Formulas of plain programs.
-    const PLAIN: Cuda = Cuda { plane: None, divides: false };
+    const PLAIN: Cuda = Cuda { plane: None, divides: false, points: false };
     /// Formulas in launches per stage or group of stages.
-    const PROGRAM: Cuda = Cuda { plane: None, divides: true };
+    const PROGRAM: Cuda = Cuda { plane: None, divides: true, points: false };
+    /// Formulas of plain programs that go over several points of a thread.
+    const OF_POINTS: Cuda = Cuda { plane: None, divides: false, points: true };
 }
 
 impl Language for Cuda {
     fn real(&self, _: DType) -> &'static str {
-        "real"
+        if self.points { "Points" } else { "real" }
     }
 
     fn literal(&self, dtype: DType, value: f64) -> String {
@@ -88,11 +95,15 @@ impl Language for Cuda {
     }
 
     fn declare(&self, _: DType, name: &str, value: &str) -> String {
-        format!("const real {name} = {value}")
+        // What is the same for all points stays one number.
+        format!("const {} {name} = {value}", if self.points { "auto" } else { "real" })
     }
 
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
-        format!("{condition} ? {yes} : {no}")
+        match self.points {
+            true => format!("choose({condition}, {yes}, {no})"),
+            false => format!("{condition} ? {yes} : {no}"),
+        }
     }
 
     fn own<'t>(&self, c: &'t str, _: &'t str) -> &'t str {
@@ -183,7 +194,7 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     define("NEIGHBOURS", usize::from(persistent.synchronisation == Synchronisation::Neighbours));
     text.file(COMMON);
     let stages = 0..program.stages().len();
-    stages.clone().for_each(|number| stage(&mut text, problem, program, number, true));
+    stages.clone().for_each(|number| stage(&mut text, problem, program, number, true, Lowering::Straight));
     text.file(FLAGS);
     text.file(BESIDE);
     text.file(BLOCK);
@@ -202,10 +213,14 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         constant(&mut text, &format!("TILE_{letter}"), *cells);
         constant(&mut text, &format!("THREADS_{letter}"), threads);
     }
+    constant(&mut text, "POINTS", tiles.points);
     text.file(COMMON);
     text.file(STEPWISE);
+    if tiles.points > 1 {
+        points(&mut text, program, tiles.points);
+    }
     for number in 0..program.stages().len() {
-        stage(&mut text, problem, program, number, tiles.shared_bytes[number] > 0);
+        stage(&mut text, problem, program, number, tiles.shared_bytes[number] > 0, tiles.lowering);
         text.push("extern \"C\" __global__ void __launch_bounds__(THREADS)");
         text.push(format!(
             "{}(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)",
@@ -216,6 +231,23 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         text.push("}");
     }
     text.into()
+}
+
+/// Writes what formulas of several points need: their operations, and the elementary functions that they call.
+fn points(text: &mut Text, program: &Program, count: usize) {
+    text.file(POINTS);
+    let nodes = program.stages().iter().flat_map(|stage| &stage.dag.nodes);
+    for function in crate::functions::of(nodes) {
+        let name = format!("formula_{}", function.name());
+        let (arguments, values) = match function.arguments() {
+            1 => ("const Points& a", "a.at[k]"),
+            _ => ("const Points& a, const Points& b", "a.at[k], b.at[k]"),
+        };
+        text.push(format!("__device__ __forceinline__ Points {name}({arguments}) {{ return each_point([&](int k) {{ return {name}({values}); }}); }}"));
+    }
+    let views: Vec<String> = (0..count).map(|k| format!("view({k})")).collect();
+    let views = format!("const Views<S> views = {{{{{}}}}};", views.join(", "));
+    text.filled(STEPWISE_POINTS, &[("views", [views].into_iter().collect())]);
 }
 
 fn constant(text: &mut Text, name: &str, value: impl Display) {
@@ -300,7 +332,14 @@ fn functions_of(text: &mut Text, problem: &Problem, program: &Program) {
 }
 
 /// Writes the struct of a stage: radii, fields and the formula.
-fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, staged: bool) {
+fn stage(
+    text: &mut Text,
+    problem: &Problem,
+    program: &Program,
+    number: usize,
+    staged: bool,
+    lowering: Lowering,
+) {
     let stage = &program.stages()[number];
     let axes = Axes::of(problem.shape.dimensions());
     let [rs, ry, rx] = axes.order(stage.footprint.radius);
@@ -313,9 +352,20 @@ fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, s
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body =
-        formula(&stage.dag, &Cuda::PLAIN, problem.dtype, |tap: Tap| place(tap.field as usize, tap.offset));
+    let tap = |tap: Tap| place(tap.field as usize, tap.offset);
     text.blank();
+    let language = if lowering == Lowering::Jammed { Cuda::OF_POINTS } else { Cuda::PLAIN };
+    let body = match stage.looped.as_ref().filter(|_| lowering != Lowering::Straight) {
+        Some(looped) => {
+            // What a cell itself has is in device memory, of fields that are staged too.
+            let component = |first: Tap, _: [i64; 2], index: &str| {
+                (first.offset == [0; 3]).then(|| format!("u.component({} + {index})", first.field))
+            };
+            loops::tables(text, &language, problem.dtype, number, looped);
+            loops::formula(looped, &language, problem.dtype, number, Reads { tap, component })
+        }
+        None => formula(&stage.dag, &language, problem.dtype, tap),
+    };
     text.push(format!("// {}", stage.name));
     text.push(format!("struct Stage{number} {{"));
     text.push(format!("static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};"));
@@ -331,7 +381,10 @@ fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, s
     text.push(list("wide", &wide));
     text.push(list("narrow", &narrow));
     text.push(list("writes", &stage.writes));
-    text.push(method("compute", "WRITES"));
+    text.push(match lowering {
+        Lowering::Jammed => method("compute", "WRITES").replace("real (&value)", "Points (&value)"),
+        _ => method("compute", "WRITES"),
+    });
     text.extend(&body.statements);
     text.extend(values(&body.outputs));
     text.push("}");

@@ -77,8 +77,6 @@ pub fn part(
         }
     }
     let mut statements = Vec::new();
-    let truth =
-        |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));
     for (number, &node) in nodes.iter().enumerate().filter(|(number, _)| computed[*number]) {
         let at = |id: Id| names[id as usize].as_str();
         let comparison = |id: Id| match nodes[id as usize] {
@@ -87,37 +85,53 @@ pub fn part(
             }
             _ => None,
         };
-        let value = match node {
-            Node::Const(c) => {
-                names[number] = language.literal(dtype, c.value());
-                continue;
-            }
-            Node::Param(p) => language.parameter(p),
-            Node::Tap(t) => tap(t),
-            Node::Coord(axis) => language.coordinate(dtype, axis),
-            Node::Unary(op, a) => match language.function(op) {
-                "-" => format!("-{}", at(a)),
-                function => format!("{function}({})", at(a)),
-            },
-            Node::Binary(op, a, b) => {
-                let (a, b) = (at(a), at(b));
-                match op.text() {
-                    Text::Infix("/") => language.divide(a, b),
-                    Text::Infix(sign) => format!("{a} {sign} {b}"),
-                    Text::Call(c, wgsl) => format!("{}({a}, {b})", language.own(c, wgsl)),
-                    Text::Choose(sign) => language.choose(&format!("{a} {sign} {b}"), a, b),
-                    Text::Relation(sign) => truth(&format!("{a} {sign} {b}")),
-                }
-            }
-            Node::Fma(a, b, c) => format!("fma({}, {}, {})", at(a), at(b), at(c)),
-            Node::Select(c, yes, no) => {
-                // A comparison stands as the condition itself instead of being turned into 1 or 0 and back.
-                let zero = language.literal(dtype, 0.0);
-                let condition = comparison(c).unwrap_or_else(|| format!("{} != {zero}", at(c)));
-                language.choose(&condition, at(yes), at(no))
-            }
-        };
+        if let Node::Const(c) = node {
+            names[number] = language.literal(dtype, c.value());
+            continue;
+        }
+        let value = value(node, &at, comparison, language, dtype, &mut tap);
         statements.push(format!("{};", language.declare(dtype, &names[number], &value)));
     }
     Formula { statements, outputs: outputs.iter().map(|&id| names[id as usize].clone()).collect() }
+}
+
+/// Returns the expression of an operation; `at` has the names of its operands, `comparison` the condition that an operand
+/// is, if it is one that the statements before have.
+pub(crate) fn value<'n>(
+    node: Node,
+    at: &impl Fn(Id) -> &'n str,
+    comparison: impl Fn(Id) -> Option<String>,
+    language: &dyn Language,
+    dtype: DType,
+    tap: &mut impl FnMut(Tap) -> String,
+) -> String {
+    let truth =
+        |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));
+    match node {
+        Node::Const(c) => language.literal(dtype, c.value()),
+        Node::Param(p) => language.parameter(p),
+        Node::Tap(t) => tap(t),
+        Node::Coord(axis) => language.coordinate(dtype, axis),
+        Node::Unary(op, a) => match language.function(op) {
+            "-" => format!("-{}", at(a)),
+            function => format!("{function}({})", at(a)),
+        },
+        Node::Binary(op, a, b) => {
+            let (a, b) = (at(a), at(b));
+            match op.text() {
+                Text::Infix("/") => language.divide(a, b),
+                Text::Infix(sign) => format!("{a} {sign} {b}"),
+                Text::Call(c, wgsl) => format!("{}({a}, {b})", language.own(c, wgsl)),
+                Text::Choose(sign) => language.choose(&format!("{a} {sign} {b}"), a, b),
+                Text::Relation(sign) => truth(&format!("{a} {sign} {b}")),
+            }
+        }
+        Node::Fma(a, b, c) => format!("fma({}, {}, {})", at(a), at(b), at(c)),
+        Node::Select(c, yes, no) => {
+            // A comparison stands as the condition itself instead of being turned into 1 or 0 and back.
+            let zero = language.literal(dtype, 0.0);
+            let condition = comparison(c).unwrap_or_else(|| format!("{} != {zero}", at(c)));
+            language.choose(&condition, at(yes), at(no))
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod boundary;
 pub mod cuda;
 pub mod emit;
 mod functions;
+mod loops;
 pub mod program;
 mod record;
 pub mod state;

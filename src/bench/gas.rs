@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::timing::rates;
 use super::{Settings, afford, begin};
 use crate::backend::{Opened, Session};
-use crate::gas::{Columns, GAS_CONSTANT, Interactions, Mixture, Points, Property, Table};
+use crate::gas::{Columns, GAS_CONSTANT, Interactions, Mixture, Points, Property, Sums, Table};
 use crate::program::Problem;
-use crate::{Array, Choice, DType, Error, Execution, Options, Result, Shape};
+use crate::{Array, Choice, DType, Error, Execution, Lowering, Options, Result, Shape};
 
 /// The properties that a flow code asks for at every point.
 pub const SIX: [&str; 6] = ["rho", "h", "cp", "c", "mu", "lambda"];
@@ -32,6 +32,8 @@ pub struct GasCase {
     pub species: usize,
     /// Whether every pair has a k_ij.
     pub is_interacting: bool,
+    /// How sums over species become text: of terms, of loops that stay loops, or of loops that points share.
+    pub lowering: Lowering,
     gas: Mixture,
 }
 
@@ -73,7 +75,8 @@ impl GasCase {
             for is_interacting in [true, false] {
                 let gas = Mixture::of(&table, &names)?.fewest_operations();
                 let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
-                all.push(GasCase { species, is_interacting, gas });
+                let case = |lowering| GasCase { species, is_interacting, lowering, gas: gas.clone() };
+                all.extend([Lowering::Straight, Lowering::Loops, Lowering::Jammed].map(case));
             }
         }
         Ok(all)
@@ -81,8 +84,14 @@ impl GasCase {
 
     /// Returns the problem of the six properties at so many points.
     pub fn problem(&self, points: usize) -> Result<Problem> {
-        let program = self.gas.program(&Property::named(&SIX)?)?;
+        let sums = if self.lowering.keeps_loops() { Sums::Loops } else { Sums::Terms };
+        let program = self.gas.program_of(&Property::named(&SIX)?, sums)?;
         Problem::new(Arc::new(program), Shape::new(&[points])?, DType::F64)
+    }
+
+    /// Returns the options of a run.
+    pub fn options(&self) -> Options {
+        Options { execution: Execution::Stepwise, lowering: self.lowering, ..Options::default() }
     }
 
     /// Returns random states: 300 to 2900 K, 0.1 to 30 MPa, all species.
@@ -161,8 +170,7 @@ pub fn measure_gas(
     for _ in SIX {
         start.push(Array::zeros(DType::F64, points)?);
     }
-    let options = Options { execution: Execution::Stepwise, ..Options::default() };
-    let mut session = begin(opened, problem, &options, &start)?;
+    let mut session = begin(opened, problem, &case.options(), &start)?;
     drop(start);
     let mut steps = 1;
     session.advance(steps)?;

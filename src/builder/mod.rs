@@ -12,7 +12,8 @@ use crate::domain::BoundaryText;
 use crate::io;
 use crate::program::Problem;
 use crate::{
-    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Options, Result, Start, Tune,
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Lowering, Options, Result,
+    Start, Tune,
 };
 
 use self::batch::Setting;
@@ -245,6 +246,12 @@ impl Builder {
     /// Sets how the stages of a program become kernels; a plain one's do not.
     pub fn fuse(mut self, fuse: Fuse) -> Self {
         self.options.fuse = fuse;
+        self
+    }
+
+    /// Sets how loops of formulas become text.
+    pub fn lowering(mut self, lowering: Lowering) -> Self {
+        self.options.lowering = lowering;
         self
     }
 

@@ -11,7 +11,7 @@ use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
-use abide::{CachePolicy, Depth, Execution, Fuse, Options, Tune};
+use abide::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -90,6 +90,11 @@ pub struct Manner {
     /// How the stages of a program become kernels: auto, off (each by itself), greedy or search
     #[arg(long, default_value = "auto")]
     pub fuse: Fuse,
+
+    /// How loops in formulas become kernels: auto, straight (each turn is written out), loops, which launches per stage of
+    /// a GPU keep, or jammed (loops that several points of a thread go through together, on CUDA); no bit depends on it
+    #[arg(long, default_value = "auto")]
+    pub lowering: Lowering,
 
     /// On the CPU, keep each thread on a core of its own; worth it on a machine that does little else
     #[arg(long)]
@@ -317,6 +322,7 @@ impl Manner {
             depth: self.depth,
             tune: self.tune,
             fuse: self.fuse,
+            lowering: self.lowering,
             pin: self.pin,
         }
     }
@@ -324,6 +330,6 @@ impl Manner {
     /// Adds the options of the run to a description.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
-        builder.depth(self.depth).tune(self.tune).fuse(self.fuse).pin(self.pin)
+        builder.depth(self.depth).tune(self.tune).fuse(self.fuse).lowering(self.lowering).pin(self.pin)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use abide_core::Scope;
 use abide_core::domain::axis_name;
-use abide_core::expr::{Binary, Expr, Node, Unary};
+use abide_core::expr::{Binary, Expr, Index, Node, Unary};
 use abide_core::program::Reduction;
 use pest::Parser;
 use pest::error::{ErrorVariant, InputLocation};
@@ -14,6 +14,7 @@ use pest::iterators::{Pair, Pairs};
 use pest::pratt_parser::{Assoc, Op, PrattParser};
 
 use crate::fault::Fault;
+use crate::loops::{Constants, Number};
 
 #[derive(pest_derive::Parser)]
 #[grammar = "formula.pest"]
@@ -87,11 +88,15 @@ pub(crate) struct Meaning<'a, 'g> {
     pub scalars: &'a [String],
     /// Values that the stage has named before.
     pub locals: &'a [(String, Expr<'g>)],
+    /// Tables of constants.
+    pub tables: &'a [Constants],
+    /// The indices of the loops around a formula.
+    pub indices: &'a [(String, Index<'g>)],
 }
 
 /// A part of a formula.
-struct Value<'g> {
-    expr: Expr<'g>,
+pub(crate) struct Value<'g> {
+    pub expr: Expr<'g>,
     /// The number that it is, with its sign.
     number: Option<f64>,
     /// Whether it is a number without sign and brackets: a sign before it is the number's.
@@ -126,6 +131,10 @@ pub(crate) fn reduced(text: &str) -> Result<Option<Reduced<'_>>, Fault> {
     }
     let mut formulas = first.into_inner();
     let name = formulas.next().map_or("", |name| name.as_str());
+    // What has a loop is a value.
+    if formulas.clone().any(|formula| formula.as_rule() == Rule::turns) {
+        return Ok(None);
+    }
     let known = REDUCTIONS.iter().find(|(known, _, count)| *known == name && *count == formulas.len());
     Ok(known.map(|&(_, reduction, _)| Reduced { reduction, formulas }))
 }
@@ -190,6 +199,12 @@ fn expected(rules: &[Rule]) -> String {
     if has(Rule::whole) {
         words.push("a whole number");
     }
+    if has(Rule::for_) {
+        words.push("`for i in range(…)`");
+    }
+    if has(Rule::in_) || has(Rule::range) {
+        words.push("`in range(…)`");
+    }
     if has(Rule::EOI) {
         words.push("the end");
     }
@@ -218,18 +233,18 @@ fn word<'t>(pair: &Pair<'t, Rule>) -> &'t str {
 }
 
 /// Returns the bytes of the text that a part is.
-fn range(pair: &Pair<'_, Rule>) -> Range<usize> {
+pub(crate) fn range(pair: &Pair<'_, Rule>) -> Range<usize> {
     let start = pair.as_span().start();
     start..start + word(pair).len()
 }
 
 impl<'g> Meaning<'_, 'g> {
-    fn is_known(&self, name: &str) -> bool {
+    pub(crate) fn is_known(&self, name: &str) -> bool {
         let locals = self.locals.iter().map(|(local, _)| local);
         self.fields.iter().chain(self.scalars).chain(locals).any(|known| known == name)
     }
 
-    fn value(&self, expression: Pair<'_, Rule>) -> Result<Value<'g>, Fault> {
+    pub(crate) fn value(&self, expression: Pair<'_, Rule>) -> Result<Value<'g>, Fault> {
         PRECEDENCE
             .map_primary(|primary| self.primary(primary))
             .map_prefix(|sign, value| Ok(self.signed(sign.as_rule() == Rule::negative, value?)))
@@ -304,8 +319,12 @@ impl<'g> Meaning<'_, 'g> {
 
     fn call(&self, call: Pair<'_, Rule>) -> Result<Value<'g>, Fault> {
         let at = range(&call);
-        let mut arguments = call.into_inner();
+        let mut arguments = call.clone().into_inner();
         let name = arguments.next().map_or("", |name| name.as_str());
+        let all: Vec<Pair<'_, Rule>> = arguments.clone().collect();
+        if let Some((turns, terms)) = all.split_last().filter(|(last, _)| last.as_rule() == Rule::turns) {
+            return self.folded(&call, name, terms, turns.clone()).map(Value::from);
+        }
         let count = arguments.len();
         let wrong = |expected: usize| {
             let reason = format!("{name} has {count} operands, and takes {expected}");
@@ -338,7 +357,9 @@ impl<'g> Meaning<'_, 'g> {
             (_, _, Some(&(_, op)), &[a, b]) => binary(op, a, b),
             ("min" | "max", _, Some(_), [_]) => {
                 let reason = format!("{name} of one value is a reduction, which makes a scalar as a whole");
-                let change = format!("write it as a scalar's formula alone, or {name} of two values");
+                let change = format!(
+                    "write it as a scalar's formula alone, {name} of two values, or {name}(x[i] for i in range(5))"
+                );
                 return Err(Fault::new(at, reason, change));
             }
             (_, _, Some(_), _) => return Err(wrong(2)),
@@ -347,7 +368,9 @@ impl<'g> Meaning<'_, 'g> {
             ("fma" | "where", ..) => return Err(wrong(3)),
             ("sum" | "dot", ..) => {
                 let reason = format!("{name} is a reduction, which makes a scalar as a whole");
-                return Err(Fault::new(at, reason, "write it as a scalar's formula alone"));
+                let change =
+                    "write it as a scalar's formula alone, or over components as sum(x[i] for i in range(5))";
+                return Err(Fault::new(at, reason, change));
             }
             _ => {
                 let unary = Unary::ALL.iter().filter(|op| **op != Unary::Neg).map(|op| op.name());
@@ -366,15 +389,54 @@ impl<'g> Meaning<'_, 'g> {
         let mut brackets = Vec::new();
         for part in parts {
             let place = range(&part);
-            let numbers = part.into_inner().map(|number| {
-                let wrong = |_| {
-                    let reason = format!("`{}` is no offset in cells", number.as_str());
-                    Fault::new(range(&number), reason, "write a whole number of 32 bits")
-                };
-                number.as_str().parse::<i32>().map_err(wrong)
-            });
-            brackets.push((place, numbers.collect::<Result<Vec<i32>, Fault>>()?));
+            let numbers = part.into_inner().map(|number| self.number_in_brackets(number));
+            brackets.push((place, numbers.collect::<Result<Vec<Number<'g>>, Fault>>()?));
         }
+        if let Some(table) = self.tables.iter().find(|table| table.name == name) {
+            let (place, numbers) = brackets.first().cloned().unwrap_or((at.clone(), Vec::new()));
+            return match brackets.get(1) {
+                Some((place, _)) => {
+                    let reason = format!("{name} is a table, and has no value at an offset");
+                    Err(Fault::new(place.clone(), reason, "leave the offset out"))
+                }
+                None => self.entry(table, place, &numbers),
+            };
+        }
+        if let Some((_, index)) = self.indices.iter().find(|(index, _)| index == name) {
+            return match brackets.first() {
+                Some((place, _)) => {
+                    let reason = format!("{name} is the index of a loop, and has no value at an offset");
+                    Err(Fault::new(place.clone(), reason, "leave the brackets out"))
+                }
+                None => Ok(index.value()),
+            };
+        }
+        if self.has_components(name)
+            && let Some((place, numbers)) = brackets.first()
+            && let [Number::Index(index)] = numbers[..]
+        {
+            let offset = match brackets.get(1) {
+                None => vec![0; self.scope.dimensions()],
+                Some((place, numbers)) => self.offset(place, numbers)?,
+            };
+            if let Some((place, _)) = brackets.get(2) {
+                let reason = "a second offset follows the first";
+                return Err(Fault::new(place.clone(), reason, "write the sum of both"));
+            }
+            return self.component(self.scope.components_at(name, &offset), place.clone(), index);
+        }
+        let whole = |(place, numbers): (Range<usize>, Vec<Number<'g>>)| {
+            let numbers = numbers.into_iter().map(|number| match number {
+                Number::Whole(number) => Ok(number),
+                Number::Index(_) => {
+                    let reason = format!("{name} has no components, and no index reads an offset");
+                    Err(Fault::new(place.clone(), reason, "write a number, or declare components"))
+                }
+            });
+            let numbers = numbers.collect::<Result<Vec<i32>, Fault>>()?;
+            Ok((place, numbers))
+        };
+        let brackets = brackets.into_iter().map(whole).collect::<Result<Vec<_>, Fault>>()?;
         let mut brackets = brackets.into_iter().peekable();
         let is_known = |name: &str| self.fields.iter().any(|field| field == name);
         let mut field = name.to_owned();

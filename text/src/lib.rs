@@ -31,11 +31,12 @@
 //!
 //! The whole language is described in `docs/models.md`. No operation is added, left out or moved: a formula has
 //! the bits of the same formula in Rust. [`read`] and [`write()`] are each other's inverse: what is read back has
-//! the same graph.
+//! the same graph, in which each turn of a loop is written out.
 
 mod document;
 mod fault;
 mod formula;
+mod loops;
 mod parts;
 mod print;
 mod stages;
@@ -50,6 +51,7 @@ use abide_core::{Error, Result};
 
 use document::{Entry, Item, Table};
 use fault::Fault;
+use loops::Constants;
 
 pub use write::{option, write};
 
@@ -63,7 +65,7 @@ pub struct Model {
 }
 
 /// The keys of a model file.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "name",
     "base",
     "axes",
@@ -72,11 +74,16 @@ const KEYS: [&str; 12] = [
     "fields",
     "temporaries",
     "parameters",
+    "tables",
     "scalars",
     "stages",
     "steps",
     "run",
 ];
+
+/// The most terms of a model's stages with each turn of their loops: what is written of it has them all, and is to be read
+/// again.
+pub const MOST_WRITTEN_OUT: usize = 1 << 15;
 
 /// The most bytes of a model file.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -134,9 +141,14 @@ fn model(text: &str, name: &str) -> Result<Model, Fault> {
     if let Some(shown) = all.get("shown") {
         p.shown(shown.string()?);
     }
-    cycle(&mut p, all)?;
+    let is_taken = |name: &str| {
+        let is_of = |known: &String| known == name || known.starts_with(&format!("{name}["));
+        p.fields().iter().chain(p.scalars()).any(is_of) || p.is_parameter(name)
+    };
+    let tables = part("tables")?.map_or(Ok(Vec::new()), |table| loops::tables(table, is_taken))?;
+    cycle(&mut p, all, &tables)?;
     if let Some(table) = parameters {
-        parts::varying(&mut p, table)?;
+        parts::varying(&mut p, table, &tables)?;
     }
     let program = p.build().map_err(|error| Fault::of(0..0, error))?;
     Ok(Model { program, options: run_options(all)? })
@@ -166,14 +178,22 @@ fn begin(all: Table<'_>, name: &str) -> Result<Definition, Fault> {
 }
 
 /// Adds the steps of the cycle, with their stages.
-fn cycle(p: &mut Definition, all: Table<'_>) -> Result<(), Fault> {
+fn cycle(p: &mut Definition, all: Table<'_>, tables: &[Constants]) -> Result<(), Fault> {
     let is_based = all.get("base").is_some();
     let name = p.name().to_owned();
     let add_all = |p: &mut Definition, step: usize, stages: Item<'_>| {
         let stages = stages.array()?;
         stages.iter().enumerate().try_for_each(|(number, stage)| {
             let default = if stages.len() == 1 { name.clone() } else { format!("{name} {}", number + 1) };
-            stages::add(p, step, stage.table()?, &default)
+            stages::add(p, step, stage.table()?, &default, tables)?;
+            let terms = p.written_out();
+            if terms <= MOST_WRITTEN_OUT {
+                return Ok(());
+            }
+            let what = "terms of a model with each turn of its loops";
+            let error =
+                Error::limit(what, terms, MOST_WRITTEN_OUT, "choose fewer turns, or write it in Rust");
+            Err(Fault::of(stage.at(), error))
         })
     };
     match (all.get("stages"), all.get("steps")) {

@@ -5,6 +5,7 @@ use abide_core::program::{Centring, Definition, Start};
 use crate::document::{Entry, Item, Table};
 use crate::fault::Fault;
 use crate::formula::{self, Meaning};
+use crate::loops::Constants;
 
 /// Declares the fields of a table, or changes those that there are.
 pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) -> Result<(), Fault> {
@@ -79,16 +80,16 @@ pub(crate) fn parameters(p: &mut Definition, table: Table<'_>) -> Result<(), Fau
 }
 
 /// Makes those parameters vary whose entries have a formula; the scalars that it needs are declared by now.
-pub(crate) fn varying(p: &mut Definition, table: Table<'_>) -> Result<(), Fault> {
+pub(crate) fn varying(p: &mut Definition, table: Table<'_>, tables: &[Constants]) -> Result<(), Fault> {
     for Entry { key, item, .. } in table.entries().filter(|entry| entry.item.is_table()) {
         let Some(text) = item.table()?.get("vary") else { continue };
         let formula = text.string()?;
         let scalars = p.scalars().to_vec();
         let mut fault = None;
         p.vary(key, |scope| {
-            let read =
-                formula::read(formula, &Meaning { scope, fields: &[], scalars: &scalars, locals: &[] });
-            read.unwrap_or_else(|found| {
+            let meaning =
+                Meaning { scope, fields: &[], scalars: &scalars, locals: &[], tables, indices: &[] };
+            formula::read(formula, &meaning).unwrap_or_else(|found| {
                 fault = Some(found);
                 scope.constant(0.0)
             })

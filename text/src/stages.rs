@@ -7,16 +7,42 @@ use abide_core::program::{Centring, Definition, Region};
 use crate::document::{Entry, Item, Table};
 use crate::fault::Fault;
 use crate::formula::{self, Meaning};
+use crate::loops::Constants;
 use crate::parts::{centring, check_at};
 
 /// The keys of a stage that are no names of values.
 pub(crate) const WORDS: [&str; 4] = ["name", "where", "over", "points"];
 
+/// The names that every stage knows.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    fields: &'a [String],
+    scalars: &'a [String],
+    tables: &'a [Constants],
+}
+
+impl<'a> Known<'a> {
+    fn meaning<'b, 'g>(self, scope: &'b Scope<'g>, locals: &'b [(String, Expr<'g>)]) -> Meaning<'b, 'g>
+    where
+        'a: 'b,
+    {
+        let Known { fields, scalars, tables } = self;
+        Meaning { scope, fields, scalars, locals, tables, indices: &[] }
+    }
+}
+
 /// Adds a stage to a step of the cycle. Formulas whose names are those of fields or temporaries make one stage
 /// together; those of scalars make one each; any other name is local, for the formulas behind it.
-pub(crate) fn add(p: &mut Definition, step: usize, table: Table<'_>, default: &str) -> Result<(), Fault> {
+pub(crate) fn add(
+    p: &mut Definition,
+    step: usize,
+    table: Table<'_>,
+    default: &str,
+    tables: &[Constants],
+) -> Result<(), Fault> {
     let dimensions = p.dimensions();
     let (fields, scalars) = (p.fields().to_vec(), p.scalars().to_vec());
+    let known = Known { fields: &fields, scalars: &scalars, tables };
     let formulas: Vec<Entry<'_>> = table.entries().filter(|entry| !WORDS.contains(&entry.key)).collect();
     for entry in &formulas {
         entry.item.string()?;
@@ -41,7 +67,7 @@ pub(crate) fn add(p: &mut Definition, step: usize, table: Table<'_>, default: &s
             let reason = "the stage sets no field and no scalar";
             Err(Fault::new(table.at(), reason, "name a field's new value, as in u = \"u + 0.1*v\""))
         }
-        (Some(_), None) => update(p, step, table, &formulas, [&fields, &scalars], default),
+        (Some(_), None) => update(p, step, table, &formulas, known, default),
         (None, Some(_)) => {
             for key in ["where", "points", "name"] {
                 if let Some(item) = table.get(key) {
@@ -55,7 +81,7 @@ pub(crate) fn add(p: &mut Definition, step: usize, table: Table<'_>, default: &s
             {
                 let before = formulas[..number].iter().filter(|entry| !names(&scalars, entry.key));
                 let before: Vec<Entry<'_>> = before.cloned().collect();
-                scalar(p, step, entry, &before, [&fields, &scalars], over)?;
+                scalar(p, step, entry, &before, known, over)?;
             }
             Ok(())
         }
@@ -68,7 +94,7 @@ fn update(
     step: usize,
     table: Table<'_>,
     formulas: &[Entry<'_>],
-    [fields, scalars]: [&[String]; 2],
+    known: Known<'_>,
     default: &str,
 ) -> Result<(), Fault> {
     if let Some(over) = table.get("over") {
@@ -86,11 +112,11 @@ fn update(
         let all = || {
             let mut locals = Vec::new();
             if let Some(mask) = mask {
-                scope.only_where(read(mask, scope, [fields, scalars], &locals)?);
+                scope.only_where(read(mask, scope, known, &locals)?);
             }
             for entry in formulas {
-                let value = read(entry.item, scope, [fields, scalars], &locals)?;
-                match fields.iter().any(|field| field == entry.key) {
+                let value = read(entry.item, scope, known, &locals)?;
+                match known.fields.iter().any(|field| field == entry.key) {
                     true => scope.set(entry.key, value),
                     false => name_local(&mut locals, entry, value)?,
                 }
@@ -116,7 +142,7 @@ fn scalar(
     step: usize,
     entry: &Entry<'_>,
     before: &[Entry<'_>],
-    [fields, scalars]: [&[String]; 2],
+    known: Known<'_>,
     over: Region,
 ) -> Result<(), Fault> {
     let text = entry.item.string()?;
@@ -127,23 +153,21 @@ fn scalar(
     fn defined<'g>(
         scope: &Scope<'g>,
         before: &[Entry<'_>],
-        names: [&[String]; 2],
+        known: Known<'_>,
         value: impl FnOnce(&Meaning<'_, 'g>) -> Result<Expr<'g>, Fault>,
     ) -> Result<Expr<'g>, Fault> {
         let mut locals = Vec::new();
         for entry in before {
-            let local = read(entry.item, scope, names, &locals)?;
+            let local = read(entry.item, scope, known, &locals)?;
             name_local(&mut locals, entry, local)?;
         }
-        let [fields, scalars] = names;
-        value(&Meaning { scope, fields, scalars, locals: &locals })
+        value(&known.meaning(scope, &locals))
     }
-    let names = [fields, scalars];
     let mut noted = |found: Result<(), Fault>| fault = found.err();
     let mut step = p.extend(step);
     match (reduced, reduction) {
         (Some(reduced), Some(reduction)) => drop(step.reduce(entry.key, reduction, over, |scope| {
-            let value = defined(scope, before, names, |meaning| reduced.read(meaning).map_err(place));
+            let value = defined(scope, before, known, |meaning| reduced.read(meaning).map_err(place));
             let zero = scope.constant(0.0);
             value.unwrap_or_else(|found| {
                 noted(Err(found));
@@ -151,7 +175,7 @@ fn scalar(
             })
         })),
         _ => drop(step.compute(entry.key, |scope| {
-            let value = defined(scope, before, names, |meaning| formula::read(text, meaning).map_err(place));
+            let value = defined(scope, before, known, |meaning| formula::read(text, meaning).map_err(place));
             let zero = scope.constant(0.0);
             value.unwrap_or_else(|found| {
                 noted(Err(found));
@@ -169,11 +193,10 @@ fn scalar(
 fn read<'g>(
     item: Item<'_>,
     scope: &Scope<'g>,
-    [fields, scalars]: [&[String]; 2],
+    known: Known<'_>,
     locals: &[(String, Expr<'g>)],
 ) -> Result<Expr<'g>, Fault> {
-    let meaning = Meaning { scope, fields, scalars, locals };
-    formula::read(item.string()?, &meaning).map_err(|fault| item.place(fault))
+    formula::read(item.string()?, &known.meaning(scope, locals)).map_err(|fault| item.place(fault))
 }
 
 fn name_local<'g>(

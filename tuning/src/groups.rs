@@ -210,6 +210,7 @@ mod tests {
         depth: abide_core::Depth::Auto,
         tune: Tune::Kept,
         fuse: Fuse::Search,
+        lowering: abide_core::Lowering::Auto,
         pin: false,
     };
 

@@ -29,7 +29,9 @@ impl Question {
     pub fn new(problem: &Problem, options: &Options, device: &DeviceSpec, driver: &str) -> Question {
         let program = problem.program.simplified(problem.dtype);
         let formulas = program.stages().iter().map(|stage| format!("{:?} {:?}\n", stage.writes, stage.dag));
-        let content = format!("{} fields\n{}", program.fields().len(), formulas.collect::<String>());
+        let lowering = if options.lowering.keeps_loops() { options.lowering.name() } else { "" };
+        let content =
+            format!("{} fields\n{}{lowering}", program.fields().len(), formulas.collect::<String>());
         let kind = |boundary: Boundary| match boundary {
             Boundary::Constant(_) => "constant".to_owned(),
             other => other.to_string(),

@@ -46,11 +46,12 @@ fn run<T: Real>(problem: &Problem, fields: &mut [Array], steps: u64) {
                 for y in ys.clone() {
                     for x in xs.clone() {
                         let cell = [z, y, x];
-                        stage.dag.evaluate(&mut values, &parameters, cell.map(|i| i as isize), |tap| {
+                        let index = cell.map(|i| i as isize);
+                        stage.values(&mut values, &parameters, index, |tap| {
                             value_at(problem, &old, cell, tap)
                         });
-                        for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
-                            now[field][shape.index(cell)] = values[output as usize];
+                        for (&value, &field) in values.iter().zip(&stage.writes) {
+                            now[field][shape.index(cell)] = value;
                         }
                     }
                 }

@@ -2,8 +2,8 @@
 //
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
 // type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
-// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, and for a
-// persistent kernel STEPS, and RESIDENT where it holds the whole domain, with OUTBOXES, the number of exchanges, if tiles
+// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, STAGE for
+// the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with OUTBOXES, the number of exchanges, if tiles
 // exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
 
 #include "lanes.h"
@@ -85,6 +85,8 @@ void body()
     resident(buffers, parameters, STEPS);
 #elif defined RESIDENT
     resident(buffers, mail(), *parameters, flags.data(), STEPS);
+#elif defined STAGE
+    stage_0(buffers, *parameters);
 #elif defined STEPS
     persistent(buffers, *parameters, flags.data(), STEPS);
 #else

@@ -79,6 +79,9 @@ const OPAQUE: (&str, &str) = (r#"asm volatile("" : "+r"(number));"#, "");
 
 /// Returns the words that only the device understands in the kernel of a plan.
 pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
+    if plan.stepwise().is_some() {
+        return vec![SHARED];
+    }
     let copies = plan.persistent().is_none();
     let some =
         |words: &[(&'static str, &'static str)], are: bool| if are { words.to_vec() } else { Vec::new() };
@@ -164,7 +167,7 @@ pub struct Launch {
 
 impl Launch {
     /// Compiles the launch of a plan for an architecture from the kernel's text as [`rewritten`], for `steps` steps: whole
-    /// passes where it streams.
+    /// passes where it streams, one where it launches its only stage.
     pub fn compile(
         compiler: &[String],
         problem: &Problem,
@@ -182,7 +185,14 @@ impl Launch {
             Schedule::Persistent(p) => (p.blocks, p.threads_per_block(), p.shared_bytes),
             // Of a batch a block for each member.
             Schedule::Resident(r) => (r.blocks() * plan.members(), r.threads_per_block(), r.shared_bytes),
-            _ => return Err("the plan neither streams nor stays on the chip".to_owned()),
+            Schedule::Stepwise(s) if problem.program.stages().len() == 1 => {
+                (s.blocks(problem.shape.padded()).iter().product(), s.threads_per_block(), s.shared_bytes[0])
+            }
+            _ => {
+                return Err(
+                    "the plan is of several launches, or neither streams nor stays on the chip".to_owned()
+                );
+            }
         };
         // Each stage that writes a field of a persistent kernel swaps the field's buffers; each pass of a
         // streaming kernel swaps those of all fields that change; a resident kernel swaps none.
@@ -205,9 +215,10 @@ impl Launch {
         command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
         command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
         command.arg(format!("-DFLIPPED={}", flipped.collect::<Vec<_>>().join(",")));
-        command.arg(match plan.warp_streaming() {
-            Some(_) => format!("-DPASSES={passes}"),
-            None => format!("-DSTEPS={steps}"),
+        command.arg(match plan.schedule {
+            Schedule::WarpStreaming(_) => format!("-DPASSES={passes}"),
+            Schedule::Stepwise(_) => "-DSTAGE".to_owned(),
+            _ => format!("-DSTEPS={steps}"),
         });
         if plan.resident().is_some() {
             command.arg("-DRESIDENT");

@@ -64,24 +64,35 @@ impl Dag {
     ) {
         values.clear();
         for &node in &self.nodes {
-            let at = |id: Id| values[id as usize];
-            let value = match node {
-                Node::Const(c) => T::from_f64(c.value()),
-                Node::Param(number) => params[number as usize],
-                Node::Tap(t) => tap(t),
-                Node::Coord(axis) => T::from_f64(coord[axis as usize] as f64),
-                Node::Unary(op, a) => unary(op, at(a)),
-                Node::Binary(op, a, b) => binary(op, at(a), at(b)),
-                Node::Fma(a, b, c) => at(a).mul_add(at(b), at(c)),
-                Node::Select(c, yes, no) => {
-                    if at(c) != T::ZERO {
-                        at(yes)
-                    } else {
-                        at(no)
-                    }
-                }
-            };
+            let value = value(node, |id| values[id as usize], params, coord, &mut tap);
             values.push(value);
+        }
+    }
+}
+
+/// Returns the value of an operation at a cell; `at` has those of its operands.
+#[inline(always)]
+pub(super) fn value<T: Real>(
+    node: Node,
+    at: impl Fn(Id) -> T,
+    params: &[T],
+    coord: [isize; 3],
+    tap: &mut impl FnMut(Tap) -> T,
+) -> T {
+    match node {
+        Node::Const(c) => T::from_f64(c.value()),
+        Node::Param(number) => params[number as usize],
+        Node::Tap(t) => tap(t),
+        Node::Coord(axis) => T::from_f64(coord[axis as usize] as f64),
+        Node::Unary(op, a) => unary(op, at(a)),
+        Node::Binary(op, a, b) => binary(op, at(a), at(b)),
+        Node::Fma(a, b, c) => at(a).mul_add(at(b), at(c)),
+        Node::Select(c, yes, no) => {
+            if at(c) != T::ZERO {
+                at(yes)
+            } else {
+                at(no)
+            }
         }
     }
 }

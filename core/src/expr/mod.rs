@@ -8,8 +8,16 @@
 //! **The order of operations is part of the meaning.** Nothing is reassociated, and a multiplication and an
 //! addition become one [`Expr::mul_add`] only where the formula says so (or asks for it by
 //! [`Graph::contracted`]). [`Dag::simplified`] changes no bit of any value.
+//!
+//! A formula may have loops ([`Graph::repeat`], [`Graph::sum`]). Its [`Dag`] has each of their turns; a [`Looped`] is the
+//! same formula with the loops in it.
 
+mod arrange;
 mod dag;
+#[cfg(test)]
+mod loop_tests;
+mod looped;
+mod loops;
 mod operator;
 mod ops;
 mod simplify;
@@ -18,10 +26,17 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 pub use dag::Dag;
+pub use looped::{Carried, Item, Loop, Looped};
+pub use loops::{
+    Components, Entries, Index, LoopId, MAX_ENTRIES, MAX_LOOPS, MAX_NESTED, MAX_TURNS, Place, Table, Term,
+    Turns,
+};
 pub use operator::{Binary, Elementary, Text, Unary, binary, unary};
 pub use ops::IntoExpr;
 
+use crate::error::Error;
 use crate::functions::Function;
+use loops::{Built, leaked};
 
 /// The number of a node in its graph.
 pub type Id = u32;
@@ -107,8 +122,51 @@ impl Node {
 
 #[derive(Default)]
 struct Nodes {
-    list: Vec<Node>,
-    index: HashMap<Node, Id>,
+    list: Vec<Term>,
+    index: HashMap<Term, Id>,
+    /// Of each term the innermost loop on whose turn it depends.
+    homes: Vec<Option<LoopId>>,
+    loops: Vec<Built>,
+    tables: Vec<Entries>,
+    /// The innermost of the loops that are being built.
+    open: Option<LoopId>,
+    /// What was wrong with a loop or a table, first of all.
+    fault: Option<Error>,
+}
+
+impl Nodes {
+    /// Returns whether a loop is `outer`, or within it.
+    fn is_within(&self, inner: Option<LoopId>, outer: Option<LoopId>) -> bool {
+        let Some(outer) = outer else { return true };
+        let around = |number: &LoopId| self.loops[usize::from(*number)].parent;
+        std::iter::successors(inner, around).any(|number| number == outer)
+    }
+
+    /// Returns the least and the greatest number that a place has; `None` outside of its loop.
+    fn reach(&self, place: Place) -> Option<[i64; 2]> {
+        let offset = i64::from(place.offset);
+        match place.of {
+            None => Some([offset; 2]),
+            Some(number) if self.is_within(self.open, Some(number)) => {
+                Some(self.loops[usize::from(number)].reach.map(|index| index + offset))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the loop in whose turns a term is computed: the innermost that it depends on.
+    fn home(&self, term: Term) -> Option<LoopId> {
+        let deeper = |a: Option<LoopId>, b: Option<LoopId>| if self.is_within(b, a) { b } else { a };
+        match term {
+            Term::Node(node) => {
+                node.operands().map(|operand| self.homes[operand as usize]).fold(None, deeper)
+            }
+            Term::Entry(_, [row, column]) => deeper(row.of, column.of),
+            Term::Component(_, place) | Term::Index(place) => place.of,
+            Term::Carried(number, _) => Some(number),
+            Term::Result(number, _) => self.loops[usize::from(number)].parent,
+        }
+    }
 }
 
 /// A store of hash-consed nodes.
@@ -125,13 +183,43 @@ impl Graph {
 
     /// Returns the handle of a node, which is stored now unless an equal one was stored before.
     pub fn add(&self, node: Node) -> Expr<'_> {
-        let mut nodes = self.nodes.borrow_mut();
-        let nodes = &mut *nodes;
-        let id = *nodes.index.entry(node).or_insert_with(|| {
-            nodes.list.push(node);
-            (nodes.list.len() - 1) as Id
-        });
+        if node.operands().all(|operand| self.is_seen(operand)) {
+            return self.put(Term::Node(node));
+        }
+        self.fail(leaked());
+        self.constant(f64::NAN)
+    }
+
+    /// Returns the handle of a term, which is stored now unless an equal one was stored before.
+    fn put(&self, term: Term) -> Expr<'_> {
+        let nodes = &mut *self.nodes.borrow_mut();
+        let id = match nodes.index.get(&term) {
+            Some(&id) => id,
+            None => {
+                let (id, home) = (nodes.list.len() as Id, nodes.home(term));
+                nodes.list.push(term);
+                nodes.homes.push(home);
+                nodes.index.insert(term, id);
+                id
+            }
+        };
         Expr { graph: self, id }
+    }
+
+    /// Returns whether a term may be used where the formula is being built: outside of its loop it has no value.
+    fn is_seen(&self, id: Id) -> bool {
+        let nodes = self.nodes.borrow();
+        nodes.is_within(nodes.open, nodes.homes[id as usize])
+    }
+
+    fn fail(&self, error: Error) {
+        self.nodes.borrow_mut().fault.get_or_insert(error);
+    }
+
+    /// Returns what was wrong with a loop, an index or a table of the formulas built so far; values that could not be
+    /// built are NaN.
+    pub fn fault(&self) -> Option<Error> {
+        self.nodes.borrow().fault.clone()
     }
 
     /// Returns a literal.
@@ -149,32 +237,76 @@ impl Graph {
         self.len() == 0
     }
 
-    fn node(&self, id: Id) -> Node {
+    fn term(&self, id: Id) -> Term {
         self.nodes.borrow().list[id as usize]
     }
 
-    /// Returns the needed part of the graph, in evaluation order.
+    /// Returns the operation that a term is; `None` for what belongs to loops and tables.
+    fn node(&self, id: Id) -> Option<Node> {
+        match self.term(id) {
+            Term::Node(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// Returns the needed part of the graph, in evaluation order, with each turn of every loop.
     pub fn dag(&self, outputs: &[Expr<'_>]) -> Dag {
+        match self.looped(outputs) {
+            Some(looped) => looped.unrolled(),
+            None => {
+                let outputs: Vec<Id> = outputs.iter().map(|e| e.id).collect();
+                Dag::pruned(&self.plain(), &outputs)
+            }
+        }
+    }
+
+    /// Returns the needed part of the graph with its loops; `None` if it has none.
+    pub fn looped(&self, outputs: &[Expr<'_>]) -> Option<Looped> {
+        if self.nodes.borrow().loops.is_empty() {
+            return None;
+        }
+        let seen = |output: &Expr<'_>| match self.is_seen(output.id) {
+            true => output.id,
+            false => {
+                self.fail(leaked());
+                self.constant(f64::NAN).id
+            }
+        };
+        let outputs: Vec<Id> = outputs.iter().map(seen).collect();
+        arrange::arranged(&self.nodes.borrow(), &outputs)
+    }
+
+    /// Returns the operations, by their numbers; what belongs to loops, which no formula without them needs, is NaN.
+    fn plain(&self) -> Vec<Node> {
         let nodes = self.nodes.borrow();
-        let outputs: Vec<Id> = outputs.iter().map(|e| e.id).collect();
-        Dag::pruned(&nodes.list, &outputs)
+        let plain = nodes.list.iter().map(|term| match term {
+            Term::Node(node) => *node,
+            _ => Node::Const(Constant::new(f64::NAN)),
+        });
+        plain.collect()
     }
 
     /// Returns the same formula with each addition or subtraction of a product made one fused multiply-add.
     ///
     /// This changes bits: it is part of a definition, never of simplification. If both operands are products,
     /// the right one is fused, so that `a*b + c*d` is `fma(c, d, a*b)`: the order in which a linear stencil
-    /// sums.
+    /// sums. What loops carry stays as it is.
     pub fn contracted<'g>(&'g self, expr: Expr<'g>) -> Expr<'g> {
         let mut new: Vec<Expr<'g>> = Vec::with_capacity(expr.id as usize + 1);
         let product = |e: Expr<'g>| match self.node(e.id) {
-            Node::Binary(Binary::Mul, a, b) => {
+            Some(Node::Binary(Binary::Mul, a, b)) => {
                 Some((Expr { graph: self, id: a }, Expr { graph: self, id: b }))
             }
             _ => None,
         };
         for id in 0..=expr.id {
-            let done = match self.node(id).map(|operand| new[operand as usize].id) {
+            // What a loop's turns are made of is not seen here.
+            let node = self.node(id).filter(|_| self.is_seen(id));
+            let Some(node) = node.map(|node| node.map(|operand| new[operand as usize].id)) else {
+                new.push(Expr { graph: self, id });
+                continue;
+            };
+            let done = match node {
                 Node::Binary(Binary::Add, a, b) => {
                     let (a, b) = (Expr { graph: self, id: a }, Expr { graph: self, id: b });
                     match (product(a), product(b)) {
@@ -208,7 +340,7 @@ pub struct Expr<'g> {
 
 impl std::fmt::Debug for Expr<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Expr({}: {:?})", self.id, self.graph.node(self.id))
+        write!(f, "Expr({}: {:?})", self.id, self.graph.term(self.id))
     }
 }
 

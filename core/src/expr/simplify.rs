@@ -24,14 +24,13 @@ fn simplified<T: Real>(dag: &Dag) -> Dag {
         new.push(rewrite::<T>(&graph, node));
     }
     let outputs: Vec<Id> = dag.outputs.iter().map(|&id| new[id as usize]).collect();
-    let nodes = graph.nodes.borrow();
-    Dag::pruned(&nodes.list, &outputs)
+    Dag::pruned(&graph.plain(), &outputs)
 }
 
 /// Returns the number of a node equal in value to `node`, whose operands are already rewritten.
 fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
     let constant = |id: Id| match graph.node(id) {
-        Node::Const(c) => Some(T::from_f64(c.value())),
+        Some(Node::Const(c)) => Some(T::from_f64(c.value())),
         _ => None,
     };
     let is =
@@ -39,7 +38,7 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
     let put = |node: Node| graph.add(node).id();
     let number = |value: T| put(Node::Const(Constant::new(value.to_f64())));
     let negated = |id: Id| match graph.node(id) {
-        Node::Unary(Unary::Neg, inner) => Some(inner),
+        Some(Node::Unary(Unary::Neg, inner)) => Some(inner),
         _ => None,
     };
     match node {
@@ -51,8 +50,8 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
                 return number(unary(op, x));
             }
             match (op, graph.node(a)) {
-                (Unary::Neg, Node::Unary(Unary::Neg, inner)) => inner,
-                (Unary::Abs, Node::Unary(Unary::Neg | Unary::Abs, inner)) => {
+                (Unary::Neg, Some(Node::Unary(Unary::Neg, inner))) => inner,
+                (Unary::Abs, Some(Node::Unary(Unary::Neg | Unary::Abs, inner))) => {
                     put(Node::Unary(Unary::Abs, inner))
                 }
                 _ => put(node),

@@ -3,7 +3,7 @@
 use super::fused::{self, Partition};
 use super::papers::perks::Traffic;
 use super::persistent_program::{of_launches, persistent_in};
-use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, Stepwise, base};
+use super::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Boxes, Buffer, Groups, Launch, Place, Problem, Split, Storage};
@@ -22,6 +22,7 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
             format!("cache policy {cache}")
         }
         (.., Depth::Steps(depth)) if depth > 1 => format!("depth {depth}"),
+        _ if options.lowering.keeps_loops() => format!("lowering {}", options.lowering),
         _ => return Ok(()),
     };
     Err(Error::unsupported(
@@ -31,7 +32,7 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
              a launch per stage",
             problem.program.name()
         ),
-        "use --execution stepwise, without cache policy and depth",
+        "use --execution stepwise, without cache policy, depth and lowering",
     ))
 }
 
@@ -130,7 +131,15 @@ fn plan_in_groups(
     let shared_bytes = vec![0; problem.program.stages().len()];
     let piece_cells = problem.shape.cells();
     let seconds = of_launches(problem, &boxes, device, &partition);
-    let schedule = Schedule::Stepwise(Stepwise { tile, threads: tile, shared_bytes, piece_cells, partition });
+    let schedule = Schedule::Stepwise(Stepwise {
+        tile,
+        threads: tile,
+        shared_bytes,
+        piece_cells,
+        lowering: Lowering::Straight,
+        points: 1,
+        partition,
+    });
     let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);
     plan.estimated_seconds = seconds;
     Ok(plan)

@@ -12,6 +12,7 @@ mod cpu;
 mod description;
 pub mod fused;
 mod general;
+mod lowering;
 mod measured;
 mod neighbours;
 mod options;
@@ -43,7 +44,7 @@ pub use general::{plan_grouped, plan_searched};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
-pub use options::{CachePolicy, Depth, Execution, Fuse, Options, Tune};
+pub use options::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Tune};
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use persistent_program::{PersistentProgram, plan_persistent_program};
@@ -239,6 +240,9 @@ impl Plan {
 /// faster by the planner's estimate where they leave it open. A problem that is not plain runs a launch per
 /// stage or group of stages, or as one persistent kernel where that is asked for.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    if let Some(plan) = lowering::plan_loops(problem, device, options) {
+        return plan;
+    }
     if problem.is_batch() {
         return plan_batch(problem, device, options, |member| plan(member, device, options));
     }

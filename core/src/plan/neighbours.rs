@@ -93,7 +93,9 @@ pub(super) fn family(
     execution: Execution,
     of: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>,
 ) -> Vec<Plan> {
-    if is_asked(options, execution) { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
+    // Only launches per stage keep loops.
+    let is_asked = is_asked(options, execution) && !options.lowering.keeps_loops();
+    if is_asked { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
 }
 
 /// Returns up to `most` of `plans`, which come best first: from coarse differences to fine ones, and unless a

@@ -124,6 +124,29 @@ named! {
     }
 }
 
+named! {
+    /// How the loops of a formula become text; no bit depends on it.
+    Lowering "lowering" {
+        /// Straight, unless that would be more text than compilers take in some seconds.
+        #[default]
+        Auto = "auto",
+        /// Each turn is written out.
+        Straight = "straight",
+        /// Loops stay loops, and tables lie in memory: in launches per stage of a GPU.
+        Loops = "loops",
+        /// Loops that several points of a thread go through together, so that tables are read once for all of them: in
+        /// launches per stage of CUDA.
+        Jammed = "jammed",
+    }
+}
+
+impl Lowering {
+    /// Returns whether loops are asked for.
+    pub fn keeps_loops(self) -> bool {
+        matches!(self, Lowering::Loops | Lowering::Jammed)
+    }
+}
+
 impl Tune {
     /// Returns whether plans are timed.
     pub fn measures(self) -> bool {
@@ -181,6 +204,8 @@ pub struct Options {
     pub tune: Tune,
     /// How the stages of a program become kernels; a plain one's do not.
     pub fuse: Fuse,
+    /// How the loops of formulas become text.
+    pub lowering: Lowering,
     /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
     pub pin: bool,
 }

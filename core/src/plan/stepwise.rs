@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::description::{Describe, Line, times};
 use super::fused::{Fused, Partition};
 use super::general::plan_general;
-use super::{Execution, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
+use super::lowering::{lowering, points};
+use super::{Execution, Lowering, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Problem, Stage};
@@ -29,6 +30,10 @@ pub struct Stepwise {
     /// The most cells of a field in one buffer. On a device that binds no buffer large enough for the field,
     /// the field lies in several.
     pub piece_cells: usize,
+    /// How the loops of formulas become text; straight where they have none.
+    pub lowering: Lowering,
+    /// Points of a thread along the fastest axis that go through loops together; 1 unless they are jammed.
+    pub points: usize,
     /// The stages of a problem that is not plain in groups; no steps where it is plain.
     pub partition: Partition,
 }
@@ -56,6 +61,14 @@ impl Describe for Stepwise {
         let tiling =
             format!("tiles of {tile} cells, {threads} threads and {bytes} bytes of shared memory per block");
         let mut lines = vec![("tiling", tiling)];
+        match self.lowering {
+            Lowering::Auto | Lowering::Straight => {}
+            Lowering::Loops => lines.push(("loops", "loops of formulas stay loops".to_owned())),
+            Lowering::Jammed => {
+                let words = format!("{} points of a thread go through loops together", self.points);
+                lines.push(("loops", words));
+            }
+        }
         let fused: Vec<(&[usize], &Fused)> =
             self.partition.all().filter_map(|group| Some((&*group.stages, group.fused.as_ref()?))).collect();
         if !fused.is_empty() {
@@ -110,7 +123,9 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     }
     check_depth(options.depth)?;
     let piece_cells = piece_cells(problem, device)?;
-    let (tile, threads) = tile_of(problem, device);
+    let (tile, mut threads) = tile_of(problem, device);
+    let lowering = lowering(problem, options);
+    let points = points(lowering, tile, &mut threads)?;
     let shared = |stage: &Stage| {
         let radius = stage.footprint.radius;
         let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
@@ -142,6 +157,8 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
             threads,
             shared_bytes,
             piece_cells,
+            lowering,
+            points,
             partition: Partition::default(),
         }),
         traffic,

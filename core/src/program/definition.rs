@@ -9,7 +9,7 @@ use super::step::Step;
 use super::{FieldKind, MAX_FIELDS, Program, Scalar, component, is_of};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
-use crate::expr::{Expr, Node, Tap};
+use crate::expr::{Expr, Looped, Node, Tap, Term};
 
 /// Defines a program, part by part; [`Definition::build`] checks all of it.
 ///
@@ -138,6 +138,12 @@ impl Definition {
     /// Returns the steps of the cycle so far.
     pub fn cycle(&self) -> usize {
         self.steps.len()
+    }
+
+    /// Returns the terms of all stages so far that have loops, with each turn written out.
+    pub fn written_out(&self) -> usize {
+        let looped = self.steps.iter().flatten().filter_map(|stage| stage.looped.as_ref());
+        looped.map(Looped::written_out).fold(0, usize::saturating_add)
     }
 
     /// Returns the first fault so far, of which [`Definition::build`] will tell.
@@ -452,10 +458,17 @@ fn ordered(is_first: &[bool]) -> Vec<usize> {
 
 impl Stage {
     fn renumber(&mut self, fields: &[usize], scalars: &[usize]) {
-        for node in &mut self.dag.nodes {
-            match node {
-                Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
-                Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
+        let renumber = |node: &mut Node| match node {
+            Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
+            Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
+            _ => {}
+        };
+        self.dag.nodes.iter_mut().for_each(renumber);
+        for term in self.looped.iter_mut().flat_map(|looped| &mut looped.terms) {
+            match term {
+                Term::Node(node) => renumber(node),
+                // The components of a field stay beside each other.
+                Term::Component(Tap { field, .. }, _) => *field = fields[usize::from(*field)] as u16,
                 _ => {}
             }
         }

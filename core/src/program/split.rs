@@ -157,6 +157,7 @@ impl Program {
             name: format!("{} ({})", stage.name, names.join(", ")),
             footprint: Footprint::of(&dag, all.len()),
             dag,
+            looped: None,
             does: Does::Update,
             writes,
             points: Vec::new(),

@@ -5,7 +5,8 @@ use super::footprint::Footprint;
 use super::region::Region;
 use super::stencil::{Names, Scope};
 use crate::error::{Error, Result};
-use crate::expr::{Dag, Expr, Graph, Node, Tap};
+use crate::expr::{Dag, Expr, Graph, Looped, Node, Tap};
+use crate::real::Real;
 use crate::reduction::Reduction;
 
 /// One stage of a program: all its results are computed from the values before the stage.
@@ -13,8 +14,10 @@ use crate::reduction::Reduction;
 pub struct Stage {
     /// The stencil's or the stage's name.
     pub name: String,
-    /// The formula; its outputs are the results.
+    /// The formula with each turn of its loops; its outputs are the results.
     pub dag: Dag,
+    /// The same formula with its loops, if it has any.
+    pub looped: Option<Looped>,
     /// The results.
     pub does: Does,
     /// The numbers of the fields and temporaries written, in the order of the formula's outputs; none unless
@@ -35,6 +38,31 @@ pub enum Does {
     Reduce(Reduction, Region, usize),
     /// The formula's only output, which taps no field, becomes the scalar of this number.
     Scalar(usize),
+}
+
+impl Stage {
+    /// Computes the results at one cell into `values`: loops turn by turn, as they were written. The arguments are those of
+    /// [`Dag::evaluate`].
+    pub fn values<T: Real>(
+        &self,
+        values: &mut Vec<T>,
+        params: &[T],
+        coord: [isize; 3],
+        tap: impl FnMut(Tap) -> T,
+    ) {
+        match &self.looped {
+            Some(looped) => {
+                values.clear();
+                values.extend(looped.evaluate(params, coord, tap));
+            }
+            None => {
+                let mut nodes = Vec::with_capacity(self.dag.nodes.len());
+                self.dag.evaluate(&mut nodes, params, coord, tap);
+                values.clear();
+                values.extend(self.dag.outputs.iter().map(|&output| nodes[output as usize]));
+            }
+        }
+    }
 }
 
 impl Does {
@@ -83,9 +111,10 @@ pub(super) fn update(
         ));
     }
     check_here(&defined.here, own, names, centring, what())?;
-    let dag = graph.dag(&values);
+    let (dag, looped) = formula(&graph, &values, what())?;
     let footprint = Footprint::of(&dag, names.fields.len());
-    Ok(Stage { name: name.to_owned(), dag, does: Does::Update, writes, points: Vec::new(), footprint })
+    let name = name.to_owned();
+    Ok(Stage { name, dag, looped, does: Does::Update, writes, points: Vec::new(), footprint })
 }
 
 /// Returns the stage of one value: a reduction over a region, or a formula of scalars.
@@ -105,7 +134,7 @@ pub(super) fn single(
     if !defined.updates.is_empty() {
         return Err(Error::invalid(what(), "it sets a field", "return the value, and set fields in a stage"));
     }
-    let dag = graph.dag(&[value]);
+    let (dag, looped) = formula(&graph, &[value], what())?;
     match does {
         Does::Reduce(_, region, _) => {
             check_here(&defined.here, region.centring, names, centring, what())?;
@@ -131,7 +160,26 @@ pub(super) fn single(
         }
     }
     let footprint = Footprint::of(&dag, names.fields.len());
-    Ok(Stage { name: name.to_owned(), dag, does, writes: Vec::new(), points: Vec::new(), footprint })
+    let name = name.to_owned();
+    Ok(Stage { name, dag, looped, does, writes: Vec::new(), points: Vec::new(), footprint })
+}
+
+/// The most terms of a stage's formula with each turn of its loops.
+pub const MAX_WRITTEN_OUT: usize = 1 << 18;
+
+/// Returns the formula of values with each turn of its loops, and with its loops.
+fn formula(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<(Dag, Option<Looped>)> {
+    let looped = graph.looped(values);
+    if let Some(fault) = graph.fault() {
+        return Err(fault);
+    }
+    let terms = looped.as_ref().map_or(0, Looped::written_out);
+    if terms > MAX_WRITTEN_OUT {
+        let what = format!("terms of {what} with each turn of its loops");
+        return Err(Error::limit(what, terms, MAX_WRITTEN_OUT, "choose fewer turns"));
+    }
+    let dag = looped.as_ref().map_or_else(|| graph.dag(values), Looped::unrolled);
+    Ok((dag, looped))
 }
 
 fn check_graph(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<()> {

@@ -6,7 +6,7 @@ use super::component;
 use super::start::Start;
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::expr::{Expr, Graph, Node, Tap};
+use crate::expr::{Components, Expr, Graph, Node, Tap};
 
 /// A parameter of a stencil: constant in space, settable between steps.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,6 +151,24 @@ impl<'g> Scope<'g> {
         }
     }
 
+    /// Returns the tap of a field at an offset with a number for each axis.
+    fn tap(&self, field: u16, offset: &[i32]) -> Tap {
+        let mut padded = [0; 3];
+        if offset.len() == self.dimensions() {
+            padded[3 - offset.len()..].copy_from_slice(offset);
+        } else {
+            self.fail(Error::invalid(
+                format!("offset {offset:?}"),
+                format!("it has {} numbers", offset.len()),
+                format!("give one for each of the {} axes", self.dimensions()),
+            ));
+        }
+        if let Some(&far) = padded.iter().find(|o| o.unsigned_abs() > MAX_RADIUS) {
+            self.fail(Error::limit("offset of a tap", far, MAX_RADIUS, "use nearer taps"));
+        }
+        Tap { field, offset: padded }
+    }
+
     /// Returns the number of axes.
     pub fn dimensions(&self) -> usize {
         self.names.dimensions
@@ -164,6 +182,28 @@ impl<'g> Scope<'g> {
     /// Returns a component of a field that has several.
     pub fn component<'s>(&'s self, name: &str, number: usize) -> Field<'s, 'g> {
         self.field(&component(name, number))
+    }
+
+    /// Returns all components of a field, to be read at the cell by the index of a loop.
+    pub fn components(&self, name: &str) -> Components<'g> {
+        self.components_at(name, &[0; 3][..self.dimensions()])
+    }
+
+    /// Returns all components of a field, to be read by the index of a loop at an offset in cells, slowest axis first.
+    pub fn components_at(&self, name: &str, offset: &[i32]) -> Components<'g> {
+        let number = self.number(&component(name, 0));
+        let later = self.names.fields.iter().skip(usize::from(number)).enumerate();
+        let count = later.take_while(|(i, field)| **field == component(name, *i)).count();
+        let first = self.tap(number, offset);
+        if first.offset == [0; 3] {
+            self.here.borrow_mut().push(number);
+        }
+        self.graph.components(first, count)
+    }
+
+    /// Returns the graph that the formula lives in, whose loops and tables it may have.
+    pub fn graph(&self) -> &'g Graph {
+        self.graph
     }
 
     /// Returns the value of a parameter or of a computed scalar.
@@ -247,20 +287,7 @@ impl<'g> Field<'_, 'g> {
 
     /// Returns the same as [`Field::at`], for an offset whose length is not known when compiling.
     pub fn at_slice(&self, offset: &[i32]) -> Expr<'g> {
-        let mut padded = [0; 3];
-        if offset.len() == self.scope.dimensions() {
-            padded[3 - offset.len()..].copy_from_slice(offset);
-        } else {
-            self.scope.fail(Error::invalid(
-                format!("offset {offset:?}"),
-                format!("it has {} numbers", offset.len()),
-                format!("give one for each of the {} axes", self.scope.dimensions()),
-            ));
-        }
-        if let Some(&far) = padded.iter().find(|o| o.unsigned_abs() > MAX_RADIUS) {
-            self.scope.fail(Error::limit("offset of a tap", far, MAX_RADIUS, "use nearer taps"));
-        }
-        self.scope.graph.add(Node::Tap(Tap { field: self.number, offset: padded }))
+        self.scope.graph.add(Node::Tap(self.scope.tap(self.number, offset)))
     }
 
     /// Returns the old value at the cell itself.

@@ -29,6 +29,14 @@ pub const WORDS: &[&str] = &[
     "over = \"nodes\"\n",
     "points = [[1, 2]]\n",
     "sum(",
+    " for i in range(3))",
+    "fold(",
+    " with s = 0",
+    "range(i + 1, 9)",
+    "len(u)",
+    "u[i]",
+    "[tables]\n",
+    "w = [1, 2]\n",
     "where(",
     "fma(",
     "coord(x)",
@@ -39,9 +47,11 @@ pub const WORDS: &[&str] = &[
     "steps = 3\n",
 ];
 
-/// Formulas make some nodes for each sign, and an entry of the catalogue brings its own.
+/// Formulas make some nodes for each sign, an entry of the catalogue brings its own, and a loop as many as its turns have,
+/// up to the limit.
 pub fn memory(input: &[u8]) -> usize {
-    (8 << 20) + 4096 * input.len()
+    let has_loops = input.windows(3).any(|word| word == b"for");
+    (8 << 20) + 4096 * input.len() + if has_loops { 48 << 20 } else { 0 }
 }
 
 pub fn run(input: &[u8]) -> Result<(), String> {

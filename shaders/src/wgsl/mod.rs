@@ -16,15 +16,16 @@ mod streaming;
 use std::fmt::Display;
 
 use abide_core::domain::Axes;
-use abide_core::expr::{Node, Tap};
+use abide_core::expr::{Looped, Node, Tap, Term};
 use abide_core::functions::Function;
-use abide_core::plan::{Schedule, Stepwise, staged_fields};
+use abide_core::plan::{Lowering, Schedule, Stepwise, staged_fields};
 use abide_core::program::Boxes;
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Formula, formula};
 use crate::functions;
+use crate::loops::{self, Reads};
 use crate::text::{LETTERS, Text};
 use language::Wgsl;
 use pieces::Pieces;
@@ -226,12 +227,16 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     let pieces = Pieces { cells: problem.shape.cells(), piece: tiles.piece_cells };
     let bindings = bindings(program, stage, keeps, &pieces);
     let workgroups = tiles.blocks(problem.shape.padded());
-    let body = body(problem, stage, side, &staged, &pieces);
+    let looped = stage.looped.as_ref().filter(|_| tiles.lowering == Lowering::Loops);
+    let body = body(problem, stage, looped, side, &staged, &pieces);
 
     let mut text = header(problem, &format!("stage {:?}", stage.name), &bindings, 1);
     pieces.functions(&mut text, &bindings);
     problem_constants(&mut text, Axes::PADDED, problem);
     constants(&mut text, stage, tiles, workgroups, staged.len());
+    if let Some(looped) = looped {
+        loops::tables(&mut text, &Wgsl::here(), problem.dtype, 0, looped);
+    }
     let template = if staged.is_empty() { DIRECT } else { TILE };
     let each_staged = |line: &dyn Fn(usize, usize) -> String| -> Text {
         staged.iter().enumerate().map(|(slot, &field)| line(slot, field)).collect()
@@ -316,11 +321,13 @@ fn bindings(program: &Program, stage: &Stage, keeps: bool, pieces: &Pieces) -> V
 
 /// Checks whether a stage's formula reads the uniform buffer.
 fn uses_parameters(stage: &Stage) -> bool {
-    stage.dag.nodes.iter().any(|node| match node {
+    let uses = |node: &Node| match node {
         Node::Param(_) => true,
         Node::Const(c) => !c.value().is_finite(),
         _ => false,
-    })
+    };
+    let looped = || stage.looped.iter().flat_map(|looped| &looped.terms);
+    stage.dag.nodes.iter().any(uses) || looped().any(|term| matches!(term, Term::Node(node) if uses(node)))
 }
 
 /// Returns the beginning of a kernel's text: a comment that names the kernel, and its bindings. Fields are
@@ -436,7 +443,14 @@ fn domain() -> Text {
 
 /// Returns the formula with its taps, which read from the tile, from the cell's own place, or through the
 /// boundary.
-fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize], pieces: &Pieces) -> Formula {
+fn body(
+    problem: &Problem,
+    stage: &Stage,
+    looped: Option<&Looped>,
+    side: [usize; 3],
+    staged: &[usize],
+    pieces: &Pieces,
+) -> Formula {
     let tap = |tap: Tap| {
         let field = tap.field as usize;
         let [ds, dy, dx] = tap.offset.map(|offset| offset as isize);
@@ -449,7 +463,14 @@ fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize], pi
             None => format!("tap_{field}(s{}, y{}, x{})", moved(ds), moved(dy), moved(dx)),
         }
     };
-    formula(&stage.dag, &Wgsl::here(), problem.dtype, tap)
+    match looped {
+        // Bindings have no index.
+        Some(looped) => {
+            let component = |_: Tap, _: [i64; 2], _: &str| None;
+            loops::formula(looped, &Wgsl::here(), problem.dtype, 0, Reads { tap, component })
+        }
+        None => formula(&stage.dag, &Wgsl::here(), problem.dtype, tap),
+    }
 }
 
 fn moved(offset: isize) -> String {

@@ -66,6 +66,30 @@ fn every_kernel_of_the_catalogue_is_valid() {
     }
 }
 
+/// Checks loops of every kind that stay loops, with tiles in workgroup memory and without, in one buffer a field and in
+/// several.
+#[test]
+fn every_kernel_with_loops_is_valid() {
+    let options = Options { lowering: Lowering::Loops, ..Options::default() };
+    for dimensions in 1..=3 {
+        for dtype in [DType::F32, DType::F64] {
+            let program = abide_random::looped::program(dimensions, false).unwrap();
+            let mut problem = problem(program, &[13, 11, 67][3 - dimensions..], dtype);
+            let bytes = (problem.shape.bytes(dtype) as u64).div_ceil(3).next_multiple_of(512);
+            for boundaries in boundaries() {
+                problem.boundaries = boundaries;
+                for (shared_bytes, buffer_bytes) in [(48 << 10, u64::MAX), (0, u64::MAX), (48 << 10, bytes)] {
+                    let device = DeviceSpec { buffer_bytes, memory_bytes: 0, ..device(shared_bytes) };
+                    let plan = plan_stepwise(&problem, &device, &options).unwrap();
+                    let kernels = kernels(&problem, &plan).unwrap();
+                    check_against_module(&kernels[0], shared_bytes);
+                    assert!(kernels[0].text.contains("for (var i0: i32 ="), "{}", kernels[0].text);
+                }
+            }
+        }
+    }
+}
+
 /// Checks kernels of fields that lie in three buffers each.
 #[test]
 fn every_kernel_of_split_fields_is_valid() {
@@ -183,6 +207,10 @@ pub(super) fn check_module<B: Bound>(kernel: &Kernel<B>, names: Vec<String>) {
     for (_, global) in module.global_variables.iter() {
         if global.space == naga::AddressSpace::WorkGroup {
             workgroup_bytes += layouter[global.ty].size.next_multiple_of(16);
+            continue;
+        }
+        // A table is each thread's own.
+        if global.space == naga::AddressSpace::Private {
             continue;
         }
         let number = global.binding.unwrap().binding as usize;

@@ -14,10 +14,11 @@ const EXAMPLES: &str = "\
 Examples:
   abide bench gas --csv gas.csv
   abide bench gas --backend cpu --points 131072 --only 10
-  abide bench gas --backend cuda --points 4194304 --only 53 dense
+  abide bench gas --backend cuda --points 4194304 --only 53 dense loops
 
 Density, enthalpy, heat capacity, speed of sound, viscosity and conductivity of mixtures of 10, 33 and 53 species at random \
-states, without interaction parameters (kij zero) and with those of all pairs (kij dense). A rate is the median of runs \
+states, without interaction parameters (kij zero) and with those of all pairs (kij dense), with sums over species written out \
+(straight-line), and as loops, which a CPU does not keep, of one point or of several (jammed). A rate is the median of runs \
 over all points. Some of the results are compared with the CPU's.";
 
 /// The arguments of `bench gas`.
@@ -71,14 +72,14 @@ impl Columns for Line {
 
 /// The case of all mixtures: the six properties.
 const CASE: &str = "properties";
-/// Sums over species are written out, an operation each.
-const LOWERING: &str = "straight-line";
 /// Each component is a field of its own.
 const LAYOUT: &str = "SoA";
 
 fn words(case: &GasCase) -> [String; 4] {
     let kij = if case.is_interacting { "dense" } else { "zero" };
-    [CASE.to_owned(), case.species.to_string(), kij.to_owned(), LOWERING.to_owned()]
+    // Sums over species are written out, an operation each, or stay loops.
+    let lowering = if case.lowering.keeps_loops() { case.lowering.name() } else { "straight-line" };
+    [CASE.to_owned(), case.species.to_string(), kij.to_owned(), lowering.to_owned()]
 }
 
 impl Gas {
@@ -106,10 +107,13 @@ impl Gas {
             Ok(Item { problem: case.problem(self.points)?, way, words: words(case) })
         };
         let items = cases.iter().map(item).collect::<Result<Vec<_>>>()?;
-        let wanted = |opened: &_, item: &Item| Wanted::of(opened, &item.problem, &[item.way.options()]);
+        let of = |item: &Item| cases.iter().find(|case| words(case) == item.words);
+        let wanted = |opened: &_, item: &Item| {
+            let options = of(item).map_or_else(|| item.way.options(), GasCase::options);
+            Wanted::of(opened, &item.problem, &[options])
+        };
         let measured = |opened: &_, item: &Item, settings: &_| {
-            let case = cases.iter().find(|case| words(case) == item.words);
-            let case = case.ok_or_else(|| Error::unknown("mixture", item.words.join(" "), [CASE]))?;
+            let case = of(item).ok_or_else(|| Error::unknown("mixture", item.words.join(" "), [CASE]))?;
             let row = measure_gas(opened, case, &item.problem, settings)?;
             let [registers, spill_bytes] = [0, 1].map(|number| row.compiled.map(|compiled| compiled[number]));
             let line = Line {
@@ -117,7 +121,7 @@ impl Gas {
                 species: case.species,
                 kij: item.words[2].clone(),
                 dtype: item.problem.dtype.to_string(),
-                lowering: LOWERING.to_owned(),
+                lowering: item.words[3].clone(),
                 layout: LAYOUT.to_owned(),
                 points_per_s: significant(row.points_per_s),
                 share_of_f64_peak: row.share_of_f64_peak.map(significant),

@@ -13,6 +13,7 @@ mod tiling;
 use serde::Serialize;
 
 use super::general::refuse_others;
+use super::lowering::refuse_loops;
 use super::{CachePolicy, Depth, Execution, Fuse, Options, Plan, Schedule, base, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -65,6 +66,7 @@ pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Re
 /// Plans for threads that run wherever the system puts them.
 fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
+    refuse_loops(device, options)?;
     if !problem.is_plain() {
         refuse_others(problem, device, options)?;
         return together(problem, device, options.fuse);

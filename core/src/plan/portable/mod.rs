@@ -10,6 +10,7 @@ pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod tests;
 
+use super::lowering::{plan_loops, refuse_jam};
 use super::stepwise::check_buffer;
 use super::{
     CachePolicy, Depth, Execution, Options, Plan, passes, plan_overlapped, plan_portable_streaming,
@@ -31,6 +32,10 @@ pub(super) const MOST_ARGUMENTS: usize = 240;
 /// ask for, or where they leave it open the fastest by the planner's estimate. A problem that is not plain runs
 /// a launch per stage.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    refuse_jam(device, options)?;
+    if let Some(plan) = plan_loops(problem, device, options) {
+        return plan;
+    }
     let stepwise = || plan_stepwise(problem, device, options);
     if !problem.is_plain() {
         return stepwise();

@@ -1,0 +1,158 @@
+//! Formulas whose loops stay loops, in CUDA's text: compiled for every architecture, and run without a GPU. Their bits are
+//! those of the reference, which goes through loops turn by turn, and of each turn written out.
+#![cfg(target_os = "linux")]
+
+#[path = "emulated/case.rs"]
+#[allow(dead_code)]
+mod case;
+mod common;
+#[path = "emulated/rig.rs"]
+mod rig;
+
+use std::sync::Arc;
+
+use abide_core::plan::{Execution, Lowering, Options, plan};
+use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, Start};
+use abide_cuda::{Nvrtc, report, target};
+use abide_gas::{Interactions, Mixture, Property, Sums, Table};
+use abide_random::looped;
+
+use case::all;
+use common::present;
+
+const LOWERINGS: [Lowering; 3] = [Lowering::Straight, Lowering::Loops, Lowering::Jammed];
+
+fn looped_problem(extents: &[usize], dtype: DType, boundary: &str) -> Problem {
+    let program = looped::program(extents.len(), false).unwrap();
+    let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
+    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
+    problem
+}
+
+fn two_stages() -> Problem {
+    let program = looped::of_two_stages(2).unwrap();
+    Problem::new(Arc::new(program), Shape::new(&[37, 211]).unwrap(), DType::F64).unwrap()
+}
+
+/// Returns all properties of six species, of which every pair has a k_ij.
+fn gas(dtype: DType) -> Problem {
+    let table = Table::builtin().unwrap();
+    let names: Vec<&str> = table.species().iter().skip(9).take(6).map(|species| &*species.name).collect();
+    let pairs = (0..6).flat_map(|j| (0..j).map(move |i| (i, j)));
+    let pairs = pairs.map(|(i, j)| (names[i].to_owned(), names[j].to_owned(), 0.01 * (1 + i + j) as f64));
+    let interactions = Interactions::new(&table, pairs).unwrap();
+    let gas = Mixture::of(&table, &names).unwrap().interactions(&interactions);
+    let program = gas.program_of(Property::ALL, Sums::Loops).unwrap();
+    Problem::new(Arc::new(program), Shape::new(&[301]).unwrap(), dtype).unwrap()
+}
+
+fn planned(problem: &Problem, device: &DeviceSpec, lowering: Lowering) -> Plan {
+    let plan =
+        plan(problem, device, &Options { execution: Execution::Stepwise, lowering, ..Options::default() });
+    let plan = plan.unwrap();
+    assert_eq!(plan.stepwise().unwrap().lowering, lowering);
+    plan
+}
+
+fn starts(problem: &Problem) -> Vec<Array> {
+    let fields = problem.program.fields().iter().zip(1..);
+    let start = |(name, seed): (&String, u64)| {
+        let [low, high] = match &**name {
+            "T" => [300.0, 2500.0],
+            "p" => [1e5, 3e7],
+            _ => [0.1, 0.9],
+        };
+        Start::Random { seed, low, high }.fill(&problem.shape, problem.dtype).unwrap()
+    };
+    fields.map(start).collect()
+}
+
+#[test]
+fn loops_have_the_bits_of_the_reference() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let problems = [
+        looped_problem(&[67], DType::F32, "periodic"),
+        looped_problem(&[13, 37], DType::F64, "mirror"),
+        looped_problem(&[13, 37], DType::F32, "fixed"),
+        looped_problem(&[5, 7, 35], DType::F64, "z=periodic,y=constant=0.25,x=clamp"),
+        gas(DType::F64),
+        gas(DType::F32),
+    ];
+    let cases: Vec<(Problem, Lowering)> = problems
+        .into_iter()
+        .flat_map(|problem| LOWERINGS.map(|lowering| (problem.clone(), lowering)))
+        .collect();
+    all(&cases, |(problem, lowering)| {
+        let what = format!("{} on {} {}, {lowering}", problem.program.name(), problem.shape, problem.dtype);
+        let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
+        let plan = planned(problem, &device, *lowering);
+        let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| said(&error))?;
+        assert_eq!(text.contains("for (int i0 ="), lowering.keeps_loops(), "{what}");
+        let text = rig::rewritten(&text, &rig::words(&plan))?;
+        let start = starts(problem);
+        let mut expected = start.clone();
+        abide_cpu::reference::advance(problem, &mut expected, 1).map_err(|error| said(&error))?;
+        let launch = rig::Launch::compile(&compiler, problem, &plan, 900, 1, &text)?;
+        let found = launch.run(&start, &problem.parameters, 0)?;
+        for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
+            let name = &problem.program.fields()[number];
+            assert!(!expected.magnitude().is_nan(), "{what}: {name} has no numbers");
+            if expected.as_bytes() != found {
+                return Err(format!("{what}: {name} has not the reference's bits"));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A kernel that begins, ends or goes on elsewhere is noticed.
+#[test]
+fn other_turns_are_noticed() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let problem = looped_problem(&[13, 37], DType::F64, "mirror");
+    let start = starts(&problem);
+    let mut expected = start.clone();
+    abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
+    let changes = [(" + 1; i", "; i"), ("i0 < 5; ++i0", "i0 < 4; ++i0"), ("c0_0 = (-0.0);", "c0_0 = 1.0;")];
+    let cases = changes.map(|change| [Lowering::Loops, Lowering::Jammed].map(|lowering| (change, lowering)));
+    all(&cases.concat(), |((from, to), lowering)| {
+        let plan = planned(&problem, &device, *lowering);
+        let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
+        let text = rig::rewritten(&text, &rig::words(&plan))?;
+        if !text.contains(from) {
+            return Err(format!("{lowering}: the kernel's text has no {from}"));
+        }
+        let launch = rig::Launch::compile(&compiler, &problem, &plan, 900, 1, &text.replace(from, to))?;
+        let found = launch.run(&start, &problem.parameters, 0)?;
+        match expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) {
+            true => Err(format!("{lowering}: {to} instead of {from} changes nothing")),
+            false => Ok(()),
+        }
+    });
+}
+
+#[test]
+fn loops_compile_for_every_architecture() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
+    for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
+        for problem in [
+            looped_problem(&[1021], DType::F64, "periodic"),
+            looped_problem(&[37, 211], DType::F32, "fixed"),
+            looped_problem(&[13, 17, 67], DType::F64, "mirror"),
+            gas(DType::F32),
+            two_stages(),
+        ] {
+            for lowering in [Lowering::Loops, Lowering::Jammed] {
+                let plan = planned(&problem, &device, lowering);
+                let compiled = report(&problem, &plan, &target(&device)).unwrap();
+                println!("{} on {}, {lowering}: {compiled:?}", problem.program.name(), problem.shape);
+                // A few values around the calls of divisions' rare cases.
+                assert_eq!(compiled.len(), problem.program.stages().len());
+                assert!(compiled.iter().all(|kernel| kernel.spill_bytes <= 32), "{compiled:?}");
+            }
+        }
+    }
+}

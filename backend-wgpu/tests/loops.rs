@@ -1,0 +1,31 @@
+//! Formulas whose loops stay loops, against the reference, and against each turn written out.
+
+mod common;
+
+use abide_core::backend::Backend;
+use abide_core::plan::{Execution, Lowering};
+use abide_core::{DType, Options};
+use abide_random::looped;
+use common::{backend, check_plan, problem, values};
+
+#[test]
+fn loops_are_within_the_bound_of_each_turn_written_out() {
+    let Some(backend) = backend() else { return };
+    for (extents, dtype, boundary) in [
+        (&[1021][..], DType::F32, "periodic"),
+        (&[37, 53], DType::F32, "mirror"),
+        (&[37, 53], DType::F64, "fixed"),
+        (&[7, 13, 35], DType::F64, "constant=0.25"),
+    ] {
+        let program = looped::program(extents.len(), true).unwrap();
+        let problem = problem(program, extents, dtype, boundary).unwrap();
+        let fields = values(&problem, 3);
+        for lowering in [Lowering::Straight, Lowering::Loops] {
+            let options = Options { execution: Execution::Stepwise, lowering, ..Options::default() };
+            let plan = backend.plan(&problem, &options).unwrap();
+            assert_eq!(plan.stepwise().unwrap().lowering, lowering);
+            let [worst, bound] = check_plan(&backend, &problem, &plan, &fields, 3);
+            println!("{} {dtype}, {lowering}: {worst} of {bound} ulp", problem.shape);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A program whose formulas have loops of every kind, on one to three axes.
+
+use abide_core::{Expr, Parameter, Program, Result, Scope, Stencil};
+
+/// The components of the field `x`.
+const COMPONENTS: usize = 5;
+
+struct Looped {
+    dimensions: usize,
+    tame: bool,
+}
+
+impl Stencil for Looped {
+    fn name(&self) -> &str {
+        "looped"
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn fields(&self) -> Vec<String> {
+        let components = (0..COMPONENTS).map(|number| format!("x[{number}]"));
+        std::iter::once("u".to_owned()).chain(components).collect()
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        vec![Parameter::new("p", 0.3, "")]
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        let (g, n, p) = (s.graph(), COMPONENTS, s.param("p"));
+        let x = s.components("x");
+        let weights = g.table(&[0.11, -0.23, 0.31, 0.07, 0.19]);
+        let entries: Vec<f64> = (0..n * n).map(|at| 0.02 + 0.01 * ((7 * at) % 11) as f64).collect();
+        let pairs = g.table_of(n, &entries);
+        let mean = g.sum(0..n, |i| x.at(i) * weights.at(i));
+        // Needs the sum before it.
+        let spread = g.sum_of_products(0..n, |i| [x.at(i) - mean; 2]);
+        let form = g.sum_of_products(0..n, |i| {
+            let row =
+                g.fold(i.plus(1).to(n), x.at(i) * 0.5, |j, sum| x.at(j).mul_add(pairs.at_row(i, j), sum));
+            [x.at(i), row]
+        });
+        // Differs from turn to turn by the index itself, and by a component beside.
+        let least = g.least(1..n, |i| x.at(i).mul_add(i.value() * 0.1, p * x.at(i.plus(-1))));
+        let product = g.product(0..n - 1, |i| x.at(i) * 0.1 + 0.9);
+        // Two values that change places.
+        let [turned, _] = g.repeat(0..3, [mean, p], |_, [a, b]| [b, a.mul_add(0.25, b * 0.5)]);
+        let mut all = (form + least * 0.25) * 0.2 + product * 0.1 + turned * 0.1 + spread * 0.05;
+        if !self.tame {
+            all = all + hard(s, spread);
+        }
+        s.set("u", all);
+        s.set_component("x", 2, s.component("x", 2).here().mul_add(0.5, all * 0.25));
+    }
+}
+
+/// Returns neighbours' components, functions, and an iteration until it no longer changes.
+fn hard<'g>(s: &Scope<'g>, spread: Expr<'g>) -> Expr<'g> {
+    let (g, n) = (s.graph(), COMPONENTS);
+    let beside = s.components_at("x", &[1, 0, -1][3 - s.dimensions()..]);
+    let greatest = g.greatest(0..n, |i| beside.at(i).abs().max(1e-3).log() * 0.01);
+    let square = spread.abs() + 1.0;
+    let root = g.converge(12, square, |y| 0.5 * (y + square / y), |old, new| new.ge(old));
+    greatest + root * 0.01
+}
+
+/// Halves `u`: a stage without loops.
+struct Half(usize);
+
+impl Stencil for Half {
+    fn name(&self) -> &str {
+        "half"
+    }
+
+    fn dimensions(&self) -> usize {
+        self.0
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        let u = s.field("u");
+        s.set("u", u.here().lt(0.25).select(u.here().exp(), u.along(0, 1) * 0.5));
+    }
+}
+
+/// Returns the program that is not tame, with a stage without loops behind.
+///
+/// # Errors
+///
+/// Those of [`program`].
+pub fn of_two_stages(dimensions: usize) -> Result<Program> {
+    Program::sequence("looped and half", &[&Looped { dimensions, tame: false }, &Half(dimensions)])
+}
+
+/// Returns the program, plain and of one stage; where it is `tame` it has no function and no division, and no value grows.
+///
+/// # Errors
+///
+/// [`abide_core::Error::Limit`] for other than one to three axes.
+pub fn program(dimensions: usize, tame: bool) -> Result<Program> {
+    Program::new(&Looped { dimensions, tame })
+}

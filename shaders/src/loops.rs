@@ -1,0 +1,220 @@
+//! Formulas with their loops as text: loops of kernels, tables in memory, and components that an index reads.
+
+use abide_core::DType;
+use abide_core::expr::{Id, Item, Loop, Looped, Node, Place, Tap, Term};
+
+use crate::emit::{Formula, Language, value};
+use crate::text::Text;
+
+/// Terms of an innermost loop's turns that are written out together, at the most: loads of the next turns do not wait for
+/// this one's, but they take registers.
+const TERMS_TOGETHER: usize = 48;
+
+/// Turns of an innermost loop that are written out together, at the most.
+const TURNS_TOGETHER: usize = 4;
+
+/// How a kernel reads old values.
+pub(crate) struct Reads<T, C> {
+    /// Returns the text of a tap.
+    pub tap: T,
+    /// Returns the text of the component at an index, given as text, of the components that begin with a tap; of those
+    /// between two numbers. `None` where a kernel cannot index them: they are copied to a local array then.
+    pub component: C,
+}
+
+/// Returns the name of a table of a stage.
+fn table_name(stage: usize, table: usize) -> String {
+    format!("stage_{stage}_table_{table}")
+}
+
+/// Writes the tables of a stage's formula. Indexed ones lie in memory: a multiprocessor's first-level cache of constants
+/// is far smaller than the tables of many components are.
+pub(crate) fn tables(text: &mut Text, language: &dyn Language, dtype: DType, stage: usize, looped: &Looped) {
+    for number in used(looped) {
+        let table = &looped.tables[number];
+        let entries: Vec<String> =
+            table.bits.iter().map(|&bits| language.literal(dtype, f64::from_bits(bits))).collect();
+        let (name, len, entries) = (table_name(stage, number), entries.len(), entries.join(", "));
+        text.push(language.own(
+            &format!("__device__ const real {name}[{len}] = {{{entries}}};"),
+            &format!("var<private> {name}: array<real, {len}> = array<real, {len}>({entries});"),
+        ));
+    }
+}
+
+/// Returns the tables that the formula reads, by their numbers.
+fn used(looped: &Looped) -> Vec<usize> {
+    let is_read = |number: &usize| {
+        looped.terms.iter().any(|term| matches!(term, Term::Entry(t, _) if usize::from(*t) == *number))
+    };
+    (0..looped.tables.len()).filter(is_read).collect()
+}
+
+/// Writes the formula of a stage in a language, its loops as loops.
+pub(crate) fn formula<T, C>(
+    looped: &Looped,
+    language: &dyn Language,
+    dtype: DType,
+    stage: usize,
+    mut reads: Reads<T, C>,
+) -> Formula
+where
+    T: FnMut(Tap) -> String,
+    C: FnMut(Tap, [i64; 2], &str) -> Option<String>,
+{
+    let mut statements = Vec::new();
+    let mut arrays = Vec::new();
+    for (first, [low, high]) in looped.components() {
+        if (reads.component)(first, [low, high], "0").is_some() {
+            continue;
+        }
+        let (name, len) = (format!("components_{}", arrays.len()), high - low + 1);
+        let c = format!("{} {name}[{len}];", language.real(dtype));
+        statements.push(language.own(&c, &format!("var {name}: array<real, {len}>;")).to_owned());
+        for number in low..=high {
+            let tap = Tap { field: first.field + number as u16, ..first };
+            statements.push(format!("{name}[{}] = {};", number - low, (reads.tap)(tap)));
+        }
+        arrays.push((first, low));
+    }
+    let names = (0..looped.terms.len()).map(|id| format!("v{id}")).collect();
+    let mut writer = Writer { looped, language, dtype, stage, reads, arrays, names, statements };
+    writer.items(&looped.body);
+    let outputs = looped.outputs.iter().map(|&id| writer.names[id as usize].clone()).collect();
+    Formula { statements: writer.statements, outputs }
+}
+
+struct Writer<'a, T, C> {
+    looped: &'a Looped,
+    language: &'a dyn Language,
+    dtype: DType,
+    stage: usize,
+    reads: Reads<T, C>,
+    /// The components that were copied: the first, and the number of the array's first.
+    arrays: Vec<(Tap, i64)>,
+    names: Vec<String>,
+    statements: Vec<String>,
+}
+
+impl<T, C> Writer<'_, T, C>
+where
+    T: FnMut(Tap) -> String,
+    C: FnMut(Tap, [i64; 2], &str) -> Option<String>,
+{
+    fn items(&mut self, items: &[Item]) {
+        for item in items {
+            match *item {
+                Item::Term(id) => self.term(id),
+                Item::Loop(number) => self.turns(number),
+            }
+        }
+    }
+
+    fn term(&mut self, id: Id) {
+        let (looped, language, dtype) = (self.looped, self.language, self.dtype);
+        let text = match looped.terms[id as usize] {
+            Term::Node(Node::Const(c)) => {
+                self.names[id as usize] = language.literal(dtype, c.value());
+                return;
+            }
+            Term::Carried(number, k) | Term::Result(number, k) => {
+                self.names[id as usize] = carried(number, usize::from(k));
+                return;
+            }
+            Term::Node(node) => {
+                let names = &self.names;
+                let at = |id: Id| names[id as usize].as_str();
+                let comparison = |id: Id| match looped.terms[id as usize] {
+                    Term::Node(Node::Binary(op, a, b)) => {
+                        op.relation().map(|sign| format!("{} {sign} {}", at(a), at(b)))
+                    }
+                    _ => None,
+                };
+                value(node, &at, comparison, language, dtype, &mut self.reads.tap)
+            }
+            Term::Entry(table, [row, column]) => {
+                let columns = looped.tables[usize::from(table)].columns;
+                let row = match row {
+                    Place { of: None, offset } => (i64::from(offset) * columns as i64).to_string(),
+                    _ => format!("({}) * {columns}", index(row, 0)),
+                };
+                let at = if row == "0" { index(column, 0) } else { format!("{row} + {}", index(column, 0)) };
+                format!("{}[{at}]", table_name(self.stage, usize::from(table)))
+            }
+            Term::Component(first, place) => {
+                match self.arrays.iter().position(|(known, _)| *known == first) {
+                    Some(array) => {
+                        let low = self.arrays[array].1;
+                        format!("components_{array}[{}]", index(place, -low))
+                    }
+                    None => {
+                        // What can be indexed was asked for before.
+                        let reach = looped.components().into_iter().find(|(known, _)| *known == first);
+                        let reach = reach.map_or([0; 2], |(_, reach)| reach);
+                        (self.reads.component)(first, reach, &index(place, 0)).unwrap_or_default()
+                    }
+                }
+            }
+            Term::Index(place) => format!("real({})", index(place, 0)),
+        };
+        let statement = language.declare(dtype, &self.names[id as usize], &text);
+        self.statements.push(format!("{statement};"));
+    }
+
+    /// Writes a loop. All that it carries is made anew of the values before the turn, and only then replaced.
+    fn turns(&mut self, number: u16) {
+        let Loop { turns, carried: all, body } = &self.looped.loops[usize::from(number)];
+        let language = self.language;
+        for (k, one) in all.iter().enumerate() {
+            let (name, start) = (carried(number, k), &self.names[one.start as usize]);
+            let real = language.real(self.dtype);
+            let (c, wgsl) = (format!("{real} {name} = {start};"), format!("var {name}: {real} = {start};"));
+            self.statements.push(language.own(&c, &wgsl).to_owned());
+        }
+        let is_innermost = !body.iter().any(|item| matches!(item, Item::Loop(_)));
+        let together = (TERMS_TOGETHER / body.len().max(1)).clamp(1, TURNS_TOGETHER);
+        let together = if is_innermost { together } else { 1 };
+        let (i, from, to) = (counter(number), index(turns.from, 0), turns.to);
+        let c = format!("#pragma unroll {together}\nfor (int {i} = {from}; {i} < {to}; ++{i}) {{");
+        let wgsl = format!("for (var {i}: i32 = {from}; {i} < {to}; {i}++) {{");
+        self.statements.push(language.own(&c, &wgsl).to_owned());
+        self.items(body);
+        // A value that is another carried one before the turn must not see it replaced.
+        let is_carried =
+            |id: Id| matches!(self.looped.terms[id as usize], Term::Carried(other, _) if other == number);
+        let mut next = Vec::new();
+        for (k, one) in all.iter().enumerate() {
+            let mut name = self.names[one.next as usize].clone();
+            if name == carried(number, k) {
+                continue;
+            }
+            if is_carried(one.next) {
+                let kept = format!("next_{number}_{k}");
+                self.statements.push(format!("{};", language.declare(self.dtype, &kept, &name)));
+                name = kept;
+            }
+            next.push(format!("{} = {name};", carried(number, k)));
+        }
+        self.statements.extend(next);
+        self.statements.push("}".to_owned());
+    }
+}
+
+fn carried(number: u16, k: usize) -> String {
+    format!("c{number}_{k}")
+}
+
+fn counter(number: u16) -> String {
+    format!("i{number}")
+}
+
+/// Returns the text of an index, plus a number.
+fn index(place: Place, plus: i64) -> String {
+    let offset = i64::from(place.offset) + plus;
+    match (place.of, offset) {
+        (None, _) => offset.to_string(),
+        (Some(number), 0) => counter(number),
+        (Some(number), 1..) => format!("{} + {offset}", counter(number)),
+        (Some(number), _) => format!("{} - {}", counter(number), -offset),
+    }
+}
