@@ -47,7 +47,7 @@ mod window;
 pub use abide_tuning::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use backend::{CudaBackend, variants};
 pub use driver::device_count;
-pub use kernels::{SLIGHT_SPILLS, fit, report, report_as_planned, target};
+pub use kernels::{fit, report, report_as_planned, slight_spills, target};
 pub use krylov::{Image, fit_solver, plan_batch};
 pub use lent::DeviceBuffer;
 pub use nvrtc::{Cubin, FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};

@@ -14,7 +14,7 @@ use abide_tuning::{Run, Stand, brief};
 use cudarc::driver::CudaContext;
 
 use crate::driver::during;
-use crate::kernels::{Kernels, SLIGHT_SPILLS, fit, fit_stream_alone, target};
+use crate::kernels::{Kernels, fit, fit_stream_alone, slight_spills, target};
 use crate::launcher::Launcher;
 use crate::memory::{Fields, parameter_bytes};
 use crate::nvrtc::{Cubin, Nvrtc};
@@ -115,7 +115,7 @@ fn spilled(plan: &Plan) -> usize {
 
 /// Returns whether a compiled plan spills more than a session would run as it is.
 fn spills_much(plan: &Plan) -> bool {
-    spilled(plan) > if plan.warp_streaming().is_some() { SLIGHT_SPILLS } else { 0 }
+    spilled(plan) > slight_spills(plan)
 }
 
 /// Compiles plans on as many threads as there are cores; the first is the planner's own choice.
@@ -262,7 +262,8 @@ mod tests {
         // A session runs a streaming plan that spills slightly, so it is timed.
         let streaming = plan_of(Execution::Streaming);
         let spilling = |bytes: usize| compiled_of(&streaming, bytes, None);
-        let rows = found(vec![compiled(0, None), spilling(SLIGHT_SPILLS), spilling(SLIGHT_SPILLS + 4)]);
+        let slight = slight_spills(&streaming);
+        let rows = found(vec![compiled(0, None), spilling(slight), spilling(slight + 4)]);
         assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), [true, true, false]);
     }
 
