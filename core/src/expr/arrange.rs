@@ -31,6 +31,8 @@ struct Arranger<'a> {
     needed: Vec<bool>,
     /// Of each loop, the numbers of the carried values that are needed; none of a loop that is not.
     carried: Vec<Vec<u16>>,
+    /// Of each loop, whether there are loops within it.
+    has_loops: Vec<bool>,
     /// Of each loop, the terms outside of it that its turns read.
     reads: Vec<Vec<Id>>,
     /// The new number of each term that has a place.
@@ -49,6 +51,7 @@ impl<'a> Arranger<'a> {
             nodes,
             needed: vec![false; nodes.list.len()],
             carried: vec![Vec::new(); loops],
+            has_loops: vec![false; loops],
             reads: vec![Vec::new(); loops],
             new: vec![None; nodes.list.len()],
             terms: Vec::new(),
@@ -75,6 +78,9 @@ impl<'a> Arranger<'a> {
         }
         for number in 0..loops {
             all.carried[number].sort_unstable();
+            if let Some(around) = nodes.loops[number].parent.filter(|_| !all.carried[number].is_empty()) {
+                all.has_loops[usize::from(around)] = true;
+            }
             for &k in &all.carried[number].clone() {
                 let [start, next] = nodes.loops[number].carried[usize::from(k)];
                 all.note(nodes.loops[number].parent, start);
@@ -140,15 +146,11 @@ impl<'a> Arranger<'a> {
                 return items;
             };
             let turns = self.turns(first);
-            let has_loops = |number: LoopId| {
-                let inner = |inner: usize| {
-                    nodes.loops[inner].parent == Some(number) && !self.carried[inner].is_empty()
-                };
-                (0..nodes.loops.len()).any(inner)
-            };
-            let is_outer = has_loops(first);
+            let is_outer = self.has_loops[usize::from(first)];
             let alike = |number: &LoopId| {
-                is_ready(number) && self.turns(*number) == turns && has_loops(*number) == is_outer
+                is_ready(number)
+                    && self.turns(*number) == turns
+                    && self.has_loops[usize::from(*number)] == is_outer
             };
             let mut count = 0;
             let fits = |number: &LoopId| {
