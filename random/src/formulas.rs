@@ -187,6 +187,12 @@ fn boundaries() -> impl Strategy<Value = Boundaries> {
     [axis(), axis(), axis()].prop_map(Boundaries)
 }
 
+/// Returns extents that hold the radius, 2, of any formula: one cell more where a side's mirror is a cell.
+fn holding(extents: [usize; 3], boundaries: &Boundaries) -> [usize; 3] {
+    let is_reflected = |axis: usize| boundaries.0[axis].contains(&Boundary::Reflect);
+    std::array::from_fn(|axis| extents[axis].max(if is_reflected(axis) { 3 } else { 2 }))
+}
+
 /// Returns cases of these types. A tame case magnifies no difference: no division, root or comparison.
 pub fn cases(tame: bool, dtypes: Vec<DType>) -> impl Strategy<Value = Case> {
     let stage = move |axes| {
@@ -200,7 +206,7 @@ pub fn cases(tame: bool, dtypes: Vec<DType>) -> impl Strategy<Value = Case> {
         (stages, extents.clone(), boundaries(), dtype, 0..64usize).prop_map(
             |(stages, extents, boundaries, dtype, variant)| Case {
                 stages,
-                extents,
+                extents: holding(extents, &boundaries),
                 boundaries,
                 dtype,
                 variant,
