@@ -15,20 +15,11 @@ struct Points {
 // Whether something holds at each point.
 struct Holds { bool at[POINTS]; };
 
-// Makes the value of each point k.
-template <class F>
-__device__ __forceinline__ Points each_point(const F& f)
+// Makes what there is of each point k: values, or whether something holds.
+template <class Made = Points, class F>
+__device__ __forceinline__ Made each_point(const F& f)
 {
-    Points made;
-    #pragma unroll
-    for (int k = 0; k < POINTS; ++k) made.at[k] = f(k);
-    return made;
-}
-
-template <class F>
-__device__ __forceinline__ Holds where_point(const F& f)
-{
-    Holds made;
+    Made made;
     #pragma unroll
     for (int k = 0; k < POINTS; ++k) made.at[k] = f(k);
     return made;
@@ -39,12 +30,12 @@ __device__ __forceinline__ Points operator-(const Points& a, const Points& b) { 
 __device__ __forceinline__ Points operator*(const Points& a, const Points& b) { return each_point([&](int k) { return a.at[k] * b.at[k]; }); }
 __device__ __forceinline__ Points operator/(const Points& a, const Points& b) { return each_point([&](int k) { return a.at[k] / b.at[k]; }); }
 __device__ __forceinline__ Points operator-(const Points& a) { return each_point([&](int k) { return -a.at[k]; }); }
-__device__ __forceinline__ Holds operator<(const Points& a, const Points& b) { return where_point([&](int k) { return a.at[k] < b.at[k]; }); }
-__device__ __forceinline__ Holds operator>(const Points& a, const Points& b) { return where_point([&](int k) { return a.at[k] > b.at[k]; }); }
-__device__ __forceinline__ Holds operator<=(const Points& a, const Points& b) { return where_point([&](int k) { return a.at[k] <= b.at[k]; }); }
-__device__ __forceinline__ Holds operator>=(const Points& a, const Points& b) { return where_point([&](int k) { return a.at[k] >= b.at[k]; }); }
-__device__ __forceinline__ Holds operator==(const Points& a, const Points& b) { return where_point([&](int k) { return a.at[k] == b.at[k]; }); }
-__device__ __forceinline__ Holds operator!=(const Points& a, const Points& b) { return where_point([&](int k) { return a.at[k] != b.at[k]; }); }
+__device__ __forceinline__ Holds operator<(const Points& a, const Points& b) { return each_point<Holds>([&](int k) { return a.at[k] < b.at[k]; }); }
+__device__ __forceinline__ Holds operator>(const Points& a, const Points& b) { return each_point<Holds>([&](int k) { return a.at[k] > b.at[k]; }); }
+__device__ __forceinline__ Holds operator<=(const Points& a, const Points& b) { return each_point<Holds>([&](int k) { return a.at[k] <= b.at[k]; }); }
+__device__ __forceinline__ Holds operator>=(const Points& a, const Points& b) { return each_point<Holds>([&](int k) { return a.at[k] >= b.at[k]; }); }
+__device__ __forceinline__ Holds operator==(const Points& a, const Points& b) { return each_point<Holds>([&](int k) { return a.at[k] == b.at[k]; }); }
+__device__ __forceinline__ Holds operator!=(const Points& a, const Points& b) { return each_point<Holds>([&](int k) { return a.at[k] != b.at[k]; }); }
 __device__ __forceinline__ Points fma(const Points& a, const Points& b, const Points& c) { return each_point([&](int k) { return fma(a.at[k], b.at[k], c.at[k]); }); }
 __device__ __forceinline__ Points fabs(const Points& a) { return each_point([&](int k) { return fabs(a.at[k]); }); }
 __device__ __forceinline__ Points sqrt(const Points& a) { return each_point([&](int k) { return sqrt(a.at[k]); }); }

@@ -64,7 +64,8 @@ where
 {
     let mut statements = Vec::new();
     let mut arrays = Vec::new();
-    for (first, [low, high]) in looped.components() {
+    let components = looped.components();
+    for &(first, [low, high]) in &components {
         if (reads.component)(first, [low, high], "0").is_some() {
             continue;
         }
@@ -78,7 +79,7 @@ where
         arrays.push((first, low));
     }
     let names = (0..looped.terms.len()).map(|id| format!("v{id}")).collect();
-    let mut writer = Writer { looped, language, dtype, stage, reads, arrays, names, statements };
+    let mut writer = Writer { looped, language, dtype, stage, reads, components, arrays, names, statements };
     writer.items(&looped.body);
     let outputs = looped.outputs.iter().map(|&id| writer.names[id as usize].clone()).collect();
     Formula { statements: writer.statements, outputs }
@@ -90,6 +91,8 @@ struct Writer<'a, T, C> {
     dtype: DType,
     stage: usize,
     reads: Reads<T, C>,
+    /// The components that loops read, and the least and the greatest number of each.
+    components: Vec<(Tap, [i64; 2])>,
     /// The components that were copied: the first, and the number of the array's first.
     arrays: Vec<(Tap, i64)>,
     names: Vec<String>,
@@ -149,8 +152,8 @@ where
                     }
                     None => {
                         // What can be indexed was asked for before.
-                        let reach = looped.components().into_iter().find(|(known, _)| *known == first);
-                        let reach = reach.map_or([0; 2], |(_, reach)| reach);
+                        let reach = self.components.iter().find(|(known, _)| *known == first);
+                        let reach = reach.map_or([0; 2], |(_, reach)| *reach);
                         (self.reads.component)(first, reach, &index(place, 0)).unwrap_or_default()
                     }
                 }
