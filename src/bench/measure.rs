@@ -1,6 +1,8 @@
 //! One row of the table: a problem timed on a backend, its rate compared with the hardware's limits, and its
 //! result checked.
 
+use abide_core::memory::reserved;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::check::{Check, Checked, differs, few_steps_of, same_path, stepwise};
@@ -9,7 +11,7 @@ use super::timing::{Timed, rates};
 use crate::backend::{Host, Opened, Session, begin_on};
 use crate::memory::Budget;
 use crate::program::Problem;
-use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape, Start};
+use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape};
 
 /// Settings of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -269,13 +271,44 @@ pub(super) fn begin(
 }
 
 fn copied(fields: &[Array]) -> Result<Vec<Array>> {
-    fields.iter().map(Array::try_clone).collect()
+    let copy = |field: &Array| match field {
+        Array::F32(values) => copy_of(values).map(Array::F32),
+        Array::F64(values) => copy_of(values).map(Array::F64),
+    };
+    fields.iter().map(copy).collect()
 }
 
-/// Makes random values between 0 and 1: real data, whose cost no shortcut for zeros hides.
+/// Copies values on all threads.
+fn copy_of<T: Copy + Send + Sync>(values: &[T]) -> Result<Vec<T>> {
+    let mut copy = reserved(values.len(), "a copy of a field", "choose a smaller --size or --dtype f32")?;
+    copy.par_extend(values.par_iter().copied());
+    Ok(copy)
+}
+
+/// Values that one thread writes at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Makes random values between 0 and 1, the same each time: real data, whose cost no shortcut for zeros hides.
 pub(super) fn random(problem: &Problem) -> Result<Vec<Array>> {
-    let start = |field: usize| Start::Random { seed: 1 + field as u64, low: 0.0, high: 1.0 };
-    (0..problem.program.fields().len())
-        .map(|field| start(field).fill(&problem.shape, problem.dtype))
-        .collect()
+    let field = |field: usize| {
+        let mut values = Array::zeros(problem.dtype, problem.shape.cells())?;
+        let generator = |chunk: usize| fastrand::Rng::with_seed(((1 + field as u64) << 32) + chunk as u64);
+        match &mut values {
+            Array::F32(values) => fill(values, |chunk| {
+                let mut generator = generator(chunk);
+                move || generator.f32()
+            }),
+            Array::F64(values) => fill(values, |chunk| {
+                let mut generator = generator(chunk);
+                move || generator.f64()
+            }),
+        }
+        Ok(values)
+    };
+    (0..problem.program.fields().len()).map(field).collect()
+}
+
+/// Fills values on all threads, each chunk by what `source` makes for its number.
+fn fill<T: Send, F: FnMut() -> T>(values: &mut [T], source: impl Fn(usize) -> F + Sync) {
+    values.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, values)| values.fill_with(source(chunk)));
 }

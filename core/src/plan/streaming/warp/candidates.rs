@@ -8,9 +8,10 @@ use crate::domain::Boundary;
 use crate::plan::Depth;
 use crate::plan::streaming::windows;
 
-/// The cost of a plane of one row in windows that meet no boundary across, and in windows that do: as measured with
-/// 2d5pt on an H200.
-const LINE_COSTS: [usize; 2] = [2, 5];
+/// The cost of a plane of one row in windows that meet no boundary across, in windows that do, and in those that do and
+/// keep values: as measured with 2d5pt on an H100 and an H200.
+const LINE_COST: usize = 100;
+const LINE_SIDE_COSTS: [usize; 2] = [250, 275];
 
 /// The cost of a plane of several rows in windows that meet no boundary across, and in windows that do: where all sides
 /// keep their values or a domain goes on at its other side, and where a side gives values to ghost cells; of stars, and of
@@ -94,7 +95,10 @@ pub(super) fn streaming(
     }
     let slots = device.multiprocessors * blocks_per_multiprocessor;
     let fill = margin[0] + demand.behind(depth, usize::from(lag));
-    let costs = if demand.extents[1] > 1 { [PLANE_COST, side_cost(demand)] } else { LINE_COSTS };
+    let costs = match demand.extents[1] {
+        1 => [LINE_COST, LINE_SIDE_COSTS[usize::from(demand.sides[2].contains(&Boundary::Fixed))]],
+        _ => [PLANE_COST, side_cost(demand)],
+    };
     let division = divide(demand, tiles, waves * slots, fill, costs);
     let registers = device.registers_for(resident_threads);
     let mut streaming = WarpStreaming {
@@ -181,12 +185,33 @@ fn divide(
     let whole = most * plane / (middle * plane + sides * side);
     if whole >= SHARES_OF_A_WINDOW {
         // No share has planes of two windows.
-        let window_costs = [whole.min(planes), (whole * side / plane).min(planes)];
+        let window_costs = shares_of_windows([middle, sides], planes, most, fill, [plane, side]);
         let shares = middle * window_costs[0] + sides * window_costs[1];
         return Division { shares, window_costs, fill: 0 };
     }
     let window_costs = [plane, side].map(|cost| cost * (planes + fill));
     Division { shares: most.min((middle + sides) * planes), window_costs, fill }
+}
+
+/// Returns the shares of a window that meets no boundary across, and of one that does, with which the slowest share is
+/// the fastest: no share has planes of two windows.
+fn shares_of_windows(
+    [middle, sides]: [usize; 2],
+    planes: usize,
+    most: usize,
+    fill: usize,
+    costs: [usize; 2],
+) -> [usize; 2] {
+    let slowest = |shares: [usize; 2]| {
+        let cost = |kind: usize| costs[kind] * (planes.div_ceil(shares[kind]) + fill);
+        (0..2).filter(|&kind| [middle, sides][kind] > 0).map(cost).max()
+    };
+    let even = (most / (middle + sides)).clamp(1, planes);
+    // Windows at a boundary take what the others leave.
+    let left =
+        |own: usize| (most - own * middle).checked_div(sides).map_or(own, |left| left.clamp(own, planes));
+    let all = (1..=even).map(|own| [own, left(own)]);
+    all.rev().min_by_key(|&shares| slowest(shares)).unwrap_or([even, even])
 }
 
 /// Returns the planes that a block goes through, including those that it does not store, in planes of windows
