@@ -14,6 +14,7 @@
 
 mod arrange;
 mod dag;
+mod live;
 #[cfg(test)]
 mod loop_tests;
 mod looped;
