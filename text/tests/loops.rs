@@ -166,7 +166,7 @@ fn faults_name_what_is_wrong() {
     for (formula, words) in faults {
         let error = read(formula).unwrap_err().to_string();
         println!("{formula}: {error}");
-        let line = if words.starts_with("terms of a model") { "line 11" } else { "line 12" };
+        let line = if words.starts_with("terms of a model") { "line 12" } else { "line 13" };
         assert!(error.starts_with(&format!("m.toml, {line}, column")), "{formula}: {error}");
         assert!(error.contains(words), "{formula}: {error}");
     }
