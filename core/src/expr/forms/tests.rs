@@ -91,7 +91,7 @@ fn structures_take_as_many_operations_as_they_say() {
     let sparse = QuadraticForm::sparse(53, &few).unwrap();
     let graph = Graph::new();
     let tap = |i: Index<'_>| graph.add(Node::Tap(Tap { field: i.number().unwrap() as u16, offset: [0; 3] }));
-    let dag = graph.dag(&[sparse.written_out(&graph, |i| tap(i))]).simplified(DType::F64);
+    let dag = graph.dag(&[sparse.written_out(&graph, tap)]).simplified(DType::F64);
     // And the doubling.
     assert_eq!(dag.nodes.iter().filter(|node| node.operands().count() > 1).count(), sparse.operations() + 1);
 }
