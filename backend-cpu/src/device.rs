@@ -24,6 +24,7 @@ pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
         registers_per_thread: None,
         shared_bytes: 0,
         shared_bytes_per_block: 0,
+        constant_bytes: None,
         caches: Some(Caches { level1_bytes: cache_bytes(1), level2_bytes: cache_bytes(2) }),
         shared_bytes_reserved: 0,
         threads: 1,

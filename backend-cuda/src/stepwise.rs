@@ -40,14 +40,17 @@ impl Stepwise {
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
-        let blocks: usize = tiles.blocks(plan.shape.padded()).iter().product();
+        let blocks = tiles.launched(plan.shape.padded());
         let blocks = u32::try_from(blocks)
             .ok()
             .filter(|&b| b <= i32::MAX as u32)
             .ok_or_else(|| Error::limit("blocks of a launch", blocks, i32::MAX, "choose a smaller size"))?;
         let functions = tiles.shared_bytes.iter().enumerate();
         let stages = functions
-            .map(|(stage, &bytes)| Ok((kernels.function(&cuda::stage_entry(stage), bytes)?, bytes)))
+            .map(|(stage, &tile)| {
+                let bytes = tile + tiles.table_bytes(stage);
+                Ok((kernels.function(&cuda::stage_entry(stage), bytes)?, bytes))
+            })
             .collect::<Result<_>>()?;
         Ok(Stepwise { stages, blocks, threads: tiles.threads_per_block() as u32, recording: None })
     }

@@ -5,24 +5,32 @@ mod common;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::plan::{Execution, Lowering, Options, plan};
+use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, plan};
 use abide_core::{DType, DeviceSpec, Problem, Shape};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
 
 use common::present;
 
-/// The formulas compile in seconds, of 53 species with interactions of all pairs too; a thread holds those of ten species
-/// in its registers, and as loops those of all.
-#[test]
-fn properties_compile_in_seconds() {
-    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+/// Returns the six properties of the first species of the built-in table at many points.
+fn problem(count: usize, is_interacting: bool, sums: Sums) -> Problem {
     let table = Table::builtin().unwrap();
     let names: Vec<&str> = table.species().iter().map(|species| &*species.name).collect();
     let pairs = (0..names.len()).flat_map(|j| (0..j).map(move |i| (i, j)));
     let pairs = pairs.map(|(i, j)| (names[i].to_owned(), names[j].to_owned(), 1e-3 * (1 + i + j) as f64));
     let interactions = Interactions::new(&table, pairs).unwrap();
+    let gas = Mixture::of(&table, &names[..count]).unwrap().fewest_operations();
+    let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
     let six = Property::named(&["rho", "h", "cp", "c", "mu", "lambda"]).unwrap();
+    let program = gas.program_of(&six, sums).unwrap();
+    Problem::new(Arc::new(program), Shape::new(&[1 << 20]).unwrap(), DType::F64).unwrap()
+}
+
+/// The formulas compile in seconds, of 53 species with interactions of all pairs too; a thread holds those of ten species
+/// in its registers, and as loops those of all.
+#[test]
+fn properties_compile_in_seconds() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let device = DeviceSpec::preset("h200").unwrap();
     println!("NVRTC {:?}", nvrtc.version());
     for (count, is_interacting, lowering) in [
@@ -32,11 +40,8 @@ fn properties_compile_in_seconds() {
         (53, true, Lowering::Loops),
         (53, true, Lowering::Jammed),
     ] {
-        let gas = Mixture::of(&table, &names[..count]).unwrap().fewest_operations();
-        let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
         let sums = if lowering.keeps_loops() { Sums::Loops } else { Sums::Terms };
-        let program = gas.program_of(&six, sums).unwrap();
-        let problem = Problem::new(Arc::new(program), Shape::new(&[1 << 20]).unwrap(), DType::F64).unwrap();
+        let problem = problem(count, is_interacting, sums);
         let begun = Instant::now();
         let options = Options { execution: Execution::Stepwise, lowering, ..Options::default() };
         let plan = plan(&problem, &device, &options).unwrap();
@@ -53,5 +58,49 @@ fn properties_compile_in_seconds() {
         }
         // Ten times what it takes on a machine that does nothing else.
         assert!(seconds < 60.0, "{count} species took {seconds:.0} s to compile");
+    }
+}
+
+/// The registers and spilled bytes of every number of points and placement of tables (the table of docs/gas.md).
+#[test]
+#[ignore = "compiles for some minutes"]
+fn registers_of_loops() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
+    let ways = [
+        (Lowering::Loops, Jam::Auto, Placement::Memory),
+        (Lowering::Loops, Jam::Auto, Placement::Constant),
+        (Lowering::Loops, Jam::Auto, Placement::Shared),
+        (Lowering::Jammed, Jam::Points(2), Placement::Memory),
+        (Lowering::Jammed, Jam::Points(2), Placement::Constant),
+        (Lowering::Jammed, Jam::Points(2), Placement::Shared),
+        (Lowering::Jammed, Jam::Points(4), Placement::Constant),
+        (Lowering::Jammed, Jam::Points(4), Placement::Shared),
+        (Lowering::Jammed, Jam::Points(8), Placement::Shared),
+    ];
+    for (count, is_interacting) in [(10, true), (10, false), (33, true), (33, false), (53, true), (53, false)]
+    {
+        let problem = problem(count, is_interacting, Sums::Loops);
+        let held = problem.program.stages()[0].looped.as_ref().map_or(0, |looped| looped.most_held());
+        println!("{count} species, interacting {is_interacting}: {held} values held");
+        for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
+            for (lowering, jam, tables) in ways {
+                let options =
+                    Options { execution: Execution::Stepwise, lowering, jam, tables, ..Options::default() };
+                let plan = plan(&problem, &device, &options).unwrap();
+                let compiled = report(&problem, &plan, &target(&device)).unwrap();
+                let [registers, spills] = [compiled[0].registers, compiled[0].spill_bytes];
+                println!(
+                    "| {count} | {is_interacting} | {} | {lowering} {jam:?} {tables} | {registers}, {spills} |",
+                    target(&device)
+                );
+                // What the planner takes for a thread's registers is no less than what the compiler spills of.
+                let chosen = Options { jam: Jam::Auto, ..options };
+                let chosen = abide_core::plan::plan(&problem, &device, &chosen).unwrap();
+                let is_chosen =
+                    chosen.stepwise().map(|tiles| tiles.points) == plan.stepwise().map(|tiles| tiles.points);
+                assert!(!is_chosen || spills == 0, "{compiled:?}");
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ mod rig;
 
 use std::sync::Arc;
 
-use abide_core::plan::{Execution, Lowering, Options, plan};
+use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, plan};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
@@ -20,7 +20,28 @@ use abide_random::looped;
 use case::all;
 use common::present;
 
-const LOWERINGS: [Lowering; 3] = [Lowering::Straight, Lowering::Loops, Lowering::Jammed];
+/// A lowering, the points of a thread, and where tables lie.
+type Way = (Lowering, Jam, Placement);
+
+const LOOPS: Way = (Lowering::Loops, Jam::Auto, Placement::Memory);
+const JAMMED: Way = (Lowering::Jammed, Jam::Points(2), Placement::Memory);
+
+const WAYS: [Way; 9] = [
+    (Lowering::Straight, Jam::Auto, Placement::Auto),
+    LOOPS,
+    (Lowering::Loops, Jam::Auto, Placement::Constant),
+    (Lowering::Loops, Jam::Auto, Placement::Shared),
+    (Lowering::Loops, Jam::Auto, Placement::Auto),
+    JAMMED,
+    (Lowering::Jammed, Jam::Points(2), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(4), Placement::Constant),
+    (Lowering::Jammed, Jam::Points(8), Placement::Shared),
+];
+
+/// An H200 of one multiprocessor: blocks go over several tiles.
+fn small() -> DeviceSpec {
+    DeviceSpec { multiprocessors: 1, threads: 512, ..DeviceSpec::preset("h200").unwrap() }
+}
 
 fn looped_problem(extents: &[usize], dtype: DType, boundary: &str) -> Problem {
     let program = looped::program(extents.len(), false).unwrap();
@@ -43,14 +64,20 @@ fn gas(dtype: DType) -> Problem {
     let interactions = Interactions::new(&table, pairs).unwrap();
     let gas = Mixture::of(&table, &names).unwrap().interactions(&interactions);
     let program = gas.program_of(Property::ALL, Sums::Loops).unwrap();
-    Problem::new(Arc::new(program), Shape::new(&[301]).unwrap(), dtype).unwrap()
+    Problem::new(Arc::new(program), Shape::new(&[1301]).unwrap(), dtype).unwrap()
 }
 
-fn planned(problem: &Problem, device: &DeviceSpec, lowering: Lowering) -> Plan {
-    let plan =
-        plan(problem, device, &Options { execution: Execution::Stepwise, lowering, ..Options::default() });
-    let plan = plan.unwrap();
-    assert_eq!(plan.stepwise().unwrap().lowering, lowering);
+fn planned(problem: &Problem, device: &DeviceSpec, (lowering, jam, tables): Way) -> Plan {
+    let options = Options { execution: Execution::Stepwise, lowering, jam, tables, ..Options::default() };
+    let plan = plan(problem, device, &options).unwrap();
+    let tiles = plan.stepwise().unwrap();
+    assert_eq!(tiles.lowering, lowering);
+    if let Jam::Points(points) = jam {
+        assert_eq!(tiles.points, points as usize);
+    }
+    let read = || tiles.tables.iter().flatten().filter(|table| table.entries > 0);
+    assert!(tables == Placement::Auto || read().all(|table| table.place == tables));
+    assert_eq!(tiles.launched.is_some(), read().any(|table| table.place == Placement::Shared));
     plan
 }
 
@@ -70,25 +97,27 @@ fn starts(problem: &Problem) -> Vec<Array> {
 #[test]
 fn loops_have_the_bits_of_the_reference() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
-    let device = DeviceSpec::preset("h200").unwrap();
+    let device = small();
     let problems = [
-        looped_problem(&[67], DType::F32, "periodic"),
+        looped_problem(&[3001], DType::F32, "periodic"),
         looped_problem(&[13, 37], DType::F64, "mirror"),
         looped_problem(&[13, 37], DType::F32, "fixed"),
         looped_problem(&[5, 7, 35], DType::F64, "z=periodic,y=constant=0.25,x=clamp"),
         gas(DType::F64),
         gas(DType::F32),
     ];
-    let cases: Vec<(Problem, Lowering)> = problems
-        .into_iter()
-        .flat_map(|problem| LOWERINGS.map(|lowering| (problem.clone(), lowering)))
-        .collect();
-    all(&cases, |(problem, lowering)| {
-        let what = format!("{} on {} {}, {lowering}", problem.program.name(), problem.shape, problem.dtype);
+    // Each problem some of the ways, and each way of two problems.
+    let each = problems.into_iter().enumerate().flat_map(|(number, problem)| {
+        let some = WAYS.into_iter().enumerate().filter(move |(way, _)| way % 3 == number % 3);
+        some.map(move |(_, way)| (problem.clone(), way))
+    });
+    let cases: Vec<(Problem, Way)> = each.collect();
+    all(&cases, |(problem, way)| {
+        let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
         let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
-        let plan = planned(problem, &device, *lowering);
+        let plan = planned(problem, &device, *way);
         let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| said(&error))?;
-        assert_eq!(text.contains("for (int i0 ="), lowering.keeps_loops(), "{what}");
+        assert_eq!(text.contains("for (int i0 ="), way.0.keeps_loops(), "{what}");
         let text = rig::rewritten(&text, &rig::words(&plan))?;
         let start = starts(problem);
         let mut expected = start.clone();
@@ -110,24 +139,32 @@ fn loops_have_the_bits_of_the_reference() {
 #[test]
 fn other_turns_are_noticed() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
-    let device = DeviceSpec::preset("h200").unwrap();
-    let problem = looped_problem(&[13, 37], DType::F64, "mirror");
+    let device = DeviceSpec { threads: 256, ..small() };
+    let problem = looped_problem(&[67, 37], DType::F64, "mirror");
     let start = starts(&problem);
     let mut expected = start.clone();
     abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
     let changes = [(" + 1; i", "; i"), ("i0 < 5; ++i0", "i0 < 4; ++i0"), ("c0_0 = (-0.0);", "c0_0 = 1.0;")];
-    let cases = changes.map(|change| [Lowering::Loops, Lowering::Jammed].map(|lowering| (change, lowering)));
-    all(&cases.concat(), |((from, to), lowering)| {
-        let plan = planned(&problem, &device, *lowering);
+    let mut cases = changes.map(|change| [LOOPS, JAMMED].map(|way| (change, way))).concat();
+    // Of blocks that go over tiles: others' tiles, tables that nobody has loaded, and a tile that comes before its end.
+    let shared = (Lowering::Jammed, Jam::Points(2), Placement::Shared);
+    let changes = [
+        ("block += LAUNCHED", "block += LAUNCHED + 1"),
+        ("S::load_tables(shared_values());", ""),
+        ("load_table<5>(to + 0", "load_table<4>(to + 0"),
+    ];
+    cases.extend(changes.map(|change| (change, shared)));
+    all(&cases, |((from, to), way)| {
+        let plan = planned(&problem, &device, *way);
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
         let text = rig::rewritten(&text, &rig::words(&plan))?;
         if !text.contains(from) {
-            return Err(format!("{lowering}: the kernel's text has no {from}"));
+            return Err(format!("{way:?}: the kernel's text has no {from}"));
         }
         let launch = rig::Launch::compile(&compiler, &problem, &plan, 900, 1, &text.replace(from, to))?;
         let found = launch.run(&start, &problem.parameters, 0)?;
         match expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) {
-            true => Err(format!("{lowering}: {to} instead of {from} changes nothing")),
+            true => Err(format!("{way:?}: {to} instead of {from} changes nothing")),
             false => Ok(()),
         }
     });
@@ -137,7 +174,10 @@ fn other_turns_are_noticed() {
 fn loops_compile_for_every_architecture() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
-    for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
+    // Each compiles for some seconds: of the older devices one way is enough.
+    let ways = [LOOPS, JAMMED, WAYS[6]];
+    for (number, device) in names.iter().map(|name| DeviceSpec::preset(name).unwrap()).enumerate() {
+        let ways = if number + 1 == names.len() { &ways[..] } else { &ways[..1] };
         for problem in [
             looped_problem(&[1021], DType::F64, "periodic"),
             looped_problem(&[37, 211], DType::F32, "fixed"),
@@ -145,10 +185,10 @@ fn loops_compile_for_every_architecture() {
             gas(DType::F32),
             two_stages(),
         ] {
-            for lowering in [Lowering::Loops, Lowering::Jammed] {
-                let plan = planned(&problem, &device, lowering);
+            for way in ways {
+                let plan = planned(&problem, &device, *way);
                 let compiled = report(&problem, &plan, &target(&device)).unwrap();
-                println!("{} on {}, {lowering}: {compiled:?}", problem.program.name(), problem.shape);
+                println!("{} on {}, {way:?}: {compiled:?}", problem.program.name(), problem.shape);
                 // A few values around the calls of divisions' rare cases.
                 assert_eq!(compiled.len(), problem.program.stages().len());
                 assert!(compiled.iter().all(|kernel| kernel.spill_bytes <= 32), "{compiled:?}");

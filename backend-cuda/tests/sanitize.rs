@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
-use abide_core::plan::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Tune};
+use abide_core::plan::{CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Options, Placement, Tune};
 use abide_core::{Array, Backend, Boundary, DType, Error, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
@@ -76,6 +76,8 @@ const OWN: Options = Options {
     tune: Tune::Off,
     fuse: Fuse::Auto,
     lowering: Lowering::Auto,
+    jam: Jam::Auto,
+    tables: Placement::Auto,
     pin: false,
 };
 

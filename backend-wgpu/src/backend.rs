@@ -252,6 +252,7 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         registers_per_thread: adapter.is_software().then_some(16),
         shared_bytes: adapter.workgroup_bytes,
         shared_bytes_per_block: adapter.workgroup_bytes / 16 * 16,
+        constant_bytes: None,
         caches: None,
         shared_bytes_reserved: 0,
         threads: adapter.workgroup_threads,

@@ -33,7 +33,9 @@ pub use domain::{Boundaries, Boundary, Shape};
 pub use error::{Error, Result};
 pub use expr::Expr;
 pub use kind::ErrorKind;
-pub use plan::{CachePolicy, Depth, Execution, Fuse, Lowering, Measured, Options, Plan, Tune};
+pub use plan::{
+    CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Measured, Options, Placement, Plan, Tune,
+};
 pub use program::{
     Field, Footprint, LinearStencil, Neighbourhood, Parameter, Problem, Program, Scope, Stage, Start, Stencil,
 };

@@ -1,10 +1,9 @@
 //! A mixture's composition at a cell, and the sums over its species.
 
-use abide_core::expr::Components;
+use abide_core::expr::{Components, Index};
 use abide_core::{Error, Expr, Result};
 
 use crate::ideal::Ideal;
-use crate::mixture::MassTable;
 use crate::state::State;
 use crate::sum::{At, Fractions, Indexed};
 use crate::{GAS_CONSTANT, Mixture};
@@ -208,35 +207,15 @@ impl<'m, 'g> Composition<'m, 'g> {
 impl<'g> ChungSums<'g> {
     fn of(gas: &Mixture, x: &Fractions<'g>) -> Self {
         let transport = &gas.transport;
-        let (graph, count) = (x.graph(), x.len());
+        let graph = x.graph();
         let zero = graph.constant(0.0);
         let sum = |weights: &[f64]| x.weighted(weights);
-        let mass = match &transport.mass {
-            MassTable::Each(rows) => {
-                let halves: Vec<f64> = (0..count).map(|i| 0.5 * rows[i][i]).collect();
-                let row = |at: At<'g>| {
-                    let own = x.of(at) * at.of(&halves);
-                    match at {
-                        At::Number(_, i) => (i + 1..count)
-                            .fold(own, |sum, j| x.of(At::Number(graph, j)).mul_add(rows[i][j], sum)),
-                        At::Index(_, i) => {
-                            let table = graph.table_of(count, &rows.concat());
-                            graph.fold(i.plus(1).to(count), own, |j, sum| {
-                                x.of(At::Index(graph, j)).mul_add(table.at_row(i, j), sum)
-                            })
-                        }
-                    }
-                };
-                x.products(row).map(|half| 2.0 * half)
-            }
-            MassTable::Factored(columns) => {
-                columns.iter().filter_map(|column| sum(column)).fold(None, |all, q| {
-                    Some(match all {
-                        None => q * q,
-                        Some(all) => q.mul_add(q, all),
-                    })
-                })
-            }
+        let value = |index: Index<'g>| {
+            x.of(index.number().map_or(At::Index(graph, index), |number| At::Number(graph, number)))
+        };
+        let mass = match x.are_looped() {
+            true => transport.mass.of(graph, value),
+            false => transport.mass.written_out(graph, value),
         };
         ChungSums {
             size: sum(&transport.size).unwrap_or(zero),
@@ -244,7 +223,7 @@ impl<'g> ChungSums<'g> {
             acentric: sum(&transport.acentric),
             dipole: sum(&transport.dipole),
             association: sum(&transport.association),
-            mass: mass.unwrap_or(zero),
+            mass,
         }
     }
 }

@@ -35,7 +35,6 @@ mod cantera;
 mod chung;
 mod coefficients;
 mod composition;
-mod factor;
 mod ideal;
 mod interactions;
 mod inverse;

@@ -1,9 +1,9 @@
 //! Mixtures: the species of a gas, and all constants that its formulas have.
 
+use abide_core::expr::{QuadraticForm, factors};
 use abide_core::{Error, Result};
 
 use crate::coefficients::{Chung, CriticalVolume};
-use crate::factor::factors;
 use crate::species::{CRITICAL_COMPRESSIBILITY, Critical, DIAMETER_PER_ROOT, Species, TEMPERATURE_PER_DEPTH};
 use crate::{GAS_CONSTANT, Interactions, Table};
 
@@ -62,17 +62,8 @@ pub(crate) struct Transport {
     pub dipole: Vec<f64>,
     /// √κ; all 0 unless association is asked for.
     pub association: Vec<f64>,
-    /// The table C_ij of the rule for the molar mass.
-    pub mass: MassTable,
-}
-
-/// C_ij = √(ε_i ε_j) σ_i σ_j √(2 M_i M_j/(M_i + M_j)).
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum MassTable {
-    /// All entries, row by row.
-    Each(Vec<Vec<f64>>),
-    /// Columns of which C is the sum of squares.
-    Factored(Vec<Vec<f64>>),
+    /// The form of C_ij = √(ε_i ε_j) σ_i σ_j √(2 M_i M_j/(M_i + M_j)), of the rule for the molar mass.
+    pub mass: QuadraticForm,
 }
 
 impl Mixture {
@@ -224,7 +215,7 @@ impl Transport {
                     let own = |i: usize| depth(&critical[i]) * sigma(&critical[i]);
                     own(i) * own(j) * reduced
                 };
-                MassTable::Each((0..count).map(|i| (0..count).map(|j| pair(i, j)).collect()).collect())
+                QuadraticForm::of_triangle(count, pair)
             }
             Pairs::Factored => {
                 let entry = |i: usize, j: usize| match mass[i] == mass[j] {
@@ -233,7 +224,7 @@ impl Transport {
                 };
                 let columns = factors(count, entry, FACTORED);
                 let scaled = |column: Vec<f64>| column.iter().zip(&scale).map(|(l, h)| l * h).collect();
-                MassTable::Factored(columns.into_iter().map(scaled).collect())
+                QuadraticForm::of_columns(count, columns.into_iter().map(scaled).collect())
             }
         };
         Transport {
@@ -243,18 +234,6 @@ impl Transport {
             dipole: each(&|s, c| s.dipole * s.dipole / size(c)),
             association: each(&|s, _| association(s)),
             mass: table,
-        }
-    }
-}
-
-impl MassTable {
-    /// Returns the multiply-adds of the sum.
-    fn operations(&self) -> usize {
-        match self {
-            MassTable::Each(rows) => rows.len() * (rows.len() + 3) / 2,
-            MassTable::Factored(columns) => {
-                columns.iter().map(|column| 1 + column.iter().filter(|&&value| value != 0.0).count()).sum()
-            }
         }
     }
 }

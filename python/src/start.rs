@@ -103,6 +103,8 @@ fn chosen(options: &Bound<'_, PyDict>) -> PyResult<Options> {
         tune: named(options, "tune")?.unwrap_or_default(),
         fuse: named(options, "fuse")?.unwrap_or_default(),
         lowering: abide::Lowering::Auto,
+        jam: abide::Jam::Auto,
+        tables: abide::Placement::Auto,
         pin: option(options, "pin")?.unwrap_or(false),
     })
 }

@@ -75,9 +75,7 @@ template <class S>
 __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& parameters)
 {
     constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
-    extern __shared__ __align__(16) unsigned char shared[];
-    real* tile = reinterpret_cast<real*>(shared);
-    const unsigned block = blockIdx.x;
+    //@begin
     const Offset s0 = Offset(block / (BLOCKS_Y * BLOCKS_X)) * TILE_S;
     const Offset y0 = Offset(block / BLOCKS_X % BLOCKS_Y) * TILE_Y;
     const Offset x0 = Offset(block % BLOCKS_X) * TILE_X;
@@ -113,4 +111,5 @@ __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& 
             }
         }
     }
+    //@end
 }

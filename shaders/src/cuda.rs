@@ -45,6 +45,7 @@ const SWEEP: &str = include_str!("../kernels/sweep.cuh");
 const PERSISTENT: &str = include_str!("../kernels/persistent.cu");
 const POINTS: &str = include_str!("../kernels/points.cuh");
 const STEPWISE_POINTS: &str = include_str!("../kernels/stepwise_points.cuh");
+const STEPWISE_TABLES: &str = include_str!("../kernels/stepwise_tables.cuh");
 const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
 
 /// The name of the persistent kernel.
@@ -194,7 +195,8 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     define("NEIGHBOURS", usize::from(persistent.synchronisation == Synchronisation::Neighbours));
     text.file(COMMON);
     let stages = 0..program.stages().len();
-    stages.clone().for_each(|number| stage(&mut text, problem, program, number, true, Lowering::Straight));
+    let manner = Manner { staged: true, tiles: None };
+    stages.clone().for_each(|number| stage(&mut text, problem, program, number, manner));
     text.file(FLAGS);
     text.file(BESIDE);
     text.file(BLOCK);
@@ -203,6 +205,22 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     text.filled(PERSISTENT, &[("step", step.collect())]);
     text.into()
 }
+
+/// How a stage of a launch begins where each block has one tile.
+const BEGIN: [&str; 3] = [
+    "extern __shared__ __align__(16) unsigned char shared[];",
+    "real* tile = reinterpret_cast<real*>(shared);",
+    "const unsigned block = blockIdx.x;",
+];
+
+/// How it begins and ends where each block loads the stage's tables, and goes over tiles.
+const BEGIN_WITH_TABLES: [&str; 4] = [
+    "real* tile = shared_values() + S::TABLE_VALUES;",
+    "S::load_tables(shared_values());",
+    "__syncthreads();",
+    "for (unsigned block = blockIdx.x; block < TILES; block += LAUNCHED) {",
+];
+const END_WITH_TABLES: [&str; 2] = ["if constexpr (S::STAGED && S::WIDE > 0) __syncthreads();", "}"];
 
 fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     let mut text = constants(problem, program);
@@ -214,13 +232,24 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         constant(&mut text, &format!("THREADS_{letter}"), threads);
     }
     constant(&mut text, "POINTS", tiles.points);
+    if let Some(launched) = tiles.launched {
+        constant(&mut text, "LAUNCHED", launched);
+    }
     text.file(COMMON);
-    text.file(STEPWISE);
+    if tiles.launched.is_some() {
+        text.file(STEPWISE_TABLES);
+    }
+    let (begin, end): (&[&str], &[&str]) = match tiles.launched {
+        None => (&BEGIN, &[]),
+        Some(_) => (&BEGIN_WITH_TABLES, &END_WITH_TABLES),
+    };
+    text.filled(STEPWISE, &[("begin", begin.iter().collect()), ("end", end.iter().collect())]);
     if tiles.points > 1 {
         points(&mut text, program, tiles.points);
     }
     for number in 0..program.stages().len() {
-        stage(&mut text, problem, program, number, tiles.shared_bytes[number] > 0, tiles.lowering);
+        let manner = Manner { staged: tiles.shared_bytes[number] > 0, tiles: Some(tiles) };
+        stage(&mut text, problem, program, number, manner);
         text.push("extern \"C\" __global__ void __launch_bounds__(THREADS)");
         text.push(format!(
             "{}(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)",
@@ -331,15 +360,24 @@ fn functions_of(text: &mut Text, problem: &Problem, program: &Program) {
     crate::functions::write(text, FUNCTIONS, &Cuda::PLAIN, problem.dtype, &crate::functions::of(nodes));
 }
 
+/// How the kernel of a stage is made.
+#[derive(Clone, Copy)]
+struct Manner<'a> {
+    /// Whether a tile lies in shared memory.
+    staged: bool,
+    /// The tiles of a launch per stage.
+    tiles: Option<&'a Stepwise>,
+}
+
 /// Writes the struct of a stage: radii, fields and the formula.
 fn stage(
     text: &mut Text,
     problem: &Problem,
     program: &Program,
     number: usize,
-    staged: bool,
-    lowering: Lowering,
+    Manner { staged, tiles }: Manner<'_>,
 ) {
+    let lowering = tiles.map_or(Lowering::Straight, |tiles| tiles.lowering);
     let stage = &program.stages()[number];
     let axes = Axes::of(problem.shape.dimensions());
     let [rs, ry, rx] = axes.order(stage.footprint.radius);
@@ -355,14 +393,16 @@ fn stage(
     let tap = |tap: Tap| place(tap.field as usize, tap.offset);
     text.blank();
     let language = if lowering == Lowering::Jammed { Cuda::OF_POINTS } else { Cuda::PLAIN };
+    let tables = tiles.and_then(|tiles| tiles.tables.get(number)).map_or(&[][..], |tables| tables);
     let body = match stage.looped.as_ref().filter(|_| lowering != Lowering::Straight) {
         Some(looped) => {
             // What a cell itself has is in device memory, of fields that are staged too.
             let component = |first: Tap, _: [i64; 2], index: &str| {
                 (first.offset == [0; 3]).then(|| format!("u.component({} + {index})", first.field))
             };
-            loops::tables(text, &language, problem.dtype, number, looped);
-            loops::formula(looped, &language, problem.dtype, number, Reads { tap, component })
+            loops::tables(text, &language, problem.dtype, number, looped, tables);
+            let tables = loops::table_texts(number, looped, tables);
+            loops::formula(looped, &language, problem.dtype, &tables, Reads { tap, component })
         }
         None => formula(&stage.dag, &language, problem.dtype, tap),
     };
@@ -377,6 +417,14 @@ fn stage(
     ));
     let boxed = stage.footprint.neighbourhood == Neighbourhood::Box;
     text.push(format!("static constexpr bool STAGED = {staged}, BOX = {boxed};"));
+    if let Some(tiles) = tiles.filter(|tiles| tiles.launched.is_some()) {
+        let values = tiles.table_bytes(number) / problem.dtype.bytes();
+        text.push("// The stage's tables in shared memory.");
+        text.push(format!("static constexpr int TABLE_VALUES = {values};"));
+        text.push("__device__ static __forceinline__ void load_tables(real* to)\n{");
+        text.extend(loops::loads(number, tables));
+        text.push("}");
+    }
     text.push("// Fields tapped around the cell, fields read at the cell alone, fields written.");
     text.push(list("wide", &wide));
     text.push(list("narrow", &narrow));

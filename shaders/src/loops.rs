@@ -2,6 +2,7 @@
 
 use abide_core::DType;
 use abide_core::expr::{Id, Item, Loop, Looped, Node, Place, Tap, Term};
+use abide_core::plan::{PlacedTable, Placement};
 
 use crate::emit::{Formula, Language, value};
 use crate::text::Text;
@@ -27,19 +28,71 @@ fn table_name(stage: usize, table: usize) -> String {
     format!("stage_{stage}_table_{table}")
 }
 
-/// Writes the tables of a stage's formula. Indexed ones lie in memory: a multiprocessor's first-level cache of constants
-/// is far smaller than the tables of many components are.
-pub(crate) fn tables(text: &mut Text, language: &dyn Language, dtype: DType, stage: usize, looped: &Looped) {
+/// Writes the tables of a stage's formula where the plan has them. Those that a block loads into shared memory come from
+/// device memory. In WGSL all lie where the compiler has them.
+pub(crate) fn tables(
+    text: &mut Text,
+    language: &dyn Language,
+    dtype: DType,
+    stage: usize,
+    looped: &Looped,
+    placed: &[PlacedTable],
+) {
     for number in used(looped) {
         let table = &looped.tables[number];
         let entries: Vec<String> =
             table.bits.iter().map(|&bits| language.literal(dtype, f64::from_bits(bits))).collect();
         let (name, len, entries) = (table_name(stage, number), entries.len(), entries.join(", "));
+        let qualifier = match place(placed, number) {
+            Placement::Constant => "__constant__",
+            _ => "__device__ const",
+        };
         text.push(language.own(
-            &format!("__device__ const real {name}[{len}] = {{{entries}}};"),
+            &format!("{qualifier} real {name}[{len}] = {{{entries}}};"),
             &format!("var<private> {name}: array<real, {len}> = array<real, {len}>({entries});"),
         ));
     }
+}
+
+/// Returns how a formula reads each of its tables, by their numbers.
+pub(crate) fn table_texts(stage: usize, looped: &Looped, placed: &[PlacedTable]) -> Vec<TableText> {
+    let starts = starts(placed);
+    let of = |number: usize| match place(placed, number) {
+        Placement::Shared => TableText { name: "shared_values()".to_owned(), first: starts[number] },
+        _ => TableText { name: table_name(stage, number), first: 0 },
+    };
+    (0..looped.tables.len()).map(of).collect()
+}
+
+/// How a formula reads a table: the array, and the place of the table's first entry in it.
+pub(crate) struct TableText {
+    name: String,
+    first: usize,
+}
+
+fn place(placed: &[PlacedTable], number: usize) -> Placement {
+    placed.get(number).map_or(Placement::Memory, |table| table.place)
+}
+
+/// Returns the entries of tables in shared memory before each table.
+fn starts(placed: &[PlacedTable]) -> Vec<usize> {
+    let mut all = 0;
+    let start = |table: &PlacedTable| {
+        let own = all;
+        all += if table.place == Placement::Shared { table.entries } else { 0 };
+        own
+    };
+    placed.iter().map(start).collect()
+}
+
+/// Returns the statements that load a stage's tables into shared memory.
+pub(crate) fn loads(stage: usize, placed: &[PlacedTable]) -> Vec<String> {
+    let all = placed.iter().zip(starts(placed)).enumerate();
+    let shared = all.filter(|(_, (table, _))| table.place == Placement::Shared && table.entries > 0);
+    let load = |(number, (table, first)): (usize, (&PlacedTable, usize))| {
+        format!("load_table<{}>(to + {first}, {});", table.entries, table_name(stage, number))
+    };
+    shared.map(load).collect()
 }
 
 /// Returns the tables that the formula reads, by their numbers.
@@ -55,7 +108,7 @@ pub(crate) fn formula<T, C>(
     looped: &Looped,
     language: &dyn Language,
     dtype: DType,
-    stage: usize,
+    tables: &[TableText],
     mut reads: Reads<T, C>,
 ) -> Formula
 where
@@ -79,7 +132,7 @@ where
         arrays.push((first, low));
     }
     let names = (0..looped.terms.len()).map(|id| format!("v{id}")).collect();
-    let mut writer = Writer { looped, language, dtype, stage, reads, components, arrays, names, statements };
+    let mut writer = Writer { looped, language, dtype, tables, reads, components, arrays, names, statements };
     writer.items(&looped.body);
     let outputs = looped.outputs.iter().map(|&id| writer.names[id as usize].clone()).collect();
     Formula { statements: writer.statements, outputs }
@@ -89,7 +142,7 @@ struct Writer<'a, T, C> {
     looped: &'a Looped,
     language: &'a dyn Language,
     dtype: DType,
-    stage: usize,
+    tables: &'a [TableText],
     reads: Reads<T, C>,
     /// The components that loops read, and the least and the greatest number of each.
     components: Vec<(Tap, [i64; 2])>,
@@ -137,12 +190,16 @@ where
             }
             Term::Entry(table, [row, column]) => {
                 let columns = looped.tables[usize::from(table)].columns;
+                let TableText { name, first } = &self.tables[usize::from(table)];
                 let row = match row {
-                    Place { of: None, offset } => (i64::from(offset) * columns as i64).to_string(),
-                    _ => format!("({}) * {columns}", index(row, 0)),
+                    Place { of: None, offset } => {
+                        (*first as i64 + i64::from(offset) * columns as i64).to_string()
+                    }
+                    _ if *first == 0 => format!("({}) * {columns}", index(row, 0)),
+                    _ => format!("{first} + ({}) * {columns}", index(row, 0)),
                 };
                 let at = if row == "0" { index(column, 0) } else { format!("{row} + {}", index(column, 0)) };
-                format!("{}[{at}]", table_name(self.stage, usize::from(table)))
+                format!("{name}[{at}]")
             }
             Term::Component(first, place) => {
                 match self.arrays.iter().position(|(known, _)| *known == first) {

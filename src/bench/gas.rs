@@ -7,7 +7,7 @@ use super::{Settings, afford, begin};
 use crate::backend::{Opened, Session};
 use crate::gas::{Columns, GAS_CONSTANT, Interactions, Mixture, Points, Property, Sums, Table};
 use crate::program::Problem;
-use crate::{Array, Choice, DType, Error, Execution, Lowering, Options, Result, Shape};
+use crate::{Array, Choice, DType, Error, Execution, Jam, Lowering, Options, Placement, Result, Shape};
 
 /// The properties that a flow code asks for at every point.
 pub const SIX: [&str; 6] = ["rho", "h", "cp", "c", "mu", "lambda"];
@@ -17,6 +17,22 @@ const CHAMBER: [&str; 10] = ["CH4", "O2", "CO2", "H2O", "CO", "H2", "N2", "C2H6"
 
 /// The numbers of species that are timed.
 const SIZES: [usize; 3] = [10, 33, 53];
+
+/// The ways in which sums over species become text; the planner's own choice of what is left open first.
+const WAYS: [(Lowering, Jam, Placement); 12] = [
+    (Lowering::Straight, Jam::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, Placement::Memory),
+    (Lowering::Loops, Jam::Auto, Placement::Constant),
+    (Lowering::Loops, Jam::Auto, Placement::Shared),
+    (Lowering::Jammed, Jam::Auto, Placement::Auto),
+    (Lowering::Jammed, Jam::Points(2), Placement::Memory),
+    (Lowering::Jammed, Jam::Points(2), Placement::Constant),
+    (Lowering::Jammed, Jam::Points(2), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(4), Placement::Memory),
+    (Lowering::Jammed, Jam::Points(4), Placement::Constant),
+    (Lowering::Jammed, Jam::Points(4), Placement::Shared),
+];
 
 /// The states whose properties are compared.
 const COMPARED: usize = 2048;
@@ -34,6 +50,10 @@ pub struct GasCase {
     pub is_interacting: bool,
     /// How sums over species become text: of terms, of loops that stay loops, or of loops that points share.
     pub lowering: Lowering,
+    /// The points that share loops.
+    pub jam: Jam,
+    /// Where tables of loops lie.
+    pub tables: Placement,
     gas: Mixture,
 }
 
@@ -75,8 +95,10 @@ impl GasCase {
             for is_interacting in [true, false] {
                 let gas = Mixture::of(&table, &names)?.fewest_operations();
                 let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
-                let case = |lowering| GasCase { species, is_interacting, lowering, gas: gas.clone() };
-                all.extend([Lowering::Straight, Lowering::Loops, Lowering::Jammed].map(case));
+                all.extend(WAYS.map(|(lowering, jam, tables)| {
+                    let gas = gas.clone();
+                    GasCase { species, is_interacting, lowering, jam, tables, gas }
+                }));
             }
         }
         Ok(all)
@@ -91,7 +113,24 @@ impl GasCase {
 
     /// Returns the options of a run.
     pub fn options(&self) -> Options {
-        Options { execution: Execution::Stepwise, lowering: self.lowering, ..Options::default() }
+        let GasCase { lowering, jam, tables, .. } = *self;
+        Options { execution: Execution::Stepwise, lowering, jam, tables, ..Options::default() }
+    }
+
+    /// Returns the word of the way in which sums become text: `straight-line`, `loops` or `jammed`, then the points that
+    /// share loops and where tables lie, as in `jammed-4-shared`, where the planner does not choose.
+    pub fn way(&self) -> String {
+        let mut word = match self.lowering {
+            lowering if lowering.keeps_loops() => lowering.name().to_owned(),
+            _ => "straight-line".to_owned(),
+        };
+        if let Jam::Points(points) = self.jam {
+            word += &format!("-{points}");
+        }
+        if self.tables != Placement::Auto {
+            word += &format!("-{}", self.tables);
+        }
+        word
     }
 
     /// Returns random states: 300 to 2900 K, 0.1 to 30 MPa, all species.
@@ -205,6 +244,19 @@ pub fn measure_gas(
 mod tests {
     use super::*;
     use crate::backend;
+
+    #[test]
+    fn every_case_has_words_of_its_own_and_a_plan() {
+        let cases = GasCase::all().unwrap();
+        let words = |case: &GasCase| (case.species, case.is_interacting, case.way());
+        let all: std::collections::HashSet<_> = cases.iter().map(words).collect();
+        assert_eq!((all.len(), cases.len()), (3 * 2 * WAYS.len(), 3 * 2 * WAYS.len()));
+        assert!(all.contains(&(53, true, "jammed-4-shared".to_owned())));
+        let device = crate::DeviceSpec::preset("h200").unwrap();
+        for case in cases.iter().filter(|case| case.species == 33) {
+            crate::plan::plan(&case.problem(1000).unwrap(), &device, &case.options()).unwrap();
+        }
+    }
 
     #[test]
     fn a_mixture_is_timed_and_compared() {

@@ -12,8 +12,8 @@ use crate::domain::BoundaryText;
 use crate::io;
 use crate::program::Problem;
 use crate::{
-    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Lowering, Options, Result,
-    Start, Tune,
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Jam, Lowering, Options,
+    Placement, Result, Start, Tune,
 };
 
 use self::batch::Setting;
@@ -252,6 +252,18 @@ impl Builder {
     /// Sets how loops of formulas become text.
     pub fn lowering(mut self, lowering: Lowering) -> Self {
         self.options.lowering = lowering;
+        self
+    }
+
+    /// Sets how many points of a thread go through jammed loops together.
+    pub fn jam(mut self, jam: Jam) -> Self {
+        self.options.jam = jam;
+        self
+    }
+
+    /// Sets where the tables of loops lie.
+    pub fn tables(mut self, tables: Placement) -> Self {
+        self.options.tables = tables;
         self
     }
 

@@ -11,7 +11,7 @@ use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
-use abide::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Tune};
+use abide::{CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Options, Placement, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -95,6 +95,15 @@ pub struct Manner {
     /// a GPU keep, or jammed (loops that several points of a thread go through together, on CUDA); no bit depends on it
     #[arg(long, default_value = "auto")]
     pub lowering: Lowering,
+
+    /// With `--lowering jammed`, the points of a thread that go through loops together: auto (as many as registers allow) or
+    /// a number
+    #[arg(long, default_value = "auto")]
+    pub jam: Jam,
+
+    /// With `--lowering loops` or `jammed`, where tables lie on CUDA: auto, memory, constant or shared; no bit depends on it
+    #[arg(long, default_value = "auto")]
+    pub tables: Placement,
 
     /// On the CPU, keep each thread on a core of its own; worth it on a machine that does little else
     #[arg(long)]
@@ -323,6 +332,8 @@ impl Manner {
             tune: self.tune,
             fuse: self.fuse,
             lowering: self.lowering,
+            jam: self.jam,
+            tables: self.tables,
             pin: self.pin,
         }
     }
@@ -330,6 +341,7 @@ impl Manner {
     /// Adds the options of the run to a description.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
-        builder.depth(self.depth).tune(self.tune).fuse(self.fuse).lowering(self.lowering).pin(self.pin)
+        let builder = builder.depth(self.depth).tune(self.tune).fuse(self.fuse).pin(self.pin);
+        builder.lowering(self.lowering).jam(self.jam).tables(self.tables)
     }
 }

@@ -1,8 +1,9 @@
 //! Loops in formulas: `sum(x[i]*w[i] for i in range(5))`, and the tables that their indices read.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
-use abide_core::expr::{Components, Expr, Graph, Index, Turns};
+use abide_core::expr::{Components, Expr, Graph, Index, QuadraticForm, Turns};
 use pest::iterators::Pair;
 
 use crate::document::{Entry, Item, Table};
@@ -19,7 +20,13 @@ pub(crate) struct Constants {
 }
 
 /// The calls that take a loop.
-const FOLDS: [&str; 6] = ["sum", "prod", "min", "max", "dot", "fold"];
+const FOLDS: [&str; 9] = ["sum", "prod", "min", "max", "dot", "fold", "symmetric", "sparse", "lowrank"];
+
+/// Those that sum over pairs by the structure of a table.
+const FORMS: [&str; 3] = ["symmetric", "sparse", "lowrank"];
+
+/// The error of an entry of a table of a low rank, in units of the diagonal's entries.
+const LOW_RANK: f64 = 1e-15;
 
 /// Reads the tables of a model: an array of numbers each, or of rows.
 pub(crate) fn tables(table: Table<'_>, is_taken: impl Fn(&str) -> bool) -> Result<Vec<Constants>, Fault> {
@@ -73,6 +80,7 @@ impl<'g> Meaning<'_, 'g> {
         let at = range(call);
         let expected = match name {
             "dot" => 2,
+            _ if FORMS.contains(&name) => 2,
             _ if FOLDS.contains(&name) => 1,
             _ => return Err(Fault::unknown(at, "loop", name, FOLDS)),
         };
@@ -102,9 +110,13 @@ impl<'g> Meaning<'_, 'g> {
                 }
             }
         };
-        let (index, mut fault) = (new(index)?, None);
+        let (index, fault) = (new(index)?, RefCell::new(None));
+        let (form, terms) = match (FORMS.contains(&name), terms) {
+            (true, [table, terms @ ..]) => (Some(self.form(name, table, turns)?), terms),
+            _ => (None, terms),
+        };
         // What a turn makes of the index and of what is carried.
-        let mut turn = |i: Index<'g>, carried: Option<(&str, Expr<'g>)>| {
+        let turn = |i: Index<'g>, carried: Option<(&str, Expr<'g>)>| {
             let indices = [self.indices, &[(index.clone(), i)]].concat();
             let carried = carried.map(|(name, value)| (name.to_owned(), value));
             let locals: Vec<_> = self.locals.iter().cloned().chain(carried).collect();
@@ -112,11 +124,15 @@ impl<'g> Meaning<'_, 'g> {
             let values = terms.iter().map(|term| Ok(inner.value(term.clone())?.expr));
             let values: Result<Vec<Expr<'g>>, Fault> = values.collect();
             values.unwrap_or_else(|found| {
-                fault = Some(found);
+                fault.replace(Some(found));
                 vec![graph.constant(0.0); terms.len()]
             })
         };
         let value = match (name, carried) {
+            (_, []) if form.is_some() => match &form {
+                Some(form) => form.of(graph, |i| turn(i, None)[0]),
+                None => graph.constant(0.0),
+            },
             ("fold", [name, start]) => {
                 let (name, start) = (new(name)?, self.value(start.clone())?.expr);
                 graph.fold(turns, start, |i, value| turn(i, Some((&name, value)))[0])
@@ -142,10 +158,30 @@ impl<'g> Meaning<'_, 'g> {
             }),
             _ => graph.sum(turns, |i| turn(i, None)[0]),
         };
-        match fault.or_else(|| graph.fault().map(|error| Fault::of(at, error))) {
+        match fault.into_inner().or_else(|| graph.fault().map(|error| Fault::of(at, error))) {
             Some(fault) => Err(fault),
             None => Ok(value),
         }
+    }
+
+    /// Returns the form of a table that a call names before what it sums.
+    fn form(&self, name: &str, table: &Pair<'_, Rule>, turns: Turns) -> Result<QuadraticForm, Fault> {
+        let (at, text) = (range(table), table.as_str().trim().trim_matches('`'));
+        let Some(table) = self.tables.iter().find(|table| table.name == text) else {
+            let names = self.tables.iter().map(|table| &table.name);
+            return Err(Fault::unknown(at, "table", text, names));
+        };
+        let size = table.rows;
+        if turns != Turns::from(0..size) {
+            let reason = format!("{name} sums over all {size} rows of {text}, and its loop has other turns");
+            return Err(Fault::new(at, reason, format!("write for i in range({size})")));
+        }
+        let form = match name {
+            "symmetric" => QuadraticForm::symmetric(size, &table.entries),
+            "sparse" => QuadraticForm::sparse(size, &table.entries),
+            _ => QuadraticForm::low_rank(size, &table.entries, LOW_RANK),
+        };
+        form.map_err(|error| Fault::of(at, error))
     }
 
     /// Returns the turns of a range: up to before a bound, or from one to before another.

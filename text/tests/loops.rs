@@ -12,6 +12,7 @@ u = 0.0
 p = 0.5
 [tables]
 w = [0.1, -0.7, 1e3, 2]
+m = [[2, 0, 0.5, 0], [0, 3, 0, -1], [0.5, 0, 1, 0], [0, -1, 0, 4]]
 k = [[0, 1.5, 2.5, 3.5], [0, 0, -1.25, 0.3], [0, 0, 0, 7], [0, 0, 0, 0]]
 [[stages]]
 u = \"FORMULA\"
@@ -38,6 +39,44 @@ const X: [f64; 5] = [0.3, -1.1, 0.007, 2.9, 0.0];
 const W: [f64; 4] = [0.1, -0.7, 1e3, 2.0];
 const K: [[f64; 4]; 4] =
     [[0.0, 1.5, 2.5, 3.5], [0.0, 0.0, -1.25, 0.3], [0.0, 0.0, 0.0, 7.0], [0.0, 0.0, 0.0, 0.0]];
+
+const S: [[f64; 4]; 4] =
+    [[2.0, 0.0, 0.5, 0.0], [0.0, 3.0, 0.0, -1.0], [0.5, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 4.0]];
+
+/// Sums over pairs by the structure of a table, which the formula names, have an order of their own.
+#[test]
+fn forms_have_the_order_that_they_name() {
+    let y: [f64; 4] = std::array::from_fn(|i| X[i] * W[i] + i as f64);
+    let triangle = (0..4).fold(-0.0f64, |sum, i| {
+        let row = (i + 1..4).fold(y[i] * (0.5 * S[i][i]), |row, j| y[j].mul_add(S[i][j], row));
+        y[i].mul_add(row, sum)
+    });
+    assert_eq!(value("symmetric(m, x[i]*w[i] + i for i in range(4))"), 2.0 * triangle);
+    let rows = [y[2].mul_add(0.5, y[0] * 1.0), y[3].mul_add(-1.0, y[1] * 1.5), y[2] * 0.5, y[3] * 2.0];
+    let few = (1..4).fold(y[0] * rows[0], |sum, i| y[i].mul_add(rows[i], sum));
+    // A loop beside it, so that there is one.
+    assert_eq!(
+        value("sum(0*x[i] for i in range(4)) + sparse(m, x[i]*w[i] + i for i in range(4))"),
+        2.0 * few
+    );
+    let low = value("sum(0*x[i] for i in range(4)) + lowrank(m, x[i]*w[i] + i for i in range(len(m)))");
+    assert!((low / (2.0 * triangle) - 1.0).abs() < 1e-14, "{low}");
+}
+
+#[test]
+fn forms_of_other_tables_are_faults() {
+    let words = |formula: &str| read(formula).unwrap_err().to_string();
+    for (formula, expected) in [
+        ("symmetric(k, x[i] for i in range(4))", "entry 1, 0 is 0, and 0, 1 is 1.5"),
+        ("symmetric(w, x[i] for i in range(1))", "1 rows of as many"),
+        ("sparse(q, x[i] for i in range(4))", "`q`"),
+        ("sparse(m, x[i] for i in range(3))", "write for i in range(4)"),
+        ("lowrank(m for i in range(4))", "takes 2"),
+        ("lowrank(m, x[i] for i in range(4) with a = 0)", "begins at a value of its own"),
+    ] {
+        assert!(words(formula).contains(expected), "{formula}: {}", words(formula));
+    }
+}
 
 #[test]
 fn loops_are_those_of_rust() {
@@ -127,7 +166,7 @@ fn faults_name_what_is_wrong() {
     for (formula, words) in faults {
         let error = read(formula).unwrap_err().to_string();
         println!("{formula}: {error}");
-        let line = if words.starts_with("terms of a model") { "line 11" } else { "line 12" };
+        let line = if words.starts_with("terms of a model") { "line 12" } else { "line 13" };
         assert!(error.starts_with(&format!("m.toml, {line}, column")), "{formula}: {error}");
         assert!(error.contains(words), "{formula}: {error}");
     }

@@ -211,6 +211,8 @@ mod tests {
         tune: Tune::Kept,
         fuse: Fuse::Search,
         lowering: abide_core::Lowering::Auto,
+        jam: abide_core::Jam::Auto,
+        tables: abide_core::Placement::Auto,
         pin: false,
     };
 

@@ -29,7 +29,10 @@ impl Question {
     pub fn new(problem: &Problem, options: &Options, device: &DeviceSpec, driver: &str) -> Question {
         let program = problem.program.simplified(problem.dtype);
         let formulas = program.stages().iter().map(|stage| format!("{:?} {:?}\n", stage.writes, stage.dag));
-        let lowering = if options.lowering.keeps_loops() { options.lowering.name() } else { "" };
+        let lowering = match options.lowering.keeps_loops() {
+            true => format!("{} {:?} {}", options.lowering, options.jam, options.tables),
+            false => String::new(),
+        };
         let content =
             format!("{} fields\n{}{lowering}", program.fields().len(), formulas.collect::<String>());
         let kind = |boundary: Boundary| match boundary {

@@ -8,6 +8,7 @@
 #define __host__
 #define __global__
 #define __shared__
+#define __constant__ static const
 #define __grid_constant__
 #define __forceinline__ inline
 #define __align__(bytes) __attribute__((aligned(bytes)))

@@ -185,9 +185,11 @@ impl Launch {
             Schedule::Persistent(p) => (p.blocks, p.threads_per_block(), p.shared_bytes),
             // Of a batch a block for each member.
             Schedule::Resident(r) => (r.blocks() * plan.members(), r.threads_per_block(), r.shared_bytes),
-            Schedule::Stepwise(s) if problem.program.stages().len() == 1 => {
-                (s.blocks(problem.shape.padded()).iter().product(), s.threads_per_block(), s.shared_bytes[0])
-            }
+            Schedule::Stepwise(s) if problem.program.stages().len() == 1 => (
+                s.launched(problem.shape.padded()),
+                s.threads_per_block(),
+                s.shared_bytes[0] + s.table_bytes(0),
+            ),
             _ => {
                 return Err(
                     "the plan is of several launches, or neither streams nor stays on the chip".to_owned()

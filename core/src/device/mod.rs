@@ -30,6 +30,8 @@ pub struct DeviceSpec {
     pub shared_bytes: usize,
     /// The most bytes of shared (workgroup) memory of one block.
     pub shared_bytes_per_block: usize,
+    /// Bytes of the constant memory of a kernel's module; `None` if kernels cannot place anything there.
+    pub constant_bytes: Option<usize>,
     /// The caches that a CPU's core has to itself.
     pub caches: Option<Caches>,
     /// Bytes of shared memory that the system takes from each block.

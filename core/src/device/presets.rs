@@ -109,6 +109,7 @@ impl DeviceSpec {
             registers_per_thread: Some(255),
             shared_bytes: p.shared_kib << 10,
             shared_bytes_per_block: p.shared_block_kib << 10,
+            constant_bytes: Some(64 << 10),
             caches: None,
             shared_bytes_reserved: if p.capability.0 >= 8 { 1024 } else { 0 },
             threads: 2048,

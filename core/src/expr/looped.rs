@@ -134,7 +134,7 @@ impl Looped {
     }
 
     /// Returns the least and the greatest index of each loop; loops stand after those around them.
-    fn reach(&self) -> Vec<[i64; 2]> {
+    pub(super) fn reach(&self) -> Vec<[i64; 2]> {
         let mut reach: Vec<[i64; 2]> = Vec::with_capacity(self.loops.len());
         for Loop { turns, .. } in &self.loops {
             let from = of(&reach, turns.from);

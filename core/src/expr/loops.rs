@@ -122,6 +122,14 @@ impl<'g> Index<'g> {
         Turns { from: self.place, to: end.min(i32::MAX as usize) as i32 }
     }
 
+    /// Returns the number that the index is; `None` if it is a loop's.
+    pub fn number(self) -> Option<usize> {
+        match self.place.of {
+            Some(_) => None,
+            None => usize::try_from(self.place.offset).ok(),
+        }
+    }
+
     /// Returns the index as a number.
     pub fn value(self) -> Expr<'g> {
         match self.place.of {

@@ -14,6 +14,8 @@
 
 mod arrange;
 mod dag;
+mod forms;
+mod live;
 #[cfg(test)]
 mod loop_tests;
 mod looped;
@@ -26,6 +28,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 pub use dag::Dag;
+pub use forms::{QuadraticForm, factors};
 pub use looped::{Carried, Item, Loop, Looped};
 pub use loops::{
     Components, Entries, Index, LoopId, MAX_ENTRIES, MAX_LOOPS, MAX_NESTED, MAX_TURNS, Place, Table, Term,

@@ -138,6 +138,8 @@ fn plan_in_groups(
         piece_cells,
         lowering: Lowering::Straight,
         points: 1,
+        tables: Vec::new(),
+        launched: None,
         partition,
     });
     let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);

@@ -1,28 +1,75 @@
 //! How loops of formulas become text.
 
-use super::options::{Lowering, Options};
+use super::options::{Jam, Lowering, Options, Placement};
 use super::{Execution, Plan, plan_stepwise};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
+use crate::expr::Looped;
 use crate::program::Problem;
 
 /// The most terms of a stage whose loops are written out unless they are to be kept: compilers take some seconds for them.
 const MOST_WRITTEN_OUT: usize = 1 << 15;
 
-/// Points of a thread that go through loops together: twice as many registers hold what loops carry.
-const TOGETHER: usize = 2;
+/// The most points of a thread that go through loops together.
+const MOST_TOGETHER: usize = 16;
 
-/// Divides a tile among fewer threads where each has fewer points than go through loops together; returns how many do.
-pub(super) fn points(lowering: Lowering, tile: [usize; 3], threads: &mut [usize; 3]) -> Result<usize> {
+/// Registers of a thread beside those of its points' values: addresses, indices, entries of tables and constants.
+const OTHER_REGISTERS: usize = 40;
+
+/// Returns how many points of a thread go through loops together. Jammed loops hold the values of each point: unless a
+/// number is asked for, it is the largest power of two for which all of them find registers, and 2 at the least.
+pub(super) fn points(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    lowering: Lowering,
+) -> Result<usize> {
     if lowering != Lowering::Jammed {
         return Ok(1);
     }
-    if !tile[2].is_multiple_of(TOGETHER) {
-        let what = "cells of a tile's rows that go through loops together";
-        return Err(Error::limit(what, tile[2], format!("a multiple of {TOGETHER}"), "use --lowering loops"));
+    if let Jam::Points(asked) = options.jam {
+        return match asked as usize {
+            points @ 1..=MOST_TOGETHER if points.is_power_of_two() => Ok(points),
+            points => {
+                let limit = format!("a power of two up to {MOST_TOGETHER}");
+                Err(Error::limit(
+                    "points of a thread that go through loops together",
+                    points,
+                    limit,
+                    "use --jam auto",
+                ))
+            }
+        };
     }
-    threads[2] = threads[2].min(tile[2] / TOGETHER);
-    Ok(TOGETHER)
+    let looped = problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref());
+    let held = looped.map(Looped::most_held).max().unwrap_or(0) * problem.dtype.bytes().div_ceil(4);
+    let registers = device.registers_per_thread.unwrap_or(0);
+    let fits = |points: &usize| OTHER_REGISTERS + held * points <= registers;
+    Ok([8, 4].into_iter().find(fits).unwrap_or(2))
+}
+
+/// Fits a tile and its threads to the points of a thread that go through loops together, and to blocks that go over tiles one
+/// after another. A tile that is staged in shared memory keeps its size, and has fewer threads.
+pub(super) fn fit(
+    points: usize,
+    is_staged: bool,
+    goes_on: bool,
+    tile: &mut [usize; 3],
+    threads: &mut [usize; 3],
+) -> Result<()> {
+    if !is_staged {
+        if goes_on {
+            *tile = *threads;
+        }
+        tile[2] = tile[2].next_multiple_of(points * threads[2]);
+        return Ok(());
+    }
+    if !tile[2].is_multiple_of(points) {
+        let what = "cells of a tile's rows that go through loops together";
+        return Err(Error::limit(what, tile[2], format!("a multiple of {points}"), "use --lowering loops"));
+    }
+    threads[2] = threads[2].min(tile[2] / points);
+    Ok(())
 }
 
 /// Returns how the loops of a problem's launches per stage become text.
@@ -36,9 +83,29 @@ pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
     }
 }
 
+/// Refuses options of loops that are kept where none are.
+fn check(options: &Options) -> Result<()> {
+    let other = match options.lowering {
+        Lowering::Jammed => return Ok(()),
+        _ if options.jam != Jam::Auto => {
+            ("--jam", "points go through loops together", "add --lowering jammed")
+        }
+        Lowering::Loops => return Ok(()),
+        _ if options.tables != Placement::Auto => {
+            ("--tables", "loops that are kept read tables", "add --lowering loops or jammed")
+        }
+        _ => return Ok(()),
+    };
+    let (what, reason, change) = other;
+    Err(Error::invalid(what, format!("{reason} only where that is asked for"), change))
+}
+
 /// Plans for a device whose launches per stage keep loops, where loops are asked for: no other kernels do. `None` where
 /// they are not asked for.
 pub(super) fn plan_loops(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<Result<Plan>> {
+    if let Err(error) = check(options) {
+        return Some(Err(error));
+    }
     options.lowering.keeps_loops().then(|| {
         let is_stepwise = matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if !is_stepwise {
@@ -56,6 +123,7 @@ pub(super) fn plan_loops(problem: &Problem, device: &DeviceSpec, options: &Optio
 
 /// Refuses loops where a device runs formulas with each turn written out.
 pub(super) fn refuse_loops(device: &DeviceSpec, options: &Options) -> Result<()> {
+    check(options)?;
     match options.lowering.keeps_loops() {
         true => {
             let reason = "a CPU's instructions are those of each turn of a loop".to_owned();

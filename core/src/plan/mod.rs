@@ -26,6 +26,7 @@ mod recipe;
 pub mod resident;
 mod stepwise;
 pub mod streaming;
+mod tables;
 
 use serde::Serialize;
 
@@ -44,7 +45,7 @@ pub use general::{plan_grouped, plan_searched};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
-pub use options::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Tune};
+pub use options::{CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Options, Placement, Tune};
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use persistent_program::{PersistentProgram, plan_persistent_program};
@@ -55,6 +56,7 @@ pub(crate) use stepwise::{ARITHMETIC, MEMORY_SHARE};
 pub use stepwise::{Stepwise, plan_stepwise, staged_fields};
 pub use streaming::portable::{PortableStreaming, plan_portable_streaming, portable_streaming_plans};
 pub use streaming::warp::{WarpStreaming, plan_streaming, streaming_plans};
+pub use tables::PlacedTable;
 
 /// How the cells are divided among threads and places.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -140,6 +140,22 @@ named! {
     }
 }
 
+named! {
+    /// Where the constant tables that loops read lie; no bit depends on it.
+    Placement "placement of tables" {
+        /// In constant memory where its cache holds all of them, else in shared memory as far as there is room.
+        #[default]
+        Auto = "auto",
+        /// In device memory, read through the first-level cache.
+        Memory = "memory",
+        /// In constant memory.
+        Constant = "constant",
+        /// In shared memory, where each block loads them once: in launches per stage of CUDA, whose blocks then go over
+        /// tiles one after another.
+        Shared = "shared",
+    }
+}
+
 impl Lowering {
     /// Returns whether loops are asked for.
     pub fn keeps_loops(self) -> bool {
@@ -191,6 +207,32 @@ impl FromStr for Depth {
     }
 }
 
+/// The points of a thread that go through jammed loops together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Jam {
+    /// As many as registers allow.
+    #[default]
+    Auto,
+    /// This many.
+    Points(u32),
+}
+
+impl FromStr for Jam {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Jam::Auto),
+            (_, Ok(points)) if points > 0 => Ok(Jam::Points(points)),
+            _ => Err(Error::invalid(
+                format!("jam `{text}`"),
+                "neither `auto` nor a whole number above 0",
+                "write --jam auto or --jam 4",
+            )),
+        }
+    }
+}
+
 /// A user's options for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
@@ -206,6 +248,10 @@ pub struct Options {
     pub fuse: Fuse,
     /// How the loops of formulas become text.
     pub lowering: Lowering,
+    /// Points of a thread that go through jammed loops together.
+    pub jam: Jam,
+    /// Where the tables of loops lie.
+    pub tables: Placement,
     /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
     pub pin: bool,
 }
@@ -225,6 +271,8 @@ mod tests {
         assert!("0".parse::<Depth>().is_err());
         assert!("-3".parse::<Depth>().is_err());
         assert_eq!(Options::default().tune, Tune::Kept);
+        assert_eq!("8".parse(), Ok(Jam::Points(8)));
+        assert!("0".parse::<Jam>().is_err());
         let error = "fast".parse::<Tune>().unwrap_err().to_string();
         assert_eq!(error, "no tuning is named `fast`; known: off, kept, quick, full");
     }

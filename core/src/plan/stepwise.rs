@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::description::{Describe, Line, times};
 use super::fused::{Fused, Partition};
 use super::general::plan_general;
-use super::lowering::{lowering, points};
+use super::lowering::{fit, lowering, points};
+use super::tables::{self, PlacedTable};
 use super::{Execution, Lowering, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -34,6 +35,11 @@ pub struct Stepwise {
     pub lowering: Lowering,
     /// Points of a thread along the fastest axis that go through loops together; 1 unless they are jammed.
     pub points: usize,
+    /// For each stage, the tables of its formula, by their numbers; none where loops are written out.
+    pub tables: Vec<Vec<PlacedTable>>,
+    /// The blocks of a launch where each loads tables into shared memory and goes over tiles one after another; `None`
+    /// where each has one tile.
+    pub launched: Option<usize>,
     /// The stages of a problem that is not plain in groups; no steps where it is plain.
     pub partition: Partition,
 }
@@ -42,6 +48,17 @@ impl Stepwise {
     /// Returns the blocks of a domain along the three axes, slowest first.
     pub fn blocks(&self, extents: [usize; 3]) -> [usize; 3] {
         std::array::from_fn(|axis| extents[axis].div_ceil(self.tile[axis]))
+    }
+
+    /// Returns the blocks of a launch over a domain.
+    pub fn launched(&self, extents: [usize; 3]) -> usize {
+        let tiles = self.blocks(extents).iter().product();
+        self.launched.map_or(tiles, |launched| launched.min(tiles))
+    }
+
+    /// Returns the bytes of shared memory that the tables of a stage take before its tile.
+    pub fn table_bytes(&self, stage: usize) -> usize {
+        self.tables.get(stage).map_or(0, |tables| tables::shared_bytes(tables))
     }
 
     /// Returns the threads of a block.
@@ -68,6 +85,14 @@ impl Describe for Stepwise {
                 let words = format!("{} points of a thread go through loops together", self.points);
                 lines.push(("loops", words));
             }
+        }
+        if let Some(words) = tables::words(&self.tables) {
+            lines.push(("tables", words));
+        }
+        if let Some(launched) = self.launched {
+            let words =
+                format!("{launched} at the most, each of which loads tables once and goes over tiles");
+            lines.push(("blocks", words));
         }
         let fused: Vec<(&[usize], &Fused)> =
             self.partition.all().filter_map(|group| Some((&*group.stages, group.fused.as_ref()?))).collect();
@@ -123,16 +148,33 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     }
     check_depth(options.depth)?;
     let piece_cells = piece_cells(problem, device)?;
-    let (tile, mut threads) = tile_of(problem, device);
+    let (mut tile, mut threads) = tile_of(problem, device);
     let lowering = lowering(problem, options);
-    let points = points(lowering, tile, &mut threads)?;
-    let shared = |stage: &Stage| {
+    let points = points(problem, device, options, lowering)?;
+    let shared = |stage: &Stage, tile: [usize; 3]| {
         let radius = stage.footprint.radius;
         let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
         let bytes = staged_fields(stage).len() * cells * problem.dtype.bytes();
         if bytes <= device.shared_bytes_per_block { bytes } else { 0 }
     };
-    let shared_bytes: Vec<usize> = problem.program.stages().iter().map(shared).collect();
+    let stages = problem.program.stages();
+    let shared_of = |tile| -> Vec<usize> { stages.iter().map(|stage| shared(stage, tile)).collect() };
+    let mut shared_bytes = shared_of(tile);
+    let (mut tables, mut launched) = (Vec::new(), None);
+    if lowering.keeps_loops() {
+        tables = tables::place(problem, device, options, &shared_bytes)?;
+        let table_bytes = tables.iter().map(|tables| tables::shared_bytes(tables));
+        let block_bytes = table_bytes.clone().zip(&shared_bytes).map(|(tables, tile)| tables + tile).max();
+        let goes_on = table_bytes.max().is_some_and(|bytes| bytes > 0);
+        let is_staged = stages.iter().any(|stage| !staged_fields(stage).is_empty());
+        fit(points, is_staged, goes_on, &mut tile, &mut threads)?;
+        shared_bytes = shared_of(tile);
+        // All that a device may hold at once, so that none of it waits.
+        let by_shared = |bytes: usize| device.shared_bytes / (bytes + device.shared_bytes_reserved).max(1);
+        let resident =
+            block_bytes.map_or(1, by_shared).min(device.threads / threads.iter().product::<usize>());
+        launched = goes_on.then(|| device.multiprocessors.max(1) * resident.max(1));
+    }
     let mut traffic = Traffic::uncached(problem, device);
     traffic.overhead_seconds = device.launch_seconds * problem.program.stages().len() as f64;
     let estimate = traffic.overhead_seconds + step_seconds(problem, device, &traffic);
@@ -159,6 +201,8 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
             piece_cells,
             lowering,
             points,
+            tables,
+            launched,
             partition: Partition::default(),
         }),
         traffic,

@@ -235,7 +235,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     problem_constants(&mut text, Axes::PADDED, problem);
     constants(&mut text, stage, tiles, workgroups, staged.len());
     if let Some(looped) = looped {
-        loops::tables(&mut text, &Wgsl::here(), problem.dtype, 0, looped);
+        loops::tables(&mut text, &Wgsl::here(), problem.dtype, 0, looped, &[]);
     }
     let template = if staged.is_empty() { DIRECT } else { TILE };
     let each_staged = |line: &dyn Fn(usize, usize) -> String| -> Text {
@@ -467,7 +467,8 @@ fn body(
         // Bindings have no index.
         Some(looped) => {
             let component = |_: Tap, _: [i64; 2], _: &str| None;
-            loops::formula(looped, &Wgsl::here(), problem.dtype, 0, Reads { tap, component })
+            let tables = loops::table_texts(0, looped, &[]);
+            loops::formula(looped, &Wgsl::here(), problem.dtype, &tables, Reads { tap, component })
         }
         None => formula(&stage.dag, &Wgsl::here(), problem.dtype, tap),
     }

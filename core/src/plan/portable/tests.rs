@@ -15,6 +15,7 @@ fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandw
         registers_per_thread: None,
         shared_bytes: shared_bytes_per_block,
         shared_bytes_per_block,
+        constant_bytes: None,
         caches: None,
         shared_bytes_reserved: 0,
         threads: threads_per_block,

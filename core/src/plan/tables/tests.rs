@@ -1,0 +1,109 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::domain::Shape;
+use crate::plan::{Execution, Jam, Lowering, Plan, plan};
+use crate::program::{Centring, Definition};
+use crate::real::DType;
+
+/// A program of `n` components with a table of an entry each and one of all pairs, of which the upper triangle is read.
+fn problem(n: usize, extents: &[usize]) -> Problem {
+    let mut p = Definition::new("pairs", extents.len());
+    p.field("u", Centring::CELL).components("x", n, Centring::CELL);
+    p.step().stage("form", |s| {
+        let (g, x) = (s.graph(), s.components("x"));
+        let weights = g.table(&vec![0.5; n]);
+        let pairs = g.table_of(n, &(0..n * n).map(|at| at as f64).collect::<Vec<_>>());
+        let row =
+            |i| g.sum_of_products(crate::expr::Index::plus(i, 1).to(n), |j| [x.at(j), pairs.at_row(i, j)]);
+        s.set("u", g.sum_of_products(0..n, |i| [x.at(i) * weights.at(i), row(i)]));
+    });
+    let program = p.build().unwrap();
+    Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap()
+}
+
+fn planned(problem: &Problem, device: &DeviceSpec, options: Options) -> Result<Plan> {
+    let lowering = if options.lowering == Lowering::Auto { Lowering::Loops } else { options.lowering };
+    plan(problem, device, &Options { execution: Execution::Stepwise, lowering, ..options })
+}
+
+fn places(plan: &Plan) -> Vec<Placement> {
+    plan.stepwise().unwrap().tables[0].iter().map(|table| table.place).collect()
+}
+
+#[test]
+fn few_entries_are_constants_and_many_are_shared() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let of = |n: usize| planned(&problem(n, &[100_000]), &device, Options::default()).unwrap();
+    // 15·16 entries of 8 bytes are below the 2048 bytes of the cache, 16·17 above it.
+    let small = of(15);
+    assert_eq!(places(&small), [Placement::Constant; 2]);
+    assert_eq!(small.stepwise().unwrap().launched, None);
+    assert!(small.explain().contains("2 of 1920 bytes in constant memory"));
+    let large = of(16);
+    assert_eq!(places(&large), [Placement::Shared; 2]);
+    let tiles = large.stepwise().unwrap();
+    assert_eq!((tiles.table_bytes(0), tiles.tile, tiles.threads), (2176, [1, 1, 256], [1, 1, 256]));
+    // Eight blocks of 256 threads fill a multiprocessor; there are not as many tiles.
+    assert_eq!((tiles.launched, tiles.launched(large.shape.padded())), (Some(132 * 8), 391));
+    assert!(large.explain().contains("2 of 2176 bytes in shared memory"));
+    // The pairs are read once each and take what is left no more: half of 227 KiB, with 1 KiB for the system.
+    assert_eq!(places(&of(119)), [Placement::Shared; 2]);
+    assert_eq!(places(&of(120)), [Placement::Shared, Placement::Memory]);
+}
+
+#[test]
+fn places_are_forced_within_their_limits() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let of =
+        |n: usize, tables| planned(&problem(n, &[1000]), &device, Options { tables, ..Options::default() });
+    for tables in [Placement::Memory, Placement::Constant, Placement::Shared] {
+        assert_eq!(places(&of(53, tables).unwrap()), [tables; 2]);
+    }
+    assert_eq!(places(&of(90, Placement::Constant).unwrap()), [Placement::Constant; 2]);
+    let error = of(91, Placement::Constant).unwrap_err().to_string();
+    assert!(
+        error.contains("66976") && error.contains("65536") && error.contains("--tables shared"),
+        "{error}"
+    );
+    // 96 KiB of a V100's block.
+    let device = DeviceSpec::preset("v100").unwrap();
+    let of =
+        |n: usize, tables| planned(&problem(n, &[1000]), &device, Options { tables, ..Options::default() });
+    assert_eq!(places(&of(110, Placement::Shared).unwrap()), [Placement::Shared; 2]);
+    let error = of(111, Placement::Shared).unwrap_err().to_string();
+    assert!(error.contains("99456") && error.contains("98304") && error.contains("form"), "{error}");
+    assert_eq!(places(&of(111, Placement::Memory).unwrap()), [Placement::Memory; 2]);
+}
+
+#[test]
+fn tables_and_jam_are_options_of_kept_loops() {
+    let (device, problem) = (DeviceSpec::preset("h200").unwrap(), problem(5, &[1000]));
+    let error = |options| plan(&problem, &device, &options).unwrap_err().to_string();
+    let shared = Options { tables: Placement::Shared, ..Options::default() };
+    assert!(error(shared).contains("--lowering loops or jammed"));
+    let jam = Options { jam: Jam::Points(4), lowering: Lowering::Loops, ..Options::default() };
+    assert!(error(jam).contains("--lowering jammed"));
+    let other = DeviceSpec { constant_bytes: None, ..device.clone() };
+    let options = Options { lowering: Lowering::Loops, ..shared };
+    let error = plan(&problem, &other, &options).unwrap_err().to_string();
+    assert!(error.contains("leave --tables at auto"), "{error}");
+}
+
+#[test]
+fn points_are_as_many_as_registers_hold() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let jammed = |jam| Options { jam, lowering: Lowering::Jammed, ..Options::default() };
+    let points = |extents: &[usize], jam| -> Result<_> {
+        let plan = planned(&problem(10, extents), &device, jammed(jam))?;
+        let tiles = plan.stepwise().unwrap();
+        Ok((tiles.points, tiles.tile, tiles.threads))
+    };
+    assert_eq!(points(&[1000], Jam::Auto), Ok((8, [1, 1, 2048], [1, 1, 256])));
+    assert_eq!(points(&[1000], Jam::Points(2)), Ok((2, [1, 1, 1024], [1, 1, 256])));
+    assert_eq!(points(&[9, 1000], Jam::Points(4)), Ok((4, [1, 32, 128], [1, 8, 32])));
+    for refused in [3, 32] {
+        let error = points(&[1000], Jam::Points(refused)).unwrap_err().to_string();
+        assert!(error.contains("a power of two up to 16"), "{error}");
+    }
+}
