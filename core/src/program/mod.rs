@@ -43,7 +43,7 @@ pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
 pub use self::member::{Member, check_members};
 pub(crate) use self::placed::knows_where;
-pub use self::placed::Place;
+pub use self::placed::Part;
 pub use self::problem::Problem;
 pub use self::record::{Probe, Record, Rows};
 pub use self::region::Region;

@@ -6,7 +6,7 @@ use crate::expr::{Binary, Constant, Dag, Id, Node};
 
 /// Where a part of a domain lies along the axis that was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Part {
     /// The axis, of the three padded ones.
     pub axis: usize,
     /// The index in the whole domain of the part's first cell; below 0 or beyond the end only in a ring.
@@ -17,7 +17,7 @@ pub struct Place {
     pub is_ring: bool,
 }
 
-impl Place {
+impl Part {
     /// Returns the indices in a part of so many planes at which the plane of an index of the whole domain lies: none,
     /// one, or in a ring several.
     pub fn images(&self, index: usize, planes: usize) -> impl Iterator<Item = usize> + use<> {
@@ -37,7 +37,7 @@ impl Program {
     /// domain. A stage none of whose points lie in the part is left out.
     ///
     /// No value differs by a bit as long as the type of the fields has every index of the domain exactly.
-    pub(crate) fn placed(&self, place: &Place, part: &Shape, whole: &Shape) -> Program {
+    pub(crate) fn placed(&self, place: &Part, part: &Shape, whole: &Shape) -> Program {
         let mut program = self.clone();
         for scalar in &mut program.scalars {
             if let Some(axis) = scalar.extent.take() {
@@ -57,14 +57,14 @@ impl Program {
     }
 
     /// Returns whether a stage's fields have a value more along the axis of the cut than the part has cells.
-    fn has_one_more(&self, stage: &Stage, place: &Place) -> bool {
+    fn has_one_more(&self, stage: &Stage, place: &Part) -> bool {
         let first = stage.writes.first().and_then(|&field| self.kinds.get(field));
         first.is_some_and(|kind| kind.centring.is_on_nodes(place.axis))
     }
 }
 
 /// Returns a stage for a part of a domain; `None` where it has points and none of them lies there.
-fn placed_stage(stage: &Stage, place: &Place, planes: usize) -> Option<Stage> {
+fn placed_stage(stage: &Stage, place: &Part, planes: usize) -> Option<Stage> {
     let mut placed = stage.clone();
     if !stage.points.is_empty() {
         let images = |point: &[usize; 3]| {
@@ -96,7 +96,7 @@ pub(crate) fn knows_where(dag: &Dag, axis: usize) -> bool {
 
 /// Returns the formula with the whole domain's index along the axis in place of the part's: their difference is added,
 /// and in a ring what lies beyond an end is one turn away. All of these are whole numbers, so nothing is rounded.
-fn shifted(dag: &Dag, place: &Place) -> Dag {
+fn shifted(dag: &Dag, place: &Part) -> Dag {
     let mut nodes: Vec<Node> = Vec::with_capacity(dag.nodes.len() + 10);
     let mut new: Vec<Id> = Vec::with_capacity(dag.nodes.len());
     for node in &dag.nodes {

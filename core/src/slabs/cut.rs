@@ -32,6 +32,6 @@ fn proportional(planes: usize, weights: &[usize]) -> Vec<usize> {
     };
     let mut parts: Vec<usize> = weights.iter().map(|&weight| share(weight)).collect();
     let left = planes - parts.iter().sum::<usize>();
-    parts.iter_mut().cycle().take(left).for_each(|own| *own += 1);
+    parts.iter_mut().take(left).for_each(|own| *own += 1);
     parts
 }

@@ -86,11 +86,11 @@ impl Slabs {
                 format!("devices for {} planes, of which {depth} steps read {halo} beyond a device's own", whole),
                 ranks,
                 format!("1 to {most}"),
-                "take fewer devices, or exchange after fewer steps (--depth)",
+                "take fewer devices, a larger size, or exchange after fewer steps (--depth)",
             ));
         }
         let is_ring = ring(problem)? && ranks > 1;
-        let own = cut(whole, weights, halo.max(1));
+        let own = cut(whole, weights, least(problem, halo));
         let slabs = own.into_iter().enumerate().map(|(rank, own)| {
             let is_inner = [is_ring || rank > 0, is_ring || rank + 1 < ranks];
             Slab { own, halo: is_inner.map(|is_inner| if is_inner { halo } else { 0 }) }
@@ -106,7 +106,7 @@ impl Slabs {
     pub fn most(problem: &Problem, depth: u32) -> usize {
         let axis = problem.slowest();
         let halo = reach(&problem.program, axis, depth).into_iter().max().unwrap_or(0);
-        (problem.shape.padded()[axis] / halo.max(1)).max(1)
+        (problem.shape.padded()[axis] / least(problem, halo)).max(1)
     }
 
     /// Checks that a problem can be cut at all.
@@ -165,6 +165,21 @@ impl Slabs {
         let end = if rank + 1 == self.slabs.len() { planes } else { own.end };
         own.start..end
     }
+}
+
+/// Returns the fewest planes of a slab whose neighbours' halos are so many planes deep.
+///
+/// Where a program of several stages has a fixed side, no other rank may hold the planes that are fixed there: a stage
+/// that reads less far than the program would change what it ought to keep, nearer to a rank's own planes than
+/// [`reach`] knows of.
+fn least(problem: &Problem, halo: usize) -> usize {
+    let (program, axis) = (&problem.program, problem.slowest());
+    let mut all = (0..program.fields().len()).map(|field| problem.boundaries_of(field).0[axis]);
+    let margin = match program.stages().len() > 1 && all.any(|sides| sides.contains(&Boundary::Fixed)) {
+        true => program.radius()[axis],
+        false => 0,
+    };
+    (halo + margin).max(1)
 }
 
 /// Returns whether the slowest axis is periodic.

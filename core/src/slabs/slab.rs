@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::{Slab, Slabs};
 use crate::domain::{Boundary, Shape};
 use crate::error::{Error, Result};
-use crate::program::{Place, Problem};
+use crate::program::{Part, Problem};
 use crate::real::Array;
 
 impl Slabs {
     /// Returns where a rank's slab lies in the whole domain.
-    pub fn place(&self, rank: usize) -> Place {
-        Place { axis: self.axis, first: self.slabs[rank].first(), whole: self.whole, is_ring: self.is_ring }
+    pub fn place(&self, rank: usize) -> Part {
+        Part { axis: self.axis, first: self.slabs[rank].first(), whole: self.whole, is_ring: self.is_ring }
     }
 
     /// Returns the problem of a rank's slab. It has neither a record nor marks: those follow the whole domain.
