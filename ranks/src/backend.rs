@@ -59,7 +59,10 @@ impl Ranked {
     }
 
     /// Connects ranks by another fabric: `connect` returns the ends for a number of ranks, in order.
-    pub fn connected(mut self, connect: impl Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync + 'static) -> Ranked {
+    pub fn connected(
+        mut self,
+        connect: impl Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync + 'static,
+    ) -> Ranked {
         self.connect = Box::new(connect);
         self
     }
@@ -146,8 +149,7 @@ impl Backend for Ranked {
         };
         let opens = devices.into_iter().zip(ranks.slabs.iter().cloned()).map(open);
         let ends = (self.connect)(slabs.slabs.len());
-        let session =
-            Together::open(self.name(), problem, plan, slabs, fields, opens.zip(ends).collect())?;
+        let session = Together::open(self.name(), problem, plan, slabs, fields, opens.zip(ends).collect())?;
         Ok(Cut::around(cut, Box::new(session)))
     }
 }

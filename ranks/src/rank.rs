@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use abide_core::program::Until;
 use abide_core::slabs::{Edge, Exchange, Side, Slabs};
 use abide_core::{Array, DType, Error, Problem, Session};
 
@@ -26,6 +27,9 @@ pub struct Rank {
     fabric: Box<dyn Fabric>,
     /// Steps for which the halos are deep enough.
     left: u64,
+    /// The condition that ends the run, and whether it has.
+    until: Option<Until>,
+    has_ended: bool,
     /// Exchanges and gathers so far.
     rounds: u64,
     gathers: u64,
@@ -79,6 +83,8 @@ impl Rank {
             session,
             fabric,
             left: u64::from(slabs.depth),
+            until: slab.until,
+            has_ended: false,
             rounds: 0,
             gathers: 0,
             seconds: [0.0; 2],
@@ -103,7 +109,8 @@ impl Rank {
     fn try_advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
         let begun = Instant::now();
         let mut undone = steps;
-        while undone > 0 {
+        // To a session whose run has ended, an exchange would look like a user's change, after which it goes on.
+        while undone > 0 && !self.has_ended {
             // Passes shorter than what is asked for cost more than an exchange.
             if self.left < self.depth.min(undone) {
                 self.exchange()?;
@@ -114,6 +121,10 @@ impl Rank {
             self.seconds[0] += wall.elapsed().as_secs_f64();
             let done = now - self.session.undone();
             (self.left, undone) = (self.left - done, undone - done);
+            if let Some(until) = self.until {
+                let scalars = self.session.scalars()?;
+                self.has_ended = scalars.get(until.scalar).is_some_and(|&value| until.ends(value));
+            }
             if done < now {
                 break;
             }
@@ -122,6 +133,16 @@ impl Rank {
         self.agree(undone)?;
         self.seconds[1] += wall.elapsed().as_secs_f64();
         Ok(Advanced { undone, seconds: begun.elapsed().as_secs_f64() })
+    }
+
+    /// Goes on although a condition has ended the run, because a value was written on some rank.
+    pub fn go_on(&mut self) -> Result<(), Stopped> {
+        if std::mem::take(&mut self.has_ended) {
+            // The session goes on where it is written to, be it the value that is there.
+            let value = self.session.read_window(0, [0; 3], [1; 3])?;
+            self.session.write_window(0, [0; 3], [1; 3], &value)?;
+        }
+        Ok(())
     }
 
     /// Compares with all ranks how many steps were not done: a condition ends the run on all of them or on none.
@@ -229,6 +250,9 @@ impl Rank {
     fn stopped(&self, when: &str, what: &str, broken: Broken) -> Stopped {
         let follows = matches!(broken, Broken::Aborted { .. } | Broken::Gone { .. });
         let operation = format!("rank {} of {}, {when}: {what}", self.fabric.rank(), self.fabric.size());
-        Stopped { error: Error::Device { backend: self.backend, operation, message: broken.to_string() }, follows }
+        Stopped {
+            error: Error::Device { backend: self.backend, operation, message: broken.to_string() },
+            follows,
+        }
     }
 }

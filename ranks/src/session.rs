@@ -86,7 +86,7 @@ impl Together {
                 Error::limit("threads of ranks", slabs.slabs.len(), limit, "take fewer devices")
             })?;
             workers.push(Worker { orders: Some(orders), thread: Some(thread) });
-            opened.push(replied);
+            opened.push((opened.len(), replied));
         }
         collect(backend, opened)?;
         let (problem, plan) = (problem.clone(), plan.clone());
@@ -108,7 +108,7 @@ impl Together {
             if let Some(orders) = &self.workers[rank].orders {
                 let _ = orders.send(order);
             }
-            replied
+            (rank, replied)
         });
         collect(self.backend, replies.collect())
     }
@@ -123,7 +123,8 @@ impl Together {
             let own = self.slabs.own(rank, self.planes(field));
             let range = own.start.max(asked.start)..own.end.min(asked.end);
             let begin = self.slabs.begin(rank);
-            (!range.is_empty()).then(|| (rank, range.start - own.start + begin..range.end - own.start + begin))
+            (!range.is_empty())
+                .then(|| (rank, range.start - own.start + begin..range.end - own.start + begin))
         };
         (0..self.workers.len()).filter_map(owned).collect()
     }
@@ -133,17 +134,12 @@ impl Together {
         names.get(field).map(drop).ok_or_else(|| Error::unknown("field", field.to_string(), names))
     }
 
-    /// Has every rank's session go on although a condition has ended the run, as it does where a value is written.
-    fn go_on(&self, field: usize) -> Result<()> {
-        let orders = (0..self.workers.len()).map(|rank| {
-            let order = move |rank: &mut Rank| {
-                let value = rank.session.read_window(field, [0; 3], [1; 3])?;
-                rank.session.write_window(field, [0; 3], [1; 3], &value)?;
-                Ok(())
-            };
-            (rank, order)
-        });
-        self.ask(orders).map(drop)
+    /// Has every rank go on although a condition has ended the run, as it does where a value is written.
+    fn go_on(&self) -> Result<()> {
+        match self.problem.until {
+            Some(_) => self.ask((0..self.workers.len()).map(|rank| (rank, Rank::go_on))).map(drop),
+            None => Ok(()),
+        }
     }
 }
 
@@ -154,18 +150,20 @@ fn give_up(mut fabric: Box<dyn Fabric>, error: Error) -> Stopped {
 }
 
 /// Waits for all answers. Of several errors the one that the others followed from is returned.
-fn collect<R>(backend: &'static str, replies: Vec<Receiver<Result<R, Stopped>>>) -> Result<Vec<R>> {
+fn collect<R>(backend: &'static str, replies: Vec<(usize, Receiver<Result<R, Stopped>>)>) -> Result<Vec<R>> {
     let mut values = Vec::new();
     let mut stopped: Option<Stopped> = None;
-    for (rank, reply) in replies.into_iter().enumerate() {
+    for (rank, reply) in replies {
         let reply = reply.recv().unwrap_or_else(|_| {
-            let operation = format!("answer {rank} of the ranks");
+            let operation = format!("rank {rank}");
             let message = "its thread has ended".to_owned();
             Err(Error::Device { backend, operation, message }.into())
         });
         match reply {
             Ok(value) => values.push(value),
-            Err(own) if stopped.as_ref().is_none_or(|first| first.follows && !own.follows) => stopped = Some(own),
+            Err(own) if stopped.as_ref().is_none_or(|first| first.follows && !own.follows) => {
+                stopped = Some(own)
+            }
             Err(_) => {}
         }
     }
@@ -226,7 +224,8 @@ impl Session for Together {
         let orders = parts.into_iter().enumerate();
         let orders = orders
             .map(|(rank, values)| (rank, move |rank: &mut Rank| Ok(rank.session.write(field, &values)?)));
-        self.ask(orders).map(drop)
+        self.ask(orders)?;
+        self.go_on()
     }
 
     fn write_window(
@@ -253,7 +252,7 @@ impl Session for Together {
             }
         }
         self.ask(orders)?;
-        if self.problem.until.is_some() { self.go_on(field) } else { Ok(()) }
+        self.go_on()
     }
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
@@ -277,7 +276,8 @@ impl Session for Together {
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         let all = (0..self.workers.len())
             .map(|rank| (rank, move |rank: &mut Rank| Ok(rank.session.set_parameter(parameter, value)?)));
-        self.ask(all).map(drop)
+        self.ask(all)?;
+        self.go_on()
     }
 
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
@@ -286,7 +286,13 @@ impl Session for Together {
         let report = |(rank, [seconds, exchange_seconds]): (usize, [f64; 2])| {
             let all = seconds + exchange_seconds;
             let efficiency = if all > 0.0 { seconds / all } else { 0.0 };
-            RankReport { rank, planes: self.slabs.slabs[rank].own.clone(), seconds, exchange_seconds, efficiency }
+            RankReport {
+                rank,
+                planes: self.slabs.slabs[rank].own.clone(),
+                seconds,
+                exchange_seconds,
+                efficiency,
+            }
         };
         Ok(seconds.into_iter().enumerate().map(report).collect())
     }

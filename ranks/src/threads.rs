@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn a_wait_ends_where_a_rank_is_gone_or_gives_up() {
         let mut ends = threads(3, DEADLINE);
-        let (mut last, mut middle, mut first) = (ends.pop().unwrap(), ends.pop().unwrap(), ends.pop().unwrap());
+        let (mut last, mut middle, mut first) =
+            (ends.pop().unwrap(), ends.pop().unwrap(), ends.pop().unwrap());
         let waiting = thread::spawn(move || first.receive(2, tag(1)));
         // What was sent before is still there.
         last.send(1, tag(1), vec![1]).unwrap();

@@ -43,7 +43,10 @@ impl Ranks {
     pub(super) fn lines(&self) -> Vec<Line> {
         let planes: Vec<String> = self.own.iter().map(|own| format!("{}..{}", own.start, own.end)).collect();
         vec![
-            ("devices", format!("{}, each a slab of {}: planes {}", self.own.len(), self.axis, planes.join(", "))),
+            (
+                "devices",
+                format!("{}, each a slab of {}: planes {}", self.own.len(), self.axis, planes.join(", ")),
+            ),
             (
                 "exchange",
                 format!(
@@ -54,7 +57,10 @@ impl Ranks {
                     self.exchange_seconds * 1e6,
                 ),
             ),
-            ("each device", "what follows is said of one device's slab; cells and bytes are those of all".to_owned()),
+            (
+                "each device",
+                "what follows is said of one device's slab; cells and bytes are those of all".to_owned(),
+            ),
         ]
     }
 }
@@ -168,7 +174,8 @@ fn of_slab(
 /// Returns the estimated seconds of a step of a slab: the planner's own where it made one.
 fn seconds(plan: &Plan) -> f64 {
     let traffic = &plan.traffic;
-    let arithmetic = traffic.cells * traffic.flops / traffic.flops_per_second.max(1.0) + traffic.overhead_seconds;
+    let arithmetic =
+        traffic.cells * traffic.flops / traffic.flops_per_second.max(1.0) + traffic.overhead_seconds;
     if plan.estimated_seconds > 0.0 && plan.estimated_seconds.is_finite() {
         plan.estimated_seconds.max(arithmetic)
     } else {
@@ -179,7 +186,8 @@ fn seconds(plan: &Plan) -> f64 {
 /// Returns the estimated seconds of an exchange and the most bytes that a rank sends.
 fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan) -> (f64, f64) {
     let cell = problem.dtype.bytes() as f64;
-    let plane = |field: usize| problem.values_of(field) as f64 / problem.extents_of(field)[slabs.axis].max(1) as f64;
+    let plane =
+        |field: usize| problem.values_of(field) as f64 / problem.extents_of(field)[slabs.axis].max(1) as f64;
     let all = (0..slabs.slabs.len()).map(|rank| {
         let exchanges = slabs.exchanges(rank);
         let edges = exchanges.iter().flat_map(|exchange| &exchange.fields);

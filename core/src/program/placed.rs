@@ -116,8 +116,10 @@ fn shifted(dag: &Dag, place: &Part) -> Dag {
                             put(Node::Binary(Binary::Sub, at, turn)),
                             put(Node::Binary(Binary::Add, at, turn)),
                         );
-                        let (is_below, is_within) =
-                            (put(Node::Binary(Binary::Less, at, zero)), put(Node::Binary(Binary::Less, at, turn)));
+                        let (is_below, is_within) = (
+                            put(Node::Binary(Binary::Less, at, zero)),
+                            put(Node::Binary(Binary::Less, at, turn)),
+                        );
                         let high = put(Node::Select(is_within, at, less));
                         put(Node::Select(is_below, more, high))
                     }

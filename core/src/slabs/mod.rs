@@ -83,7 +83,10 @@ impl Slabs {
         let most = Slabs::most(problem, depth);
         if ranks == 0 || ranks > most {
             return Err(Error::limit(
-                format!("devices for {} planes, of which {depth} steps read {halo} beyond a device's own", whole),
+                format!(
+                    "devices for {} planes, of which {depth} steps read {halo} beyond a device's own",
+                    whole
+                ),
                 ranks,
                 format!("1 to {most}"),
                 "take fewer devices, a larger size, or exchange after fewer steps (--depth)",
@@ -97,7 +100,8 @@ impl Slabs {
         });
         let slabs = slabs.collect();
         let program = &problem.program;
-        let exchanged = (0..program.fields().len()).map(|field| if program.is_written(field) { reach[field] } else { 0 });
+        let exchanged =
+            (0..program.fields().len()).map(|field| if program.is_written(field) { reach[field] } else { 0 });
         Ok(Slabs { axis, whole, is_ring, depth, reach: exchanged.collect(), slabs })
     }
 

@@ -33,17 +33,14 @@ impl Slabs {
         if program.steps().iter().any(|step| step.is_empty()) {
             return Err(Error::unsupported(
                 format!("{} on {} devices", program.name(), self.slabs.len()),
-                format!("a step of its cycle sets points alone, none of them among the planes of device {rank}"),
+                format!(
+                    "a step of its cycle sets points alone, none of them among the planes of device {rank}"
+                ),
                 "run it on one device, or give the step a stage everywhere",
             ));
         }
-        let mut own = Problem {
-            program: Arc::new(program),
-            shape,
-            record: None,
-            marks: None,
-            ..problem.clone()
-        };
+        let mut own =
+            Problem { program: Arc::new(program), shape, record: None, marks: None, ..problem.clone() };
         for side in (0..2).filter(|&side| slab.halo[side] > 0 || self.is_inner(rank, side)) {
             own.boundaries.0[self.axis][side] = Boundary::Open;
             for sides in &mut own.sides {
@@ -84,7 +81,13 @@ impl Slabs {
 
     /// Returns which of some planes of the whole domain's field a slab holds, own ones and in halos, and the slab's index of
     /// the first of each run of them.
-    pub fn pieces(&self, rank: usize, asked: Range<usize>, planes: usize, held: usize) -> Vec<(Range<usize>, usize)> {
+    pub fn pieces(
+        &self,
+        rank: usize,
+        asked: Range<usize>,
+        planes: usize,
+        held: usize,
+    ) -> Vec<(Range<usize>, usize)> {
         let first = self.slabs[rank].first();
         let mut pieces: Vec<(Range<usize>, usize)> = Vec::new();
         for at in 0..held {

@@ -42,14 +42,34 @@ pub fn fields(problem: &Problem) -> Vec<Array> {
 
 /// Opens a session by a backend's own plan.
 pub fn open(backend: &dyn Backend, problem: &Problem, options: &Options) -> Box<dyn Session> {
+    open_from(backend, problem, fields(problem), options)
+}
+
+fn open_from(
+    backend: &dyn Backend,
+    problem: &Problem,
+    fields: Vec<Array>,
+    options: &Options,
+) -> Box<dyn Session> {
     let plan = backend.plan(problem, options).unwrap();
-    backend.open(problem, &plan, fields(problem)).unwrap()
+    backend.open(problem, &plan, fields).unwrap()
 }
 
 /// Checks that ranks have the bits of the definition, after some steps and after some more.
 pub fn assert_same(problem: &Problem, ranked: &Ranked, options: &Options, steps: u64) {
-    let mut one = open(&CpuBackend::reference(), problem, &Options { tune: options.tune, ..Options::default() });
-    let mut several = open(ranked, problem, options);
+    assert_same_from(problem, fields(problem), ranked, options, steps);
+}
+
+/// Checks the same from these fields on.
+pub fn assert_same_from(
+    problem: &Problem,
+    fields: Vec<Array>,
+    ranked: &Ranked,
+    options: &Options,
+    steps: u64,
+) {
+    let mut one = open_from(&CpuBackend::reference(), problem, fields.clone(), &Options::default());
+    let mut several = open_from(ranked, problem, fields, options);
     let what = format!(
         "{} on {} {}, boundary {}, {:?}: {}",
         problem.program.name(),
