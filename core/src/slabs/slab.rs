@@ -41,7 +41,7 @@ impl Slabs {
         }
         let mut own =
             Problem { program: Arc::new(program), shape, record: None, marks: None, ..problem.clone() };
-        for side in (0..2).filter(|&side| slab.halo[side] > 0 || self.is_inner(rank, side)) {
+        for side in (0..2).filter(|&side| self.is_inner(rank, side)) {
             own.boundaries.0[self.axis][side] = Boundary::Open;
             for sides in &mut own.sides {
                 sides.0[self.axis][side] = None;
