@@ -52,11 +52,20 @@ pub struct Stopped {
     pub error: Error,
     /// Whether the rank stopped only because another one had.
     pub follows: bool,
+    /// The exchange in which it waited in vain; 0 for any other reason.
+    pub round: u64,
+}
+
+impl Stopped {
+    /// Returns whether this is nearer to the cause than another rank's reason.
+    pub fn is_before(&self, other: &Stopped) -> bool {
+        (self.follows, self.round) < (other.follows, other.round)
+    }
 }
 
 impl From<Error> for Stopped {
     fn from(error: Error) -> Self {
-        Stopped { error, follows: false }
+        Stopped { error, follows: false, round: 0 }
     }
 }
 
@@ -149,7 +158,11 @@ impl Rank {
     fn agree(&mut self, undone: u64) -> Result<(), Stopped> {
         self.gathers += 1;
         let all = self.fabric.all_gather(self.gathers, &undone.to_le_bytes());
-        let all = all.map_err(|broken| self.stopped("the end of an advance", "all ranks", broken))?;
+        let all = all.map_err(|broken| {
+            let stopped = self.stopped("the end of an advance", "all ranks", broken);
+            // Such a wait begins after all exchanges.
+            Stopped { round: stopped.round + u64::from(stopped.round > 0), ..stopped }
+        })?;
         match all.iter().position(|other| other[..] != undone.to_le_bytes()) {
             None => Ok(()),
             Some(other) => {
@@ -250,9 +263,8 @@ impl Rank {
     fn stopped(&self, when: &str, what: &str, broken: Broken) -> Stopped {
         let follows = matches!(broken, Broken::Aborted { .. } | Broken::Gone { .. });
         let operation = format!("rank {} of {}, {when}: {what}", self.fabric.rank(), self.fabric.size());
-        Stopped {
-            error: Error::Device { backend: self.backend, operation, message: broken.to_string() },
-            follows,
-        }
+        let round = if matches!(broken, Broken::Late { .. }) { self.rounds.max(1) } else { 0 };
+        let error = Error::Device { backend: self.backend, operation, message: broken.to_string() };
+        Stopped { error, follows, round }
     }
 }

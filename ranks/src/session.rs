@@ -161,9 +161,7 @@ fn collect<R>(backend: &'static str, replies: Vec<(usize, Receiver<Result<R, Sto
         });
         match reply {
             Ok(value) => values.push(value),
-            Err(own) if stopped.as_ref().is_none_or(|first| first.follows && !own.follows) => {
-                stopped = Some(own)
-            }
+            Err(own) if stopped.as_ref().is_none_or(|first| own.is_before(first)) => stopped = Some(own),
             Err(_) => {}
         }
     }

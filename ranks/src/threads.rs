@@ -75,15 +75,16 @@ impl Fabric for Threads {
             if let Some(at) = held.messages.iter().position(|(rank, own, _)| *rank == from && *own == tag) {
                 return Ok(held.messages.swap_remove(at).2);
             }
+            // Before anything that others say: of several waits that end together, the first to begin is the cause.
+            let Some(left) = self.deadline.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
+                return Err(Broken::Late { from, within: self.deadline });
+            };
             if let Some((rank, reason)) = held.aborted.clone() {
                 return Err(Broken::Aborted { rank, reason });
             }
             if held.gone.contains(&from) {
                 return Err(Broken::Gone { rank: from });
             }
-            let Some(left) = self.deadline.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
-                return Err(Broken::Late { from, within: self.deadline });
-            };
             held = inbox.changed.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
