@@ -58,6 +58,15 @@ impl CpuBackend {
         Ok(CpuBackend { pool: Some(Arc::new(pool)), ..Self::new() })
     }
 
+    /// Returns a backend for each of so many ranks, with a pool of its own: all threads that there are, divided among
+    /// them, and one each where there are too few. With each its number of threads.
+    pub fn divided(ranks: usize) -> Result<Vec<(Self, usize)>> {
+        threads::start()?;
+        let all = rayon::current_num_threads();
+        let own = |rank: usize| (all / ranks + usize::from(rank < all % ranks)).max(1);
+        (0..ranks).map(|rank| Ok((Self::with_threads(own(rank))?, own(rank)))).collect()
+    }
+
     /// Returns a backend on the path that reads like the definition, one cell after the other on one thread:
     /// slow, and the oracle.
     pub fn reference() -> Self {

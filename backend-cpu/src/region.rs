@@ -108,10 +108,7 @@ impl Region {
 
     /// Returns the constant beyond a side of an axis, if that is its boundary.
     pub fn constant(&self, axis: usize, side: usize) -> Option<f64> {
-        match self.boundaries.0[axis][side] {
-            Boundary::Constant(value) => Some(value),
-            _ => None,
-        }
+        self.boundaries.0[axis][side].held()
     }
 
     /// Returns whether taps along the row can reach beyond it.

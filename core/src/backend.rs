@@ -166,6 +166,27 @@ pub trait Session: Send {
 
     /// Sets a parameter for the steps that follow, in a batch for all members.
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()>;
+
+    /// Returns what each rank did since the last call, where several devices advance the domain together; nothing
+    /// otherwise.
+    fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
+        Ok(Vec::new())
+    }
+}
+
+/// What a rank of several devices did in a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankReport {
+    /// The rank, counted from 0.
+    pub rank: usize,
+    /// Its own planes, in cells along the slowest axis.
+    pub planes: Range<usize>,
+    /// Seconds in which it computed.
+    pub seconds: f64,
+    /// Seconds in which it exchanged planes, or waited for other ranks.
+    pub exchange_seconds: f64,
+    /// The share of its time in which it computed, 0 to 1.
+    pub efficiency: f64,
 }
 
 /// Checks the arrays given to [`Backend::open`] against the problem.
@@ -356,6 +377,9 @@ pub struct RunReport {
     pub non_finite: Option<u64>,
     /// The computed scalars after the last step, by name.
     pub scalars: BTreeMap<String, f64>,
+    /// What each rank did, where several devices advanced the domain together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankReport>,
     /// The plan that ran.
     pub plan: Plan,
     /// Where the run differs from what was asked, and why.
@@ -381,6 +405,7 @@ impl RunReport {
             share_of_projected_peak: if seconds > 0.0 { projection.seconds / seconds } else { 0.0 },
             non_finite: None,
             scalars: BTreeMap::new(),
+            ranks: Vec::new(),
             plan: plan.clone(),
             notes: plan.notes.clone(),
         }
@@ -403,6 +428,8 @@ pub fn drive(
     observe: &mut Observer<'_>,
 ) -> Result<RunReport> {
     let begun = Instant::now();
+    // What ranks did before is no part of this run's report.
+    session.take_ranks()?;
     let cells = session.plan().cells() as f64;
     // Take whole passes, because steps that do not fill a pass are slower.
     let depth = u64::from(session.plan().depth.max(1));
@@ -444,6 +471,7 @@ pub fn drive(
         }
     }
     let mut report = RunReport::new(backend, session.plan(), done, steps, seconds);
+    report.ranks = session.take_ranks()?;
     if done < steps {
         report.notes.push(format!("stopped after {done} of {steps} steps"));
     }

@@ -24,6 +24,7 @@ pub mod plan;
 pub mod program;
 pub mod real;
 pub mod reduction;
+pub mod slabs;
 pub mod solver;
 pub mod sparse;
 

@@ -325,7 +325,7 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     let sides = || axes.0.iter().filter(|&&axis| radius[axis] > 0).flat_map(|&axis| fixed[axis]);
     line(format!("Offset PITCH = {pitch}"));
     line(format!("bool HAS_FIXED = {}", sides().any(|b| b == Boundary::Fixed)));
-    line(format!("bool HAS_CONSTANT = {}", sides().any(|b| matches!(b, Boundary::Constant(_)))));
+    line(format!("bool HAS_CONSTANT = {}", sides().any(|b| b.held().is_some())));
     line(format!("int FIELDS = {}", program.fields().len()));
     line(format!("int PARAMETERS = {}", program.parameters().len()));
     text.push("struct Buffers { real* current[FIELDS]; real* next[FIELDS]; };");

@@ -88,6 +88,15 @@ pub(super) fn check_memory(
         }
         Kind::Software => budget.with("the driver's copies", (all + written) as u128 * field),
     };
+    let budget = match plan.and_then(|plan| plan.ranks.as_ref()) {
+        Some(ranks) => {
+            let planes = problem.shape.padded()[problem.slowest()].max(1) as u128;
+            let halos = 2 * (ranks.halo * ranks.own.len()) as u128 * field / planes;
+            let budget = budget.with("the halos of slabs", (all + written) as u128 * halos);
+            budget.with("a field in slabs beside the whole", field)
+        }
+        None => budget,
+    };
     let budget = budget.with("a session for each member", session_bytes(opened.kind, problem, plan));
     let budget = budget.with("a copy for another backend", (copies * all) as u128 * field);
     // Files are read before anything is written.

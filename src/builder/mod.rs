@@ -44,6 +44,7 @@ pub struct Builder {
     initial: Vec<(String, Initial)>,
     choice: Choice,
     opened: Option<Opened>,
+    devices: Option<usize>,
     options: Options,
     resume: Option<PathBuf>,
     first_step: u64,
@@ -68,6 +69,7 @@ impl Builder {
             initial: Vec::new(),
             choice: Choice::Auto,
             opened: None,
+            devices: None,
             options: Options::default(),
             resume: None,
             first_step: 0,
@@ -218,6 +220,26 @@ impl Builder {
         self
     }
 
+    /// Runs on so many devices of the backend, each a slab of the domain cut along its slowest axis, with the bits of one
+    /// device. Fewer run where the domain is too thin, and a note says so. Unless given: the number in the environment
+    /// variable `ABIDE_DEVICES`, else one. The CPU's devices are groups of its threads; no other backend takes several.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let heat = |devices| Simulation::builder("heat").size(&[65, 33]).backend(Choice::CPU).devices(devices).build();
+    /// let (mut one, mut three) = (heat(1)?, heat(3)?);
+    /// one.run(40)?;
+    /// let report = three.run(40)?;
+    /// assert_eq!(report.ranks.len(), 3);
+    /// assert!(one.field("u")?.same_bits(&three.field("u")?));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn devices(mut self, devices: usize) -> Self {
+        self.devices = Some(devices);
+        self
+    }
+
     /// Sets the schedule.
     pub fn execution(mut self, execution: Execution) -> Self {
         self.options.execution = execution;
@@ -304,6 +326,17 @@ impl Builder {
         let (builder, prepared) = self.prepare()?;
         let Prepared { problem, resumed } = prepared;
         let host = host(&problem, &builder)?;
+        let devices = match (&builder.opened, builder.devices) {
+            (Some(opened), Some(several @ 2..)) => {
+                return Err(Error::unsupported(
+                    format!("backend {}", opened.backend.name()),
+                    format!("{several} devices were asked for of a backend that is open already"),
+                    "open it by backend::open_on, or choose it by Builder::backend",
+                ));
+            }
+            (Some(_), None) => 1,
+            (_, asked) => backend::devices(asked)?,
+        };
         let (mut step, mut notes) = (builder.first_step, Vec::new());
         let fields = || match resumed {
             Some((path, head)) => {
@@ -325,7 +358,7 @@ impl Builder {
         };
         let mut begun = match &builder.opened {
             Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, fields)?,
-            None => backend::begin(builder.choice, &problem, &builder.options, host, fields)?,
+            None => backend::begin(builder.choice, devices, &problem, &builder.options, host, fields)?,
         };
         notes.extend(backend::cache_refusal());
         notes.append(&mut begun.notes);

@@ -19,6 +19,7 @@ Examples:
   abide plan 2d5pt --size 3072x3072 --device a100
   abide plan gray-scott --size 4096x4096 --device h200 --cache registers
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
+  abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu --devices 4
   abide plan 3d7pt --size 512x512x512 --dtype f64 --device a100 --papers
   abide plan 2d5pt --size 8352x8352 --measured --tune full
   abide plan 2d5pt --size 64x64 --batch 4096 --device h200
@@ -46,6 +47,11 @@ pub struct PlanArgs {
     /// The device of this backend [default: CUDA's where there is one, else that of --device a100]
     #[arg(long)]
     backend: Option<Choice>,
+
+    /// Plan for so many devices of --backend cpu, each a slab of the domain: the cut, the steps between exchanges, and what
+    /// is exchanged [default: ABIDE_DEVICES, else 1]
+    #[arg(long, value_name = "N")]
+    devices: Option<usize>,
 
     /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as
     /// --tune asks for, and the fastest is kept where it asks for any; else a few, and nothing is kept. Of a program
@@ -94,6 +100,14 @@ impl PlanArgs {
             return Err(error.into());
         }
         self.loops.check()?;
+        let devices = backend::devices(self.devices)?;
+        if devices > 1 && (self.measured || self.device.is_some()) {
+            let who =
+                if self.measured { "--measured".to_owned() } else { format!("--device {}", self.device()) };
+            let reason =
+                format!("{devices} devices were asked for, and several are planned for opened CPUs alone");
+            return Err(Error::unsupported(who, reason, "use --backend cpu, or one device").into());
+        }
         if self.measured {
             return self.measure(&problem, &options);
         }
@@ -109,8 +123,10 @@ impl PlanArgs {
         let mut notes = Vec::new();
         let mut plan: Plan = match (&self.device, self.backend) {
             (Some(name), _) => preset(name)?,
-            (None, Some(Choice::Named(name))) => backend::plan(&backend::open(name)?, &problem, &options)?,
-            (None, None | Some(Choice::Auto)) => match backend::open("cuda") {
+            (None, Some(Choice::Named(name))) => {
+                backend::plan(&backend::open_on(name, devices)?, &problem, &options)?
+            }
+            (None, None | Some(Choice::Auto)) => match backend::open_on("cuda", devices) {
                 Ok(opened) => backend::plan(&opened, &problem, &options)?,
                 Err(Error::Unavailable { .. } | Error::Unknown { .. }) => {
                     notes.push(format!(
@@ -129,6 +145,10 @@ impl PlanArgs {
         let groups =
             if problem.is_plain() || problem.is_batch() { None } else { report(&problem, &plan, &[])? };
         self.print(&plan, papers, fusion, groups.filter(Report::has_groups))
+    }
+
+    fn device(&self) -> &str {
+        self.device.as_deref().unwrap_or(DEFAULT)
     }
 
     /// Prints a plan with all that is asked to be told beside it.

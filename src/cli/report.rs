@@ -45,6 +45,19 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
         );
         line("peak", format!("{:.1} % of the projected peak", 100.0 * report.share_of_projected_peak));
     }
+    for rank in &report.ranks {
+        line(
+            &format!("device {}", rank.rank),
+            format!(
+                "planes {}..{}: {} computing, {} exchanging and waiting, {:.0} % efficiency",
+                rank.planes.start,
+                rank.planes.end,
+                duration(rank.seconds),
+                duration(rank.exchange_seconds),
+                100.0 * rank.efficiency,
+            ),
+        );
+    }
     if let Some(count) = report.non_finite.filter(|&count| count > 0) {
         let all = report.cells * problem.program.fields().len() as u64;
         line("non-finite", format!("{count} of {all} values are NaN or infinite"));

@@ -33,6 +33,7 @@ Examples:
   abide run gray-scott --steps 5000 --write-config mine.toml --output spots.png
   abide run mine.toml --param feed=0.037 --output others.png
   abide run heat --steps 10000 --record middle.csv --record-every 10 --probe u@256,256
+  abide run 3d7pt --size 200x200x200 --steps 500 --backend cpu --devices 2
   abide run gray-scott --size 64x64 --batch 256 --param feed=0.02:0.05 --steps 5000 --output v=v.npy
 
 Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
@@ -86,6 +87,11 @@ pub struct Run {
     /// auto, cpu, wgpu or cuda; auto takes CUDA, else a hardware adapter of wgpu, else the CPU
     #[arg(long, default_value = "auto")]
     backend: Choice,
+
+    /// Run on so many devices, each a slab of the domain, with the bits of one; with --backend cpu, groups of its
+    /// threads [default: ABIDE_DEVICES, else 1]
+    #[arg(long, value_name = "N")]
+    devices: Option<usize>,
 
     #[command(flatten)]
     manner: Manner,
@@ -143,6 +149,9 @@ impl Run {
         let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
         let mut builder =
             self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
+        if let Some(devices) = self.devices {
+            builder = builder.devices(devices);
+        }
         if let Some(path) = &self.resume {
             builder = builder.resume(path);
         }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod batch;
 mod bench;
+mod devices;
 mod endings;
 mod files;
 mod gas;

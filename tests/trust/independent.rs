@@ -162,7 +162,11 @@ impl<T: Real> Padded<T> {
                 (Boundary::Mirror, 0) => radius + depth,
                 (Boundary::Mirror, _) => radius + inner - 1 - depth,
                 (
-                    Boundary::MinusMirror | Boundary::Reflect | Boundary::MinusReflect | Boundary::Scalar(_),
+                    Boundary::MinusMirror
+                    | Boundary::Reflect
+                    | Boundary::MinusReflect
+                    | Boundary::Scalar(_)
+                    | Boundary::Open,
                     _,
                 ) => {
                     unreachable!("no suite of plain problems has {boundary}")

@@ -75,6 +75,11 @@ pub fn run(test: &Test) -> Result<bool> {
                 ["test", "--release", "--package", "abide", "--test", "cloverleaf", "--", "--ignored"];
             Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
         });
+        steps.run("ranks, depths and boundaries", |counts| {
+            let tests =
+                ["test", "--release", "--package", "abide-ranks", "--test", "bits", "--", "--ignored"];
+            Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
+        });
         steps.run("elementary functions of all f32", |counts| {
             let tests =
                 ["test", "--release", "--package", "abide-core", "--test", "functions", "--", "--ignored"];

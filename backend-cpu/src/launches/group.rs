@@ -1,8 +1,8 @@
 //! Launches of a step that go over the rows together, so that a row comes from memory once for all of them.
 //!
-//! The rows are cut into slabs, one for each thread. In a slab a front moves from row to row, and each launch
+//! The rows are cut into strips, one for each thread. In a strip a front moves from row to row, and each launch
 //! follows it at a distance: by then the launches before it have written what it reads, and have read what it
-//! overwrites. Near a cut a launch leaves out the rows that need something from the slab beside; those are
+//! overwrites. Near a cut a launch leaves out the rows that need something from the strip beside; those are
 //! computed in the end, launch by launch. Every value is computed from the same values as without groups.
 //!
 //! Rows are planes where there are three dimensions: what is counted along the slowest axis.
@@ -23,17 +23,17 @@ use super::sweep::{FEW, Task, Work, covers, share};
 pub struct Sizes {
     /// Values for which a second thread is worth waking.
     pub few: usize,
-    /// Values by which the front of a slab moves on at once, about: enough for what is set up once for them.
+    /// Values by which the front of a strip moves on at once, about: enough for what is set up once for them.
     pub front: usize,
     /// The most bytes between the front and the last launch of a group, which should stay in a thread's share
     /// of the last cache.
     pub in_flight: usize,
-    /// A slab has at least so many times the rows that are left out at its ends.
-    pub slab: isize,
+    /// A strip has at least so many times the rows that are left out at its ends.
+    pub strip: isize,
 }
 
 /// With fronts of half or twice as many values CloverLeaf on 960² takes about as long.
-pub const SIZES: Sizes = Sizes { few: FEW, front: 8192, in_flight: 8 << 20, slab: 3 };
+pub const SIZES: Sizes = Sizes { few: FEW, front: 8192, in_flight: 8 << 20, strip: 3 };
 
 /// Launches that follow each other in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Group {
     rows: Vec<Range<isize>>,
     /// The rows that each launch leaves out after a cut and before one.
     margins: Vec<[isize; 2]>,
-    /// Between slabs, the first row of the second.
+    /// Between strips, the first row of the second.
     cuts: Vec<isize>,
     /// The rows by which a front moves on at once.
     front: isize,
@@ -189,7 +189,7 @@ impl<'a> Finder<'a> {
                 (after, before) = (after.max(*low), before.max(*high));
             }
             for (_, [low, high]) in other.reads.iter().filter(|(read, _)| member.writes.contains(read)) {
-                // The other launch must have read the rows, be it after all slabs.
+                // The other launch must have read the rows, be it after all strips.
                 (after, before) = (after.max(*high), before.max(*low));
             }
             if other.writes.iter().any(|write| member.writes.contains(write)) {
@@ -224,16 +224,16 @@ impl<'a> Finder<'a> {
         let (after, before) = (after?, before?);
         let front = (sizes.front / row.max(1)).max(1) as isize;
         let in_flight = buffers.len() * row * (before + front) as usize * self.ground.problem.dtype.bytes();
-        let slabs = if row * (high - low) as usize > sizes.few { self.threads as isize } else { 1 };
-        let slab = (high - low) / slabs;
-        if in_flight > sizes.in_flight || (slabs > 1 && slab < sizes.slab * (after + before).max(1)) {
+        let strips = if row * (high - low) as usize > sizes.few { self.threads as isize } else { 1 };
+        let strip = (high - low) / strips;
+        if in_flight > sizes.in_flight || (strips > 1 && strip < sizes.strip * (after + before).max(1)) {
             return None;
         }
         Some(Group {
             launches: start..start + members.len(),
             rows: members.iter().map(|member| member.rows.clone()).collect(),
             margins: members.iter().map(|member| member.margins).collect(),
-            cuts: (1..slabs).map(|slab| low + (high - low) * slab / slabs).collect(),
+            cuts: (1..strips).map(|strip| low + (high - low) * strip / strips).collect(),
             front,
             axis: self.axis,
         })
@@ -241,7 +241,7 @@ impl<'a> Finder<'a> {
 }
 
 impl Group {
-    /// Returns whether there is more than one slab.
+    /// Returns whether there is more than one strip.
     #[cfg(test)]
     pub fn is_cut(&self) -> bool {
         !self.cuts.is_empty()
@@ -251,11 +251,11 @@ impl Group {
     pub fn run<T: Real>(&self, tasks: &[Task<'_, T>], works: &mut [Work<T>]) {
         let next = AtomicUsize::new(0);
         let all = |work: &mut Work<T>| loop {
-            let slab = next.fetch_add(1, Ordering::Relaxed);
-            if slab > self.cuts.len() {
+            let strip = next.fetch_add(1, Ordering::Relaxed);
+            if strip > self.cuts.len() {
                 break;
             }
-            self.slab(slab, tasks, work);
+            self.strip(strip, tasks, work);
         };
         match works {
             [work, ..] if self.cuts.is_empty() => all(work),
@@ -278,13 +278,13 @@ impl Group {
         }
     }
 
-    /// Carries out the launches on a slab, but for the rows near cuts.
-    fn slab<T: Real>(&self, slab: usize, tasks: &[Task<'_, T>], work: &mut Work<T>) {
-        let cut = |slab: usize| self.cuts.get(slab).copied();
-        let before = slab.checked_sub(1).and_then(cut);
+    /// Carries out the launches on a strip, but for the rows near cuts.
+    fn strip<T: Real>(&self, strip: usize, tasks: &[Task<'_, T>], work: &mut Work<T>) {
+        let cut = |strip: usize| self.cuts.get(strip).copied();
+        let before = strip.checked_sub(1).and_then(cut);
         let low = self.rows.iter().map(|rows| rows.start).min().unwrap_or(0);
         let reach = self.rows.iter().zip(&self.margins).map(|(rows, [_, before])| rows.end + before);
-        let end = cut(slab).unwrap_or(reach.max().unwrap_or(0));
+        let end = cut(strip).unwrap_or(reach.max().unwrap_or(0));
         let first = |[after, _]: &[isize; 2]| before.map_or(isize::MIN, |cut| cut + after);
         let mut done: Vec<isize> = self.margins.iter().map(first).collect();
         let mut front = before.unwrap_or(low);

@@ -1,4 +1,4 @@
-//! Launches in groups, on slabs and behind fronts as small as they may be.
+//! Launches in groups, on strips and behind fronts as small as they may be.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::stepwise::has_fused_multiply_add;
 use crate::{CpuBackend, reference};
 
 /// Checks that the groups of a problem have the bits of the definition; returns the most launches of a group
-/// that is cut into slabs.
+/// that is cut into strips.
 fn check<T: Real>(problem: &Problem, fields: &[Array], threads: usize, about: &str) -> usize {
     assert_eq!(check_one::<T>(problem, fields, threads, false, &format!("{about}, loop by loop")), 0);
     check_one::<T>(problem, fields, threads, true, about)
@@ -30,7 +30,7 @@ fn check_one<T: Real>(problem: &Problem, fields: &[Array], threads: usize, fuse:
     let values = fields.iter().map(|field| T::slice(field).unwrap().to_vec()).collect();
     let (watch, fused) = (Watch::new(problem, fields).unwrap(), has_fused_multiply_add());
     let mut session = Launched::<T>::open(problem, &plan, &cpu, None, fused, watch, values).unwrap();
-    session.sizes = fuse.then_some(Sizes { few: 0, front: 1, in_flight: usize::MAX, slab: 1 });
+    session.sizes = fuse.then_some(Sizes { few: 0, front: 1, in_flight: usize::MAX, strip: 1 });
     let Launched { ground, boxes, storage, stages, sizes, .. } = &session;
     session.groups = groups_of(ground, boxes, storage, stages, threads, *sizes);
     assert!(fuse || session.groups.iter().flatten().all(|group| group.launches.len() == 1), "{about}");
@@ -60,7 +60,7 @@ fn groups_of_random_programs_have_the_bits_of_the_definition() {
             cut += usize::from(most > 1);
         }
     }
-    assert!(cut > 50, "only {cut} were cut into slabs");
+    assert!(cut > 50, "only {cut} were cut into strips");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::Session;
+use super::{RankReport, Session};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Probe, Problem, Rows, Watch};
@@ -151,5 +151,9 @@ impl Session for CutSession {
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         self.watch.go_on();
         self.inner.set_parameter(parameter, value)
+    }
+
+    fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
+        self.inner.take_ranks()
     }
 }

@@ -37,6 +37,9 @@ macro_rules! kinds {
             /// Ghost cells hold the value that a parameter or a computed scalar of this name has now; a
             /// [`Boundary::Constant`] in all else.
             Scalar(ScalarName),
+            /// The inner side of a slab ([`crate::slabs`]), which no user asks for: ghost cells hold 0, and whatever
+            /// depends on them is replaced before it is used. A [`Boundary::Constant`] in all else.
+            Open,
         }
 
         impl Boundary {
@@ -60,22 +63,22 @@ macro_rules! kinds {
 
             /// Returns the boundary's notation, with a value as C.
             pub fn name(self) -> &'static str {
-                match self { $(Boundary::$kind { .. } => $name,)* Boundary::Scalar(_) => Boundary::ONE_VALUE.name() }
+                match self { $(Boundary::$kind { .. } => $name,)* Boundary::Scalar(_) | Boundary::Open => Boundary::ONE_VALUE.name() }
             }
 
             /// Returns the name of the boundary's constant in kernels.
             pub fn constant(self) -> &'static str {
-                match self { $(Boundary::$kind { .. } => $constant,)* Boundary::Scalar(_) => Boundary::ONE_VALUE.constant() }
+                match self { $(Boundary::$kind { .. } => $constant,)* Boundary::Scalar(_) | Boundary::Open => Boundary::ONE_VALUE.constant() }
             }
 
             /// Checks whether ghost cells show cells of this side, whose values change from stage to stage.
             pub fn shows_this_side(self) -> bool {
-                match self { $(Boundary::$kind { .. } => $near,)* Boundary::Scalar(_) => false }
+                match self { $(Boundary::$kind { .. } => $near,)* Boundary::Scalar(_) | Boundary::Open => false }
             }
 
             /// Checks whether ghost cells show cells with the opposite sign.
             pub fn is_negated(self) -> bool {
-                match self { $(Boundary::$kind { .. } => $negated,)* Boundary::Scalar(_) => false }
+                match self { $(Boundary::$kind { .. } => $negated,)* Boundary::Scalar(_) | Boundary::Open => false }
             }
 
             /// Returns the least extent of an axis on which taps reach `radius` cells.
@@ -85,7 +88,7 @@ macro_rules! kinds {
                         let least: fn(usize) -> usize = |$r| $least;
                         least(radius)
                     })*
-                    Boundary::Scalar(_) => Boundary::ONE_VALUE.least_extent(radius),
+                    Boundary::Scalar(_) | Boundary::Open => Boundary::ONE_VALUE.least_extent(radius),
                 }
             }
 
@@ -97,7 +100,7 @@ macro_rules! kinds {
                         let ($i, $n) = (i, n);
                         if $i < 0 { $below } else { $above }
                     })*
-                    Boundary::Scalar(_) => Boundary::ONE_VALUE.shown(i, n),
+                    Boundary::Scalar(_) | Boundary::Open => Boundary::ONE_VALUE.shown(i, n),
                 }
             }
         }
@@ -136,7 +139,17 @@ impl Boundary {
 
     /// Returns the value that ghost cells hold; 0 if they show cells.
     pub fn value(self) -> f64 {
-        if let Boundary::Constant(value) = self { value } else { 0.0 }
+        self.held().unwrap_or(0.0)
+    }
+
+    /// Returns the value that ghost cells hold, whatever the fields and scalars are; `None` if they show cells or a
+    /// scalar's value.
+    pub fn held(self) -> Option<f64> {
+        match self {
+            Boundary::Constant(value) => Some(value),
+            Boundary::Open => Some(0.0),
+            _ => None,
+        }
     }
 
     /// Returns one boundary of each plain kind.
@@ -170,6 +183,7 @@ impl Display for Boundary {
         match self {
             Boundary::Constant(value) => write!(f, "constant={value}"),
             Boundary::Scalar(name) => write!(f, "constant={name}"),
+            Boundary::Open => f.write_str("open"),
             other => f.write_str(other.name()),
         }
     }
@@ -315,6 +329,7 @@ impl Boundaries {
         };
         match self.0[axis][side] {
             Boundary::Constant(value) => Source::Value(value),
+            Boundary::Open => Source::Value(0.0),
             Boundary::Scalar(_) => Source::Value(f64::NAN),
             kind => {
                 // A periodic axis repeats. Beyond other sides, only cells that no computed cell taps lie
@@ -360,6 +375,7 @@ impl Boundaries {
                 Boundary::Constant(value) => {
                     return (Source::Value(if negated { -value } else { value }), false);
                 }
+                Boundary::Open => return (Source::Value(0.0), false),
                 Boundary::Scalar(_) => return (Source::Value(f64::NAN), false),
                 Boundary::Periodic => at = at.rem_euclid(n),
                 // A single value shows itself.
@@ -499,6 +515,9 @@ mod tests {
             assert_eq!(source(Boundary::Clamp, ghost), Source::Cell(edge));
         }
         assert_eq!(source(Boundary::Constant(2.5), 5), Source::Value(2.5));
+        assert_eq!(source(Boundary::Open, -3), Source::Value(0.0));
+        assert_eq!(Boundaries::all(Boundary::Open).shown(2, 11, 5), (Source::Value(0.0), false));
+        assert!("open".parse::<Boundary>().is_err(), "no user's boundary");
     }
 
     #[test]

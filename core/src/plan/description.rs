@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Execution, Plan, Schedule};
+use super::{Execution, Plan, Ranks, Schedule};
 
 /// A line of an explanation: its name and its text.
 pub(super) type Line = (&'static str, String);
@@ -20,7 +20,8 @@ impl Plan {
     /// Returns the plan in one line.
     pub fn summary(&self) -> String {
         let batch = self.batch.map(|batch| batch.summary()).unwrap_or_default();
-        batch + &self.schedule.describe().summary(self)
+        let ranks = self.ranks.as_ref().map(Ranks::summary).unwrap_or_default();
+        batch + &ranks + &self.schedule.describe().summary(self)
     }
 
     /// Returns the plan as an explanation: what is asked, where the cells stay, what the plan projects to and
@@ -33,6 +34,7 @@ impl Plan {
             ("execution", concept(self.execution, on_cpu).to_owned()),
         ];
         lines.extend(self.batch.map(|batch| ("batch", batch.line())));
+        lines.extend(self.ranks.iter().flat_map(Ranks::lines));
         lines.extend(self.schedule.describe().lines(self));
         lines.extend([("projection", self.projection_line()), ("moved", self.moved_line())]);
         lines.extend(self.compiled.iter().map(|c| {

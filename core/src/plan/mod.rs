@@ -22,6 +22,7 @@ mod passes;
 pub mod persistent;
 mod persistent_program;
 mod portable;
+mod ranks;
 mod recipe;
 pub mod resident;
 mod stepwise;
@@ -50,6 +51,7 @@ pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use persistent_program::{PersistentProgram, plan_persistent_program};
 pub use portable::{plan_portable, portable_neighbours};
+pub use ranks::{Devices, Ranks, plan_ranks};
 pub use recipe::Recipe;
 pub use resident::{Resident, plan_resident, resident_plans};
 pub(crate) use stepwise::{ARITHMETIC, MEMORY_SHARE};
@@ -129,6 +131,10 @@ pub struct Plan {
     /// How the members of a batch share the device, where the problem is one; all else is said of each member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batched>,
+    /// The slabs, where several devices advance the domain together; all else but the domain is said of the slab of one
+    /// of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<Ranks>,
     /// The compiler's reports, one per kernel; empty until the plan is compiled.
     pub compiled: Vec<Compiled>,
     /// The differences from the request, with their reasons.
@@ -356,6 +362,7 @@ fn base(
         traffic,
         estimated_seconds: 0.0,
         batch: None,
+        ranks: None,
         compiled: Vec::new(),
         notes: Vec::new(),
     }

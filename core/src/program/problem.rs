@@ -86,6 +86,11 @@ impl Problem {
         centring.extents(&self.shape, &self.boundaries_of(field))
     }
 
+    /// Returns the slowest of the domain's axes, of the three padded ones.
+    pub fn slowest(&self) -> usize {
+        3 - self.shape.dimensions()
+    }
+
     /// Returns the extents of a field's values as a shape, for files and starts.
     pub fn shape_of(&self, field: usize) -> Result<Shape> {
         Shape::new(&self.extents_of(field)[3 - self.shape.dimensions()..])

@@ -120,7 +120,8 @@ impl Kind {
                     Boundary::Mirror | Boundary::MinusMirror => 2 * n - 1 - index,
                     Boundary::Reflect | Boundary::MinusReflect if index < 0 => -index,
                     Boundary::Reflect | Boundary::MinusReflect => 2 * n - 2 - index,
-                    Boundary::Fixed | Boundary::Clamp | Boundary::Constant(_) | Boundary::Scalar(_) => 0,
+                    Boundary::Fixed | Boundary::Clamp => 0,
+                    Boundary::Constant(_) | Boundary::Scalar(_) | Boundary::Open => 0,
                 };
                 turns += 1;
             }

@@ -240,8 +240,7 @@ impl<'a> Writer<'a> {
                 )
             }));
         }
-        let constant =
-            self.problem.boundaries.0.iter().flatten().any(|side| matches!(side, Boundary::Constant(_)));
+        let constant = self.problem.boundaries.0.iter().flatten().any(|side| side.held().is_some());
         for cell in 0..self.volume() {
             let [s, y, x] = self.place(cell);
             let at = format!("(from_s{s} * EXTENT_Y + from_y{y}) * EXTENT_X + from_x{x}");

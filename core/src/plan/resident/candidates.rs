@@ -148,8 +148,7 @@ pub(super) fn resident(
         return None;
     }
     // A side shows cells of the first lane, which holds them all, but for one that its neighbour may hold.
-    let sided =
-        demand.sides[2].iter().any(|side| side.shows_this_side() || matches!(side, Boundary::Constant(_)));
+    let sided = demand.sides[2].iter().any(|side| side.shows_this_side() || side.held().is_some());
     if (sided && radius[2] > own[1]) || radius[2] > 16 * own[1] {
         return None;
     }

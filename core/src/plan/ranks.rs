@@ -1,0 +1,235 @@
+//! The plan of several devices that advance a domain together, each a slab of it: how many, how the domain is cut, and
+//! after how many steps they exchange.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::description::{Line, count};
+use super::{Depth, Execution, Options, Plan};
+use crate::domain::axis_name;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::program::Problem;
+use crate::slabs::Slabs;
+
+/// The part of a plan that is for several devices.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ranks {
+    /// The axis that is cut.
+    pub axis: &'static str,
+    /// The planes of each rank, in cells of the whole domain.
+    pub own: Vec<Range<usize>>,
+    /// Planes of a halo at an inner side.
+    pub halo: usize,
+    /// Steps between two exchanges.
+    pub depth: u32,
+    /// The most bytes that a rank sends in an exchange.
+    pub exchange_bytes: f64,
+    /// Seconds that an exchange is estimated to take.
+    pub exchange_seconds: f64,
+    /// The plan of each rank's slab.
+    #[serde(skip)]
+    pub slabs: Vec<Plan>,
+}
+
+impl Ranks {
+    /// Returns the words that a summary begins with.
+    pub(super) fn summary(&self) -> String {
+        format!("{} devices, exchanging every {}, each ", self.own.len(), count(self.depth as usize, "step"))
+    }
+
+    /// Returns the lines of an explanation.
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let planes: Vec<String> = self.own.iter().map(|own| format!("{}..{}", own.start, own.end)).collect();
+        vec![
+            (
+                "devices",
+                format!("{}, each a slab of {}: planes {}", self.own.len(), self.axis, planes.join(", ")),
+            ),
+            (
+                "exchange",
+                format!(
+                    "every {}, halos of {}; a device sends {:.1} KB at most, estimated at {:.1} µs",
+                    count(self.depth as usize, "step"),
+                    count(self.halo, "plane"),
+                    self.exchange_bytes / 1e3,
+                    self.exchange_seconds * 1e6,
+                ),
+            ),
+            (
+                "each device",
+                "what follows is said of one device's slab; cells and bytes are those of all".to_owned(),
+            ),
+        ]
+    }
+}
+
+/// The devices that a problem is planned for.
+pub trait Devices {
+    /// Returns how many were asked for.
+    fn asked(&self) -> usize;
+
+    /// Returns the weights of so many ranks: their devices' rates, in any unit.
+    fn weights(&self, ranks: usize) -> Result<Vec<usize>>;
+
+    /// Plans the slab of a rank among so many.
+    fn plan(&self, ranks: usize, rank: usize, slab: &Problem, options: &Options) -> Result<Plan>;
+
+    /// Returns the steps between two exchanges that are asked for, whatever the temporal depth of a slab is; `None` where
+    /// the planner chooses.
+    fn between(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// Steps between exchanges that are considered.
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// Bytes per second at which planes are handed on where the memory's bandwidth is not known; and how often an exchange
+/// moves each byte: out of the field, into the message, into the other's field.
+const COPIES: (f64, f64) = (4e9, 6.0);
+
+/// Plans several devices: as many as were asked for, or fewer with a note where the domain has too few planes; the steps
+/// between exchanges that are estimated to be fastest, or those of a depth that is asked for.
+///
+/// # Errors
+///
+/// Those of [`Slabs::check`], and of planning a slab.
+pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -> Result<Plan> {
+    let asked = devices.asked();
+    if asked == 0 {
+        return Err(Error::limit("devices", 0, "at least 1", "ask for one device or more"));
+    }
+    if asked == 1 {
+        return devices.plan(1, 0, problem, options);
+    }
+    Slabs::check(problem)?;
+    let fixed = devices.between().or(match options.depth {
+        Depth::Steps(steps) => Some(steps),
+        Depth::Auto => None,
+    });
+    let ranks = asked.min(Slabs::most(problem, fixed.unwrap_or(1)));
+    let note = (ranks < asked).then(|| {
+        let planes = problem.shape.padded()[problem.slowest()];
+        let depth = count(fixed.unwrap_or(1) as usize, "step");
+        let devices = count(ranks, "device");
+        format!(
+            "{asked} devices were asked for: {planes} planes along {} are enough for {devices}, where each has the planes \
+             that {depth} of its neighbours read",
+            axis_name(problem.slowest()),
+        )
+    });
+    if ranks == 1 {
+        let mut plan = devices.plan(1, 0, problem, options)?;
+        plan.notes.extend(note);
+        return Ok(plan);
+    }
+    let weights = devices.weights(ranks)?;
+    let mut best: Option<(f64, Slabs, Options, f64)> = None;
+    let depths = fixed.map_or(DEPTHS.to_vec(), |depth| vec![depth]);
+    for depth in depths.into_iter().filter(|&depth| ranks <= Slabs::most(problem, depth)) {
+        let slabs = Slabs::new(problem, depth, &weights)?;
+        // A rank in the middle has two neighbours, where there is one.
+        let rank = ranks / 2;
+        let slab = slabs.problem(rank, problem)?;
+        let (own, plan) = of_slab(&slab, options, depth, &|own| devices.plan(ranks, rank, &slab, own))?;
+        let (exchange, _) = exchange(&slabs, problem, &plan);
+        let passes = depth.div_ceil(plan.depth.max(1)) * plan.depth.max(1);
+        let seconds = (seconds(&plan) * f64::from(passes) + exchange) / f64::from(depth);
+        if best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
+            best = Some((seconds, slabs, own, exchange));
+        }
+    }
+    let Some((seconds, slabs, own, exchange_seconds)) = best else {
+        // The depth of one step was considered, or the one asked for.
+        return Err(Error::limit("devices", ranks, "1", "take one device"));
+    };
+    let mut plans = memory::reserved(ranks, "plans of slabs", "take fewer devices")?;
+    for rank in 0..ranks {
+        plans.push(devices.plan(ranks, rank, &slabs.problem(rank, problem)?, &own)?);
+    }
+    Ok(together(problem, &slabs, plans, seconds, exchange_seconds, note))
+}
+
+/// Plans a slab whose devices exchange every `depth` steps: by the options, or where their plan's passes are longer than
+/// that, by passes of so many steps.
+fn of_slab(
+    slab: &Problem,
+    options: &Options,
+    depth: u32,
+    plan: &dyn Fn(&Options) -> Result<Plan>,
+) -> Result<(Options, Plan)> {
+    let free = plan(options)?;
+    if free.depth <= depth || options.depth != Depth::Auto || !slab.is_plain() {
+        return Ok((*options, free));
+    }
+    let short = Options { depth: Depth::Steps(depth), execution: free.execution, ..*options };
+    match free.execution {
+        Execution::Streaming | Execution::Persistent | Execution::Overlapped => Ok((short, plan(&short)?)),
+        _ => Ok((*options, free)),
+    }
+}
+
+/// Returns the estimated seconds of a step of a slab: the planner's own where it made one.
+fn seconds(plan: &Plan) -> f64 {
+    let traffic = &plan.traffic;
+    let arithmetic =
+        traffic.cells * traffic.flops / traffic.flops_per_second.max(1.0) + traffic.overhead_seconds;
+    if plan.estimated_seconds > 0.0 && plan.estimated_seconds.is_finite() {
+        plan.estimated_seconds.max(arithmetic)
+    } else {
+        arithmetic
+    }
+}
+
+/// Returns the estimated seconds of an exchange and the most bytes that a rank sends.
+fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan) -> (f64, f64) {
+    let cell = problem.dtype.bytes() as f64;
+    let plane =
+        |field: usize| problem.values_of(field) as f64 / problem.extents_of(field)[slabs.axis].max(1) as f64;
+    let all = (0..slabs.slabs.len()).map(|rank| {
+        let exchanges = slabs.exchanges(rank);
+        let edges = exchanges.iter().flat_map(|exchange| &exchange.fields);
+        let bytes: f64 = edges.map(|edge| edge.sent.len() as f64 * plane(edge.field) * cell).sum();
+        (exchanges.len(), bytes)
+    });
+    let (messages, bytes) = all.fold((0, 0.0_f64), |(n, most), (own, bytes)| (n.max(own), most.max(bytes)));
+    let bandwidth = if plan.device.memory_bandwidth > 0.0 { plan.device.memory_bandwidth } else { COPIES.0 };
+    (messages as f64 * plan.device.exchange_seconds + COPIES.1 * bytes / bandwidth, bytes)
+}
+
+/// Makes the plan of all devices from those of their slabs.
+fn together(
+    problem: &Problem,
+    slabs: &Slabs,
+    plans: Vec<Plan>,
+    seconds: f64,
+    exchange_seconds: f64,
+    note: Option<String>,
+) -> Plan {
+    let (_, exchange_bytes) = exchange(slabs, problem, &plans[0]);
+    let mut plan = plans[plans.len() / 2].clone();
+    plan.program = problem.program.name().to_owned();
+    (plan.shape, plan.boundaries) = (problem.shape, problem.boundaries);
+    plan.traffic.cells = problem.shape.cells() as f64;
+    plan.estimated_seconds = seconds;
+    let notes = plans.iter().skip(1).flat_map(|other| other.notes.iter().cloned());
+    for note in note.into_iter().chain(notes) {
+        if !plan.notes.contains(&note) {
+            plan.notes.push(note);
+        }
+    }
+    // Several devices compute at the same time.
+    plan.traffic.flops_per_second *= plans.len() as f64;
+    plan.ranks = Some(Ranks {
+        axis: axis_name(slabs.axis),
+        own: slabs.slabs.iter().map(|slab| slab.own.clone()).collect(),
+        halo: slabs.slabs.iter().flat_map(|slab| slab.halo).max().unwrap_or(0),
+        depth: slabs.depth,
+        exchange_bytes,
+        exchange_seconds,
+        slabs: plans,
+    });
+    plan
+}

@@ -1,0 +1,137 @@
+//! A program where its domain is a part of another one, cut along the slowest axis.
+
+use super::{Program, Stage};
+use crate::domain::Shape;
+use crate::expr::{Binary, Constant, Dag, Id, Node};
+
+/// Where a part of a domain lies along the axis that was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The axis, of the three padded ones.
+    pub axis: usize,
+    /// The index in the whole domain of the part's first cell; below 0 or beyond the end only in a ring.
+    pub first: isize,
+    /// Cells of the whole domain along the axis.
+    pub whole: usize,
+    /// Whether the whole domain is periodic along the axis.
+    pub is_ring: bool,
+}
+
+impl Part {
+    /// Returns the indices in a part of so many planes at which the plane of an index of the whole domain lies: none,
+    /// one, or in a ring several.
+    pub fn images(&self, index: usize, planes: usize) -> impl Iterator<Item = usize> + use<> {
+        let (first, turn) = (index as isize - self.first, self.whole as isize);
+        let (start, step) = match self.is_ring {
+            true => (first.rem_euclid(turn), turn as usize),
+            // One image alone, if it lies inside.
+            false if first >= 0 => (first, usize::MAX / 2),
+            false => (planes as isize, 1),
+        };
+        (start as usize..planes).step_by(step)
+    }
+}
+
+impl Program {
+    /// Returns the program for a part of a domain: formulas that know where they are, points and extents mean the whole
+    /// domain. A stage none of whose points lie in the part is left out.
+    ///
+    /// No value differs by a bit as long as the type of the fields has every index of the domain exactly.
+    pub(crate) fn placed(&self, place: &Part, part: &Shape, whole: &Shape) -> Program {
+        let mut program = self.clone();
+        for scalar in &mut program.scalars {
+            if let Some(axis) = scalar.extent.take() {
+                scalar.initial = Some(whole.extents().get(axis).map_or(0.0, |&cells| cells as f64));
+            }
+        }
+        program.stages.clear();
+        for (own, step) in self.steps.iter().zip(&mut program.steps) {
+            let begin = program.stages.len();
+            program.stages.extend(self.stages[own.clone()].iter().filter_map(|stage| {
+                let planes = part.padded()[place.axis] + usize::from(self.has_one_more(stage, place));
+                placed_stage(stage, place, planes)
+            }));
+            *step = begin..program.stages.len();
+        }
+        program
+    }
+
+    /// Returns whether a stage's fields have a value more along the axis of the cut than the part has cells.
+    fn has_one_more(&self, stage: &Stage, place: &Part) -> bool {
+        let first = stage.writes.first().and_then(|&field| self.kinds.get(field));
+        first.is_some_and(|kind| kind.centring.is_on_nodes(place.axis))
+    }
+}
+
+/// Returns a stage for a part of a domain; `None` where it has points and none of them lies there.
+fn placed_stage(stage: &Stage, place: &Part, planes: usize) -> Option<Stage> {
+    let mut placed = stage.clone();
+    if !stage.points.is_empty() {
+        let images = |point: &[usize; 3]| {
+            let point = *point;
+            place.images(point[place.axis], planes).map(move |at| {
+                let mut image = point;
+                image[place.axis] = at;
+                image
+            })
+        };
+        placed.points = stage.points.iter().flat_map(images).collect();
+        placed.points.sort_unstable();
+        if placed.points.is_empty() {
+            return None;
+        }
+    }
+    if knows_where(&stage.dag, place.axis) && (place.first != 0 || place.is_ring) {
+        placed.dag = shifted(&stage.dag, place);
+        // A loop is its turns, one after another: nothing but its text is lost.
+        placed.looped = None;
+    }
+    Some(placed)
+}
+
+/// Returns whether a formula has the index along an axis.
+pub(crate) fn knows_where(dag: &Dag, axis: usize) -> bool {
+    dag.nodes.contains(&Node::Coord(axis as u8))
+}
+
+/// Returns the formula with the whole domain's index along the axis in place of the part's: their difference is added,
+/// and in a ring what lies beyond an end is one turn away. All of these are whole numbers, so nothing is rounded.
+fn shifted(dag: &Dag, place: &Part) -> Dag {
+    let mut nodes: Vec<Node> = Vec::with_capacity(dag.nodes.len() + 10);
+    let mut new: Vec<Id> = Vec::with_capacity(dag.nodes.len());
+    for node in &dag.nodes {
+        let mut put = |node: Node| -> Id {
+            nodes.push(node);
+            (nodes.len() - 1) as Id
+        };
+        let id = match node {
+            Node::Coord(axis) if usize::from(*axis) == place.axis => {
+                let constant = |value: f64| Node::Const(Constant::new(value));
+                let (own, first) = (put(*node), put(constant(place.first as f64)));
+                let at = put(Node::Binary(Binary::Add, own, first));
+                match place.is_ring {
+                    true => {
+                        let (turn, zero) = (put(constant(place.whole as f64)), put(constant(0.0)));
+                        let (less, more) = (
+                            put(Node::Binary(Binary::Sub, at, turn)),
+                            put(Node::Binary(Binary::Add, at, turn)),
+                        );
+                        let (is_below, is_within) = (
+                            put(Node::Binary(Binary::Less, at, zero)),
+                            put(Node::Binary(Binary::Less, at, turn)),
+                        );
+                        let high = put(Node::Select(is_within, at, less));
+                        put(Node::Select(is_below, more, high))
+                    }
+                    false => at,
+                }
+            }
+            other => {
+                let node = other.map(|operand| new[operand as usize]);
+                put(node)
+            }
+        };
+        new.push(id);
+    }
+    Dag { nodes, outputs: dag.outputs.iter().map(|&id| new[id as usize]).collect() }
+}

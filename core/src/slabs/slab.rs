@@ -1,0 +1,112 @@
+//! The problem of a slab, and its part of the fields.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Slab, Slabs};
+use crate::domain::{Boundary, Shape};
+use crate::error::{Error, Result};
+use crate::program::{Part, Problem};
+use crate::real::Array;
+
+impl Slabs {
+    /// Returns where a rank's slab lies in the whole domain.
+    pub fn place(&self, rank: usize) -> Part {
+        Part { axis: self.axis, first: self.slabs[rank].first(), whole: self.whole, is_ring: self.is_ring }
+    }
+
+    /// Returns the problem of a rank's slab. It has neither a record nor marks: those follow the whole domain.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] where nothing is left of a step of the program's cycle, because it sets points alone and
+    /// none of them lies in the slab; those of [`Problem::check`].
+    pub fn problem(&self, rank: usize, problem: &Problem) -> Result<Problem> {
+        if self.slabs.len() == 1 {
+            return Ok(Problem { record: None, marks: None, ..problem.clone() });
+        }
+        let slab = &self.slabs[rank];
+        let mut extents = problem.shape.padded();
+        extents[self.axis] = slab.cells();
+        let shape = Shape::new(&extents[self.axis..])?;
+        let program = problem.program.placed(&self.place(rank), &shape, &problem.shape);
+        if program.steps().iter().any(|step| step.is_empty()) {
+            return Err(Error::unsupported(
+                format!("{} on {} devices", program.name(), self.slabs.len()),
+                format!(
+                    "a step of its cycle sets points alone, none of them among the planes of device {rank}"
+                ),
+                "run it on one device, or give the step a stage everywhere",
+            ));
+        }
+        let mut own =
+            Problem { program: Arc::new(program), shape, record: None, marks: None, ..problem.clone() };
+        for side in (0..2).filter(|&side| self.is_inner(rank, side)) {
+            own.boundaries.0[self.axis][side] = Boundary::Open;
+            for sides in &mut own.sides {
+                sides.0[self.axis][side] = None;
+            }
+        }
+        own.check()?;
+        Ok(own)
+    }
+
+    /// Returns whether a rank has a neighbour at a side.
+    pub fn is_inner(&self, rank: usize, side: usize) -> bool {
+        self.neighbour(rank, side).is_some()
+    }
+
+    /// Returns the rank beside a rank: below for side 0, above for side 1.
+    pub fn neighbour(&self, rank: usize, side: usize) -> Option<usize> {
+        let ranks = self.slabs.len();
+        match (side, self.is_ring) {
+            (0, false) => rank.checked_sub(1),
+            (_, false) => Some(rank + 1).filter(|&next| next < ranks),
+            (0, true) => Some((rank + ranks - 1) % ranks),
+            (_, true) => Some((rank + 1) % ranks),
+        }
+    }
+
+    /// Returns the slab's part of the values of a field of the whole domain, which has `planes` planes there and `held`
+    /// in the slab.
+    pub fn part(&self, rank: usize, values: &Array, planes: usize, held: usize) -> Result<Array> {
+        let plane = values.len() / planes.max(1);
+        let pieces = self.pieces(rank, 0..planes, planes, held);
+        // In the order of the slab's planes.
+        let mut pieces: Vec<_> = pieces.into_iter().map(|(from, at)| (at, from)).collect();
+        pieces.sort_unstable_by_key(|(at, _)| *at);
+        let parts = pieces.into_iter().map(|(_, from)| values.part(from.start * plane..from.end * plane));
+        Array::join(values.dtype(), held * plane, parts)
+    }
+
+    /// Returns which of some planes of the whole domain's field a slab holds, own ones and in halos, and the slab's index of
+    /// the first of each run of them.
+    pub fn pieces(
+        &self,
+        rank: usize,
+        asked: Range<usize>,
+        planes: usize,
+        held: usize,
+    ) -> Vec<(Range<usize>, usize)> {
+        let first = self.slabs[rank].first();
+        let mut pieces: Vec<(Range<usize>, usize)> = Vec::new();
+        for at in 0..held {
+            let index = first + at as isize;
+            let index = if self.is_ring { index.rem_euclid(planes.max(1) as isize) } else { index } as usize;
+            if !asked.contains(&index) {
+                continue;
+            }
+            match pieces.last_mut() {
+                Some((from, begin)) if from.end == index && *begin + from.len() == at => from.end += 1,
+                _ => pieces.push((index..index + 1, at)),
+            }
+        }
+        pieces
+    }
+
+    /// Returns the index in the slab of the first of a rank's own planes.
+    pub fn begin(&self, rank: usize) -> usize {
+        let Slab { halo: [low, _], .. } = self.slabs[rank];
+        low
+    }
+}

@@ -1,0 +1,170 @@
+//! The backend of several devices.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abide_core::backend::{Cut, check_fields};
+use abide_core::functions::{Function, FunctionRate};
+use abide_core::plan::{Devices, Ranks, plan_ranks};
+use abide_core::slabs::Slabs;
+use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
+
+use crate::fabric::Fabric;
+use crate::session::{Open, Together};
+use crate::threads::{DEADLINE, threads};
+
+/// A device of one rank.
+#[derive(Clone)]
+pub struct Device {
+    /// The backend that runs the rank's slab.
+    pub backend: Arc<dyn Backend>,
+    /// The device's rate beside the others', in any unit: slabs are cut in proportion.
+    pub weight: usize,
+}
+
+type Make = dyn Fn(usize) -> Result<Vec<Device>> + Send + Sync;
+type Connect = dyn Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync;
+
+/// Several devices of one kind that advance a domain together, or one where the domain is too thin for more.
+pub struct Ranked {
+    /// The backend of a single device.
+    single: Arc<dyn Backend>,
+    asked: usize,
+    between: Option<u32>,
+    make: Box<Make>,
+    connect: Box<Connect>,
+    made: Mutex<BTreeMap<usize, Vec<Device>>>,
+}
+
+impl Ranked {
+    /// Makes a backend of so many devices. `make` returns the devices of a number of ranks; a single one is `single`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] for no device.
+    pub fn new(
+        single: Arc<dyn Backend>,
+        asked: usize,
+        make: impl Fn(usize) -> Result<Vec<Device>> + Send + Sync + 'static,
+    ) -> Result<Ranked> {
+        if asked == 0 {
+            return Err(Error::limit("devices", 0, "at least 1", "ask for one device or more"));
+        }
+        let connect = |ranks| {
+            let ends = threads(ranks, DEADLINE).into_iter();
+            ends.map(|end| Box::new(end) as Box<dyn Fabric>).collect()
+        };
+        let (made, make, connect) = (Mutex::default(), Box::new(make), Box::new(connect));
+        Ok(Ranked { single, asked, between: None, make, connect, made })
+    }
+
+    /// Connects ranks by another fabric: `connect` returns the ends for a number of ranks, in order.
+    pub fn connected(
+        mut self,
+        connect: impl Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync + 'static,
+    ) -> Ranked {
+        self.connect = Box::new(connect);
+        self
+    }
+
+    /// Exchanges after so many steps, whatever the temporal depth; the planner chooses unless this is called.
+    pub fn every(mut self, steps: u32) -> Ranked {
+        self.between = Some(steps.max(1));
+        self
+    }
+
+    fn devices(&self, ranks: usize) -> Result<Vec<Device>> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(devices) = made.get(&ranks) {
+            return Ok(devices.clone());
+        }
+        let devices = (self.make)(ranks)?;
+        if devices.len() != ranks {
+            let change = "ask for as many devices as there are";
+            return Err(Error::limit("devices", ranks, devices.len(), change));
+        }
+        made.insert(ranks, devices.clone());
+        Ok(devices)
+    }
+}
+
+impl Devices for Ranked {
+    fn asked(&self) -> usize {
+        self.asked
+    }
+
+    fn weights(&self, ranks: usize) -> Result<Vec<usize>> {
+        Ok(self.devices(ranks)?.iter().map(|device| device.weight).collect())
+    }
+
+    fn plan(&self, ranks: usize, rank: usize, slab: &Problem, options: &Options) -> Result<Plan> {
+        match ranks {
+            1 => self.single.plan(slab, options),
+            _ => self.devices(ranks)?[rank].backend.plan(slab, options),
+        }
+    }
+
+    fn between(&self) -> Option<u32> {
+        self.between
+    }
+}
+
+impl Backend for Ranked {
+    fn name(&self) -> &'static str {
+        self.single.name()
+    }
+
+    fn device(&self) -> &DeviceSpec {
+        self.single.device()
+    }
+
+    fn driver(&self) -> String {
+        self.single.driver()
+    }
+
+    fn function_rate(&self, function: Function, dtype: DType) -> Result<Option<FunctionRate>> {
+        self.single.function_rate(function, dtype)
+    }
+
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        if options.pin && self.asked > 1 {
+            return Err(Error::unsupported(
+                format!("backend {} on {} devices", self.name(), self.asked),
+                "pinned threads were asked for, and the ranks' threads would share the first cores",
+                "leave --pin out, or take one device",
+            ));
+        }
+        plan_ranks(problem, options, self)
+    }
+
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        let Some(ranks) = &plan.ranks else { return self.single.open(problem, plan, fields) };
+        check_fields(problem, &fields)?;
+        let slabs = slabs_of(problem, ranks)?;
+        // What follows the whole domain is noted here, not by the ranks.
+        let cut = Cut::new(problem, &fields)?;
+        let devices = self.devices(slabs.slabs.len())?;
+        let open = |(device, plan): (Device, Plan)| -> Open {
+            Box::new(move |slab, fields| device.backend.open(slab, &plan, fields))
+        };
+        let opens = devices.into_iter().zip(ranks.slabs.iter().cloned()).map(open);
+        let ends = (self.connect)(slabs.slabs.len());
+        let session = Together::open(self.name(), problem, plan, slabs, fields, opens.zip(ends).collect())?;
+        Ok(Cut::around(cut, Box::new(session)))
+    }
+}
+
+/// Returns the slabs of a plan.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] where the plan is not for the problem.
+fn slabs_of(problem: &Problem, ranks: &Ranks) -> Result<Slabs> {
+    let weights: Vec<usize> = ranks.own.iter().map(|own| own.len()).collect();
+    let slabs = Slabs::new(problem, ranks.depth, &weights)?;
+    if slabs.slabs.iter().map(|slab| &slab.own).ne(&ranks.own) || ranks.slabs.len() != ranks.own.len() {
+        let reason = "its slabs are not those of the problem's domain";
+        return Err(Error::invalid("plan", reason, "make a plan for this problem"));
+    }
+    Ok(slabs)
+}

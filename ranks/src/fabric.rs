@@ -1,0 +1,92 @@
+//! What ranks need to reach each other.
+
+use std::time::Duration;
+
+use abide_core::slabs::Side;
+
+/// What a message is for. A receiver takes the message of a tag, in whatever order messages come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// The exchange, counted from 1 since the session was opened; gathers have a count of their own.
+    pub round: u64,
+    /// The message's content.
+    pub what: What,
+}
+
+/// The content of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Planes for the halo at this side of the receiver.
+    Planes(Side),
+    /// A rank's part of what all ranks gather.
+    Gathered,
+}
+
+/// The reason why a fabric did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// Nothing came within the deadline.
+    #[error("nothing came from rank {from} within {} s", .within.as_secs_f64())]
+    Late {
+        /// The rank that was waited for.
+        from: usize,
+        /// The deadline.
+        within: Duration,
+    },
+    /// A rank is no longer there.
+    #[error("rank {rank} is gone")]
+    Gone {
+        /// The rank.
+        rank: usize,
+    },
+    /// A rank has given up, and so all do.
+    #[error("rank {rank} gave up: {reason}")]
+    Aborted {
+        /// The rank.
+        rank: usize,
+        /// Its reason.
+        reason: String,
+    },
+    /// The fabric itself failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A rank's end of what connects all ranks.
+///
+/// Messages are bytes. Sending never waits for the receiver; receiving waits for a deadline at most.
+pub trait Fabric: Send {
+    /// Returns the rank, counted from 0.
+    fn rank(&self) -> usize;
+
+    /// Returns the number of ranks.
+    fn size(&self) -> usize;
+
+    /// Sends a message to a rank, which may be the sender's own.
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken>;
+
+    /// Returns the message of a tag from a rank, once it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken`] after the deadline, or as soon as the rank is gone or any rank has given up.
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken>;
+
+    /// Tells all ranks to give up, and why: whoever waits, or begins to, gets [`Broken::Aborted`].
+    fn abort(&mut self, reason: &str);
+
+    /// Returns the bytes that each rank gives, in the order of ranks. Each rank calls it with the same rounds in order.
+    fn all_gather(&mut self, round: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, Broken> {
+        let (rank, size, tag) = (self.rank(), self.size(), Tag { round, what: What::Gathered });
+        for to in (0..size).filter(|&to| to != rank) {
+            self.send(to, tag, own.to_vec())?;
+        }
+        let part = |from| if from == rank { Ok(own.to_vec()) } else { self.receive(from, tag) };
+        (0..size).map(part).collect()
+    }
+
+    /// Returns when all ranks have called it with this round, which is one of [`Fabric::all_gather`]'s.
+    fn barrier(&mut self, round: u64) -> Result<(), Broken> {
+        self.all_gather(round, &[]).map(drop)
+    }
+}

@@ -1,0 +1,270 @@
+//! A rank: a session of its slab, advanced between exchanges with its neighbours.
+
+use std::time::Instant;
+
+use abide_core::program::Until;
+use abide_core::slabs::{Edge, Exchange, Side, Slabs};
+use abide_core::{Array, DType, Error, Problem, Session};
+
+use crate::fabric::{Broken, Fabric, Tag, What};
+
+/// A rank at work on its slab.
+pub struct Rank {
+    /// The backend's name, for errors.
+    backend: &'static str,
+    /// The names of the program's fields, for errors.
+    names: Vec<String>,
+    /// The index in the whole domain of the slab's first plane, for errors.
+    first: isize,
+    dtype: DType,
+    /// The axis that is cut, and the extents of each field in the slab.
+    axis: usize,
+    extents: Vec<[usize; 3]>,
+    depth: u64,
+    exchanges: Vec<Exchange>,
+    /// The session of the slab.
+    pub session: Box<dyn Session>,
+    fabric: Box<dyn Fabric>,
+    /// Steps for which the halos are deep enough.
+    left: u64,
+    /// The condition that ends the run, and whether it has.
+    until: Option<Until>,
+    has_ended: bool,
+    /// Exchanges and gathers so far.
+    rounds: u64,
+    gathers: u64,
+    seconds: [f64; 2],
+}
+
+/// What a rank did in an advance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Advanced {
+    /// Steps that were not done, as in [`Session::undone`].
+    pub undone: u64,
+    /// Seconds from the first step to the last.
+    pub seconds: f64,
+}
+
+/// Why a rank stopped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stopped {
+    /// The error, which names the rank.
+    pub error: Error,
+    /// Whether the rank stopped only because another one had.
+    pub follows: bool,
+    /// The exchange in which it waited in vain; 0 for any other reason.
+    pub round: u64,
+}
+
+impl Stopped {
+    /// Returns whether this is nearer to the cause than another rank's reason.
+    pub fn is_before(&self, other: &Stopped) -> bool {
+        (self.follows, self.round) < (other.follows, other.round)
+    }
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Stopped { error, follows: false, round: 0 }
+    }
+}
+
+impl Rank {
+    /// Makes a rank of a session of its slab, whose fields and halos have been filled, and waits until all ranks are there.
+    pub fn new(
+        backend: &'static str,
+        slabs: &Slabs,
+        slab: &Problem,
+        session: Box<dyn Session>,
+        fabric: Box<dyn Fabric>,
+    ) -> Result<Rank, Stopped> {
+        let rank = fabric.rank();
+        let names = slab.program.fields().to_vec();
+        let mut own = Rank {
+            backend,
+            first: slabs.slabs[rank].first(),
+            dtype: slab.dtype,
+            axis: slabs.axis,
+            extents: (0..names.len()).map(|field| slab.extents_of(field)).collect(),
+            names,
+            depth: u64::from(slabs.depth).max(1),
+            exchanges: slabs.exchanges(rank),
+            session,
+            fabric,
+            left: u64::from(slabs.depth),
+            until: slab.until,
+            has_ended: false,
+            rounds: 0,
+            gathers: 0,
+            seconds: [0.0; 2],
+        };
+        let all = own.fabric.barrier(own.gathers);
+        all.map_err(|broken| own.stopped("the start", "all ranks", broken))?;
+        Ok(own)
+    }
+
+    /// Advances the slab as far as it goes, and compares with all ranks how far that was. Where this rank fails, all give
+    /// up.
+    pub fn advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
+        let advanced = self.try_advance(steps);
+        if let Err(stopped) = &advanced
+            && !stopped.follows
+        {
+            self.fabric.abort(&stopped.error.to_string());
+        }
+        advanced
+    }
+
+    fn try_advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
+        let begun = Instant::now();
+        let mut undone = steps;
+        // To a session whose run has ended, an exchange would look like a user's change, after which it goes on.
+        while undone > 0 && !self.has_ended {
+            // Passes shorter than what is asked for cost more than an exchange.
+            if self.left < self.depth.min(undone) {
+                self.exchange()?;
+            }
+            let now = undone.min(self.left);
+            let wall = Instant::now();
+            self.session.advance(now)?;
+            self.seconds[0] += wall.elapsed().as_secs_f64();
+            let done = now - self.session.undone();
+            (self.left, undone) = (self.left - done, undone - done);
+            if let Some(until) = self.until {
+                let scalars = self.session.scalars()?;
+                self.has_ended = scalars.get(until.scalar).is_some_and(|&value| until.ends(value));
+            }
+            if done < now {
+                break;
+            }
+        }
+        let wall = Instant::now();
+        self.agree(undone)?;
+        self.seconds[1] += wall.elapsed().as_secs_f64();
+        Ok(Advanced { undone, seconds: begun.elapsed().as_secs_f64() })
+    }
+
+    /// Goes on although a condition has ended the run, because a value was written on some rank.
+    pub fn go_on(&mut self) -> Result<(), Stopped> {
+        if std::mem::take(&mut self.has_ended) {
+            // The session goes on where it is written to, be it the value that is there.
+            let value = self.session.read_window(0, [0; 3], [1; 3])?;
+            self.session.write_window(0, [0; 3], [1; 3], &value)?;
+        }
+        Ok(())
+    }
+
+    /// Compares with all ranks how many steps were not done: a condition ends the run on all of them or on none.
+    fn agree(&mut self, undone: u64) -> Result<(), Stopped> {
+        self.gathers += 1;
+        let all = self.fabric.all_gather(self.gathers, &undone.to_le_bytes());
+        let all = all.map_err(|broken| {
+            let stopped = self.stopped("the end of an advance", "all ranks", broken);
+            // Such a wait begins after all exchanges.
+            Stopped { round: stopped.round + u64::from(stopped.round > 0), ..stopped }
+        })?;
+        match all.iter().position(|other| other[..] != undone.to_le_bytes()) {
+            None => Ok(()),
+            Some(other) => {
+                let failed = format!("rank {other} did not do as many steps as rank {}", self.fabric.rank());
+                Err(self.stopped("the end of an advance", "all ranks", Broken::Failed(failed)))
+            }
+        }
+    }
+
+    /// Hands the outermost own planes to the neighbours, and takes theirs.
+    fn exchange(&mut self) -> Result<(), Stopped> {
+        let wall = Instant::now();
+        self.rounds += 1;
+        let exchanges = std::mem::take(&mut self.exchanges);
+        let done = self.send(&exchanges).and_then(|()| self.take(&exchanges));
+        self.exchanges = exchanges;
+        done?;
+        self.left = self.depth;
+        self.seconds[1] += wall.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn send(&mut self, exchanges: &[Exchange]) -> Result<(), Stopped> {
+        for exchange in exchanges {
+            let mut bytes = Vec::new();
+            for edge in &exchange.fields {
+                let [low, high] = self.window(edge.field, edge.sent.clone());
+                bytes.extend_from_slice(self.session.read_window(edge.field, low, high)?.as_bytes());
+            }
+            let tag = Tag { round: self.rounds, what: What::Planes(exchange.side.other()) };
+            let sent = self.fabric.send(exchange.neighbour, tag, bytes);
+            sent.map_err(|broken| self.stopped_at(exchange, "to", |edge| &edge.sent, broken))?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, exchanges: &[Exchange]) -> Result<(), Stopped> {
+        for exchange in exchanges {
+            let tag = Tag { round: self.rounds, what: What::Planes(exchange.side) };
+            let fail = |own: &Rank, broken| own.stopped_at(exchange, "from", |edge| &edge.received, broken);
+            let bytes = match self.fabric.receive(exchange.neighbour, tag) {
+                Ok(bytes) => bytes,
+                Err(broken) => return Err(fail(self, broken)),
+            };
+            let mut rest = &bytes[..];
+            for edge in &exchange.fields {
+                let [low, high] = self.window(edge.field, edge.received.clone());
+                let values: usize = (0..3).map(|axis| high[axis] - low[axis]).product();
+                let Some((own, others)) = rest.split_at_checked(values * self.dtype.bytes()) else {
+                    let short = format!("the message has {} bytes too few", bytes.len());
+                    return Err(fail(self, Broken::Failed(short)));
+                };
+                let own = match self.dtype {
+                    DType::F32 => Array::F32(bytemuck::pod_collect_to_vec(own)),
+                    DType::F64 => Array::F64(bytemuck::pod_collect_to_vec(own)),
+                };
+                self.session.write_window(edge.field, low, high, &own)?;
+                rest = others;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the box of some planes of a field.
+    pub fn window(&self, field: usize, planes: std::ops::Range<usize>) -> [[usize; 3]; 2] {
+        let (mut low, mut high) = ([0; 3], self.extents[field]);
+        (low[self.axis], high[self.axis]) = (planes.start, planes.end);
+        [low, high]
+    }
+
+    /// Returns the seconds of computing, and those of exchanging with the waiting for it, since the last call.
+    pub fn take_seconds(&mut self) -> [f64; 2] {
+        std::mem::take(&mut self.seconds)
+    }
+
+    /// Returns the error of an exchange, which names its round and the planes.
+    fn stopped_at(
+        &self,
+        exchange: &Exchange,
+        way: &str,
+        planes: impl Fn(&Edge) -> &std::ops::Range<usize>,
+        broken: Broken,
+    ) -> Stopped {
+        let edges = exchange.fields.iter().map(|edge| {
+            let (name, planes) = (&self.names[edge.field], planes(edge));
+            let at = |plane: usize| self.first + plane as isize;
+            format!("{name} {}..{}", at(planes.start), at(planes.end))
+        });
+        let side = match exchange.side {
+            Side::Low => "low",
+            Side::High => "high",
+        };
+        let edges = edges.collect::<Vec<_>>().join(", ");
+        let what = format!("planes {edges} {way} rank {} at the {side} side", exchange.neighbour);
+        self.stopped(&format!("exchange {}", self.rounds), &what, broken)
+    }
+
+    fn stopped(&self, when: &str, what: &str, broken: Broken) -> Stopped {
+        let follows = matches!(broken, Broken::Aborted { .. } | Broken::Gone { .. });
+        let operation = format!("rank {} of {}, {when}: {what}", self.fabric.rank(), self.fabric.size());
+        let round = if matches!(broken, Broken::Late { .. }) { self.rounds.max(1) } else { 0 };
+        let error = Error::Device { backend: self.backend, operation, message: broken.to_string() };
+        Stopped { error, follows, round }
+    }
+}

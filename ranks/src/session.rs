@@ -1,0 +1,308 @@
+//! The session of all ranks together.
+
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use abide_core::backend::{RankReport, check_field, check_values, check_window, window_of};
+use abide_core::slabs::Slabs;
+use abide_core::{Array, Error, Plan, Problem, Result, Session};
+
+use crate::fabric::Fabric;
+use crate::rank::{Rank, Stopped};
+
+/// What a rank's thread is asked to do.
+type Order = Box<dyn FnOnce(&mut Rank) + Send>;
+
+/// A rank's thread. It ends when its orders do.
+struct Worker {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A problem in progress on several devices. What is read, it reads from the ranks that own it; what is written, it writes
+/// wherever a slab holds it.
+pub struct Together {
+    backend: &'static str,
+    problem: Problem,
+    plan: Plan,
+    slabs: Slabs,
+    /// Planes of each field in each rank's slab.
+    held: Vec<Vec<usize>>,
+    workers: Vec<Worker>,
+    undone: u64,
+    /// Why the ranks stopped for good.
+    stopped: Option<Error>,
+}
+
+/// Opens the session of a rank on its device, with the slab's fields.
+pub type Open = Box<dyn FnOnce(&Problem, Vec<Array>) -> Result<Box<dyn Session>> + Send>;
+
+impl Together {
+    /// Opens a session for each rank, by the functions and at the ends of a fabric given, in the order of ranks.
+    pub fn open(
+        backend: &'static str,
+        problem: &Problem,
+        plan: &Plan,
+        slabs: Slabs,
+        fields: Vec<Array>,
+        ranks: Vec<(Open, Box<dyn Fabric>)>,
+    ) -> Result<Together> {
+        let parts: Vec<Problem> =
+            (0..ranks.len()).map(|rank| slabs.problem(rank, problem)).collect::<Result<_>>()?;
+        let planes = |problem: &Problem, field: usize| problem.extents_of(field)[slabs.axis];
+        let held: Vec<Vec<usize>> =
+            parts.iter().map(|part| (0..fields.len()).map(|field| planes(part, field)).collect()).collect();
+        let mut own: Vec<Vec<Array>> = parts.iter().map(|_| Vec::new()).collect();
+        for (field, values) in fields.into_iter().enumerate() {
+            // Each field is dropped once all slabs have their part of it.
+            for (rank, own) in own.iter_mut().enumerate() {
+                own.push(slabs.part(rank, &values, planes(problem, field), held[rank][field])?);
+            }
+        }
+        let mut workers = Vec::new();
+        let mut opened = Vec::new();
+        for ((part, fields), (open, fabric)) in parts.into_iter().zip(own).zip(ranks) {
+            let (reply, replied) = channel();
+            let (orders, inbox) = channel::<Order>();
+            let own = slabs.clone();
+            let name = format!("abide-rank-{}", fabric.rank());
+            let work = move || {
+                let rank = match open(&part, fields) {
+                    Ok(session) => Rank::new(backend, &own, &part, session, fabric),
+                    Err(error) => Err(give_up(fabric, error)),
+                };
+                match rank {
+                    Ok(mut rank) => {
+                        // Whoever asked is there until all have answered.
+                        let _ = reply.send(Ok(()));
+                        inbox.into_iter().for_each(|order| order(&mut rank));
+                    }
+                    Err(stopped) => drop(reply.send(Err(stopped))),
+                }
+            };
+            let thread = thread::Builder::new().name(name).spawn(work).map_err(|error| {
+                let limit = format!("what the system grants ({error})");
+                Error::limit("threads of ranks", slabs.slabs.len(), limit, "take fewer devices")
+            })?;
+            workers.push(Worker { orders: Some(orders), thread: Some(thread) });
+            opened.push((opened.len(), replied));
+        }
+        collect(backend, opened)?;
+        let (problem, plan) = (problem.clone(), plan.clone());
+        Ok(Together { backend, problem, plan, slabs, held, workers, undone: 0, stopped: None })
+    }
+
+    /// Has some ranks do something at the same time, and returns what each answers.
+    fn ask<R: Send + 'static>(
+        &self,
+        orders: impl IntoIterator<Item = (usize, impl FnOnce(&mut Rank) -> Result<R, Stopped> + Send + 'static)>,
+    ) -> Result<Vec<R>> {
+        if let Some(error) = &self.stopped {
+            return Err(error.clone());
+        }
+        let replies = orders.into_iter().map(|(rank, order)| {
+            let (reply, replied) = channel();
+            let order: Order = Box::new(move |rank| drop(reply.send(order(rank))));
+            // A thread that has ended drops the order, and its reply with it.
+            if let Some(orders) = &self.workers[rank].orders {
+                let _ = orders.send(order);
+            }
+            (rank, replied)
+        });
+        collect(self.backend, replies.collect())
+    }
+
+    fn planes(&self, field: usize) -> usize {
+        self.problem.extents_of(field)[self.slabs.axis]
+    }
+
+    /// Returns for each rank that owns any of a field's planes `asked` those planes, by the slab's indices.
+    fn owners(&self, field: usize, asked: Range<usize>) -> Vec<(usize, Range<usize>)> {
+        let owned = |rank: usize| {
+            let own = self.slabs.own(rank, self.planes(field));
+            let range = own.start.max(asked.start)..own.end.min(asked.end);
+            let begin = self.slabs.begin(rank);
+            (!range.is_empty())
+                .then(|| (rank, range.start - own.start + begin..range.end - own.start + begin))
+        };
+        (0..self.workers.len()).filter_map(owned).collect()
+    }
+
+    fn check_field_number(&self, field: usize) -> Result<()> {
+        let names = self.problem.program.fields();
+        names.get(field).map(drop).ok_or_else(|| Error::unknown("field", field.to_string(), names))
+    }
+
+    /// Has every rank go on although a condition has ended the run, as it does where a value is written.
+    fn go_on(&self) -> Result<()> {
+        match self.problem.until {
+            Some(_) => self.ask((0..self.workers.len()).map(|rank| (rank, Rank::go_on))).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Tells all ranks that one could not begin.
+fn give_up(mut fabric: Box<dyn Fabric>, error: Error) -> Stopped {
+    fabric.abort(&error.to_string());
+    error.into()
+}
+
+/// Waits for all answers. Of several errors the one that the others followed from is returned.
+fn collect<R>(backend: &'static str, replies: Vec<(usize, Receiver<Result<R, Stopped>>)>) -> Result<Vec<R>> {
+    let mut values = Vec::new();
+    let mut stopped: Option<Stopped> = None;
+    for (rank, reply) in replies {
+        let reply = reply.recv().unwrap_or_else(|_| {
+            let operation = format!("rank {rank}");
+            let message = "its thread has ended".to_owned();
+            Err(Error::Device { backend, operation, message }.into())
+        });
+        match reply {
+            Ok(value) => values.push(value),
+            Err(own) if stopped.as_ref().is_none_or(|first| own.is_before(first)) => stopped = Some(own),
+            Err(_) => {}
+        }
+    }
+    match stopped {
+        Some(stopped) => Err(stopped.error),
+        None => Ok(values),
+    }
+}
+
+impl Session for Together {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        let all = (0..self.workers.len()).map(|rank| (rank, move |rank: &mut Rank| rank.advance(steps)));
+        match self.ask(all) {
+            Ok(all) => {
+                self.undone = all.first().map_or(0, |first| first.undone);
+                Ok(all.iter().map(|rank| rank.seconds).fold(0.0, f64::max))
+            }
+            Err(error) => {
+                // Slabs are no longer of the same step.
+                self.stopped = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    fn undone(&self) -> u64 {
+        self.undone
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        self.check_field_number(field)?;
+        self.read_window(field, [0; 3], self.problem.extents_of(field))
+    }
+
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.check_field_number(field)?;
+        let window = check_window(self.problem.extents_of(field), low, high)?;
+        let axis = self.slabs.axis;
+        let owners = self.owners(field, low[axis]..high[axis]).into_iter().map(|(rank, planes)| {
+            let (mut low, mut high) = (low, high);
+            (low[axis], high[axis]) = (planes.start, planes.end);
+            (rank, move |rank: &mut Rank| Ok(rank.session.read_window(field, low, high)?))
+        });
+        let parts = self.ask(owners)?;
+        Array::join(self.problem.dtype, window.iter().product(), parts.into_iter().map(Ok))
+    }
+
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        check_field(&self.problem, field, values)?;
+        let planes = self.planes(field);
+        let parts: Vec<Array> = (0..self.workers.len())
+            .map(|rank| self.slabs.part(rank, values, planes, self.held[rank][field]))
+            .collect::<Result<_>>()?;
+        let orders = parts.into_iter().enumerate();
+        let orders = orders
+            .map(|(rank, values)| (rank, move |rank: &mut Rank| Ok(rank.session.write(field, &values)?)));
+        self.ask(orders)?;
+        self.go_on()
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        let window = check_values(&self.problem, field, low, high, values)?;
+        let (axis, planes) = (self.slabs.axis, self.planes(field));
+        let mut orders = Vec::new();
+        for rank in 0..self.workers.len() {
+            let pieces = self.slabs.pieces(rank, low[axis]..high[axis], planes, self.held[rank][field]);
+            for (from, at) in pieces {
+                // The piece within the window's values, and its place in the slab.
+                let (mut begin, mut end) = ([0; 3], window);
+                (begin[axis], end[axis]) = (from.start - low[axis], from.end - low[axis]);
+                let part = window_of(window, values, begin, end)?;
+                let (mut low, mut high) = (low, high);
+                (low[axis], high[axis]) = (at, at + from.len());
+                let order = move |rank: &mut Rank| Ok(rank.session.write_window(field, low, high, &part)?);
+                orders.push((rank, order));
+            }
+        }
+        self.ask(orders)?;
+        self.go_on()
+    }
+
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        self.check_field_number(field)?;
+        let owners = self.owners(field, 0..self.planes(field)).into_iter().map(|(rank, planes)| {
+            let order = move |rank: &mut Rank| {
+                let [low, high] = rank.window(field, planes);
+                Ok(rank.session.read_window(field, low, high)?.non_finite() as u64)
+            };
+            (rank, order)
+        });
+        Ok(self.ask(owners)?.into_iter().sum())
+    }
+
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        // No scalar depends on a field, so all ranks have the same.
+        let all = self.ask([(0, |rank: &mut Rank| Ok(rank.session.scalars()?))])?;
+        Ok(all.into_iter().next().unwrap_or_default())
+    }
+
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        let all = (0..self.workers.len())
+            .map(|rank| (rank, move |rank: &mut Rank| Ok(rank.session.set_parameter(parameter, value)?)));
+        self.ask(all)?;
+        self.go_on()
+    }
+
+    fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
+        let all = (0..self.workers.len()).map(|rank| (rank, |rank: &mut Rank| Ok(rank.take_seconds())));
+        let seconds = self.ask(all)?;
+        let report = |(rank, [seconds, exchange_seconds]): (usize, [f64; 2])| {
+            let all = seconds + exchange_seconds;
+            let efficiency = if all > 0.0 { seconds / all } else { 0.0 };
+            RankReport {
+                rank,
+                planes: self.slabs.slabs[rank].own.clone(),
+                seconds,
+                exchange_seconds,
+                efficiency,
+            }
+        };
+        Ok(seconds.into_iter().enumerate().map(report).collect())
+    }
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        // All orders end before any thread is waited for.
+        self.workers.iter_mut().for_each(|worker| drop(worker.orders.take()));
+        for thread in self.workers.iter_mut().filter_map(|worker| worker.thread.take()) {
+            // A thread that unwound has said so when it was last asked.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The fabric of ranks that are threads of one process.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::fabric::{Broken, Fabric, Tag};
+
+/// How long a rank waits for another unless told otherwise. All ranks advance about as many planes between two exchanges,
+/// so that a wait is the difference of their times: this is far beyond any.
+pub const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Returns the ends of a fabric for so many ranks, in order, whose waits end after `deadline`.
+pub fn threads(size: usize, deadline: Duration) -> Vec<Threads> {
+    let shared = Arc::new(Shared { inboxes: (0..size).map(|_| Inbox::default()).collect() });
+    (0..size).map(|rank| Threads { rank, deadline, shared: shared.clone() }).collect()
+}
+
+/// An end of the fabric; dropping it tells the others that the rank is gone.
+pub struct Threads {
+    rank: usize,
+    deadline: Duration,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    inboxes: Vec<Inbox>,
+}
+
+/// What has come for a rank, and what it has been told.
+#[derive(Default)]
+struct Inbox {
+    held: Mutex<Held>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Held {
+    messages: Vec<(usize, Tag, Vec<u8>)>,
+    gone: Vec<usize>,
+    aborted: Option<(usize, String)>,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        // Nothing is ever half changed.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Held)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+}
+
+impl Fabric for Threads {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.shared.inboxes.len()
+    }
+
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
+        let inbox = self.shared.inboxes.get(to).ok_or(Broken::Gone { rank: to })?;
+        inbox.change(|held| held.messages.push((self.rank, tag, bytes)));
+        Ok(())
+    }
+
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+        let begun = Instant::now();
+        let inbox = &self.shared.inboxes[self.rank];
+        let mut held = inbox.lock();
+        loop {
+            if let Some(at) = held.messages.iter().position(|(rank, own, _)| *rank == from && *own == tag) {
+                return Ok(held.messages.swap_remove(at).2);
+            }
+            // Before anything that others say: of several waits that end together, the first to begin is the cause.
+            let Some(left) = self.deadline.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
+                return Err(Broken::Late { from, within: self.deadline });
+            };
+            if let Some((rank, reason)) = held.aborted.clone() {
+                return Err(Broken::Aborted { rank, reason });
+            }
+            if held.gone.contains(&from) {
+                return Err(Broken::Gone { rank: from });
+            }
+            held = inbox.changed.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn abort(&mut self, reason: &str) {
+        for inbox in &self.shared.inboxes {
+            inbox.change(|held| {
+                // The first reason is the cause of all others.
+                held.aborted.get_or_insert_with(|| (self.rank, reason.to_owned()));
+            });
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for inbox in &self.shared.inboxes {
+            inbox.change(|held| held.gone.push(self.rank));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use abide_core::slabs::Side;
+
+    use super::*;
+    use crate::fabric::What;
+
+    const SHORT: Duration = Duration::from_millis(50);
+
+    fn tag(round: u64) -> Tag {
+        Tag { round, what: What::Planes(Side::Low) }
+    }
+
+    #[test]
+    fn messages_are_taken_by_their_tag_in_any_order() {
+        let mut ends = threads(2, SHORT);
+        for round in [3, 1, 2] {
+            ends[0].send(1, tag(round), vec![round as u8]).unwrap();
+        }
+        for round in [1, 2, 3] {
+            assert_eq!(ends[1].receive(0, tag(round)), Ok(vec![round as u8]));
+        }
+        let other = Tag { what: What::Planes(Side::High), ..tag(1) };
+        ends[0].send(1, other, vec![9]).unwrap();
+        assert_eq!(ends[1].receive(0, tag(1)), Err(Broken::Late { from: 0, within: SHORT }));
+        assert_eq!(ends[1].receive(0, other), Ok(vec![9]));
+    }
+
+    #[test]
+    fn all_ranks_gather_and_meet() {
+        let ends = threads(3, DEADLINE);
+        let run = |mut end: Threads| {
+            thread::spawn(move || {
+                end.barrier(0).unwrap();
+                end.all_gather(1, &[end.rank() as u8; 2]).unwrap()
+            })
+        };
+        for ran in ends.into_iter().map(run).collect::<Vec<_>>() {
+            assert_eq!(ran.join().unwrap(), [[0; 2], [1; 2], [2; 2]]);
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_where_a_rank_is_gone_or_gives_up() {
+        let mut ends = threads(3, DEADLINE);
+        let (mut last, mut middle, mut first) =
+            (ends.pop().unwrap(), ends.pop().unwrap(), ends.pop().unwrap());
+        let waiting = thread::spawn(move || first.receive(2, tag(1)));
+        // What was sent before is still there.
+        last.send(1, tag(1), vec![1]).unwrap();
+        drop(last);
+        assert_eq!(waiting.join().unwrap(), Err(Broken::Gone { rank: 2 }));
+        assert_eq!(middle.receive(2, tag(1)), Ok(vec![1]));
+        assert_eq!(middle.receive(2, tag(2)), Err(Broken::Gone { rank: 2 }));
+
+        let mut ends = threads(2, DEADLINE);
+        let (mut last, mut first) = (ends.pop().unwrap(), ends.pop().unwrap());
+        let waiting = thread::spawn(move || first.receive(1, tag(1)));
+        last.abort("no memory");
+        last.abort("again");
+        assert_eq!(waiting.join().unwrap(), Err(Broken::Aborted { rank: 1, reason: "no memory".to_owned() }));
+    }
+}

@@ -1,0 +1,92 @@
+//! Problems, backends and comparisons of the suites.
+// Each suite is a program of its own and uses a part of this.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use abide_core::{Array, Backend, DType, Options, Problem, Result, Session, Shape, catalogue};
+use abide_cpu::CpuBackend;
+use abide_ranks::{Device, Ranked};
+
+/// Returns a problem of the catalogue.
+pub fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
+    let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+    Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap()
+}
+
+/// Returns a backend of one rank, a thread of its own.
+pub fn cpu() -> CpuBackend {
+    CpuBackend::with_threads(1).unwrap()
+}
+
+/// Returns a backend of a rank for each weight, a thread each.
+pub fn ranked(weights: &[usize]) -> Ranked {
+    let own = weights.to_vec();
+    let make = move |ranks: usize| {
+        let device = |&weight: &usize| -> Result<Device> {
+            Ok(Device { backend: Arc::new(CpuBackend::with_threads(1)?), weight })
+        };
+        own[..ranks].iter().map(device).collect()
+    };
+    Ranked::new(Arc::new(cpu()), weights.len(), make).unwrap()
+}
+
+/// Returns random fields of a problem.
+pub fn fields(problem: &Problem) -> Vec<Array> {
+    let mut random = fastrand::Rng::with_seed(11);
+    let values = |field| problem.values_of(field);
+    (0..problem.program.fields().len())
+        .map(|field| Array::from_fn(problem.dtype, values(field), |_| 0.1 + 0.8 * random.f64()))
+        .collect()
+}
+
+/// Opens a session by a backend's own plan.
+pub fn open(backend: &dyn Backend, problem: &Problem, options: &Options) -> Box<dyn Session> {
+    open_from(backend, problem, fields(problem), options)
+}
+
+fn open_from(
+    backend: &dyn Backend,
+    problem: &Problem,
+    fields: Vec<Array>,
+    options: &Options,
+) -> Box<dyn Session> {
+    let plan = backend.plan(problem, options).unwrap();
+    backend.open(problem, &plan, fields).unwrap()
+}
+
+/// Checks that ranks have the bits of the definition, after some steps and after some more.
+pub fn assert_same(problem: &Problem, ranked: &Ranked, options: &Options, steps: u64) {
+    assert_same_from(problem, fields(problem), ranked, options, steps);
+}
+
+/// Checks the same from these fields on.
+pub fn assert_same_from(
+    problem: &Problem,
+    fields: Vec<Array>,
+    ranked: &Ranked,
+    options: &Options,
+    steps: u64,
+) {
+    let mut one = open_from(&CpuBackend::reference(), problem, fields.clone(), &Options::default());
+    let mut several = open_from(ranked, problem, fields, options);
+    let what = format!(
+        "{} on {} {}, boundary {}, {:?}: {}",
+        problem.program.name(),
+        problem.shape,
+        problem.dtype,
+        problem.boundaries.describe(problem.shape.dimensions()),
+        several.plan().ranks.as_ref().map(|ranks| (&ranks.own, ranks.depth)),
+        several.plan().summary(),
+    );
+    for steps in [steps, 2, 1] {
+        one.advance(steps).unwrap();
+        several.advance(steps).unwrap();
+        assert_eq!(one.undone(), several.undone(), "{what}");
+        for (field, name) in problem.program.fields().iter().enumerate() {
+            let (one, several) = (one.read(field).unwrap(), several.read(field).unwrap());
+            assert!(one.same_bits(&several), "{what}: field {name} after {steps} steps");
+        }
+        assert_eq!(one.scalars().unwrap(), several.scalars().unwrap(), "{what}");
+    }
+}

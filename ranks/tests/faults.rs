@@ -1,0 +1,199 @@
+//! A fabric that delays, reorders, alters or drops messages, falls silent, or loses a rank: the same bits, or an error
+//! within the deadline that names rank, exchange and planes; never a hang.
+
+mod common;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use abide_core::{Boundaries, Boundary, DType, Error, Options, Problem, Session};
+use abide_cpu::CpuBackend;
+use abide_ranks::threads::{Threads, threads};
+use abide_ranks::{Broken, Fabric, Ranked, Tag};
+use common::{fields, open, problem, ranked};
+
+const DEADLINE: Duration = Duration::from_millis(400);
+
+/// What goes wrong at one rank's end, from a round on.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    /// Every message takes a while.
+    Delay,
+    /// Messages are held back until the rank waits, and then sent in the opposite order.
+    Reorder,
+    /// One message never arrives.
+    Drop,
+    /// One message arrives without its last byte.
+    Shorten,
+    /// No message is sent any more, and nobody is told.
+    Silence,
+    /// The rank's thread ends as by a fault of its own.
+    Panic,
+}
+
+struct Faulty {
+    inner: Threads,
+    fault: Fault,
+    round: u64,
+    held: Vec<(usize, Tag, Vec<u8>)>,
+    is_done: bool,
+}
+
+impl Faulty {
+    fn release(&mut self) -> Result<(), Broken> {
+        while let Some((to, tag, bytes)) = self.held.pop() {
+            self.inner.send(to, tag, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Fabric for Faulty {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn send(&mut self, to: usize, tag: Tag, mut bytes: Vec<u8>) -> Result<(), Broken> {
+        if tag.round < self.round {
+            return self.inner.send(to, tag, bytes);
+        }
+        match self.fault {
+            Fault::Delay => thread::sleep(Duration::from_millis(2)),
+            Fault::Reorder => {
+                self.held.push((to, tag, bytes));
+                return Ok(());
+            }
+            Fault::Drop if !std::mem::replace(&mut self.is_done, true) => return Ok(()),
+            Fault::Shorten if !std::mem::replace(&mut self.is_done, true) => drop(bytes.pop()),
+            Fault::Silence => return Ok(()),
+            Fault::Panic => std::panic::resume_unwind(Box::new("a rank's fault")),
+            Fault::Drop | Fault::Shorten => {}
+        }
+        self.inner.send(to, tag, bytes)
+    }
+
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+        self.release()?;
+        self.inner.receive(from, tag)
+    }
+
+    fn abort(&mut self, reason: &str) {
+        self.inner.abort(reason);
+    }
+}
+
+/// Returns three ranks of which the second has the fault from the third exchange on.
+fn faulty(fault: Fault) -> Ranked {
+    let connect = move |ranks: usize| {
+        let end = |end: Threads| -> Box<dyn Fabric> {
+            match end.rank() {
+                1 => Box::new(Faulty { inner: end, fault, round: 3, held: Vec::new(), is_done: false }),
+                _ => Box::new(end),
+            }
+        };
+        threads(ranks, DEADLINE).into_iter().map(end).collect()
+    };
+    ranked(&[1, 1, 1]).every(2).connected(connect)
+}
+
+fn wave(boundary: Boundary) -> Problem {
+    let mut problem = problem("wave", &[45, 17], DType::F32);
+    problem.boundaries = Boundaries::all(boundary);
+    problem
+}
+
+#[test]
+fn late_and_disordered_messages_change_nothing() {
+    for boundary in [Boundary::Fixed, Boundary::Periodic] {
+        for fault in [Fault::Delay, Fault::Reorder] {
+            common::assert_same(&wave(boundary), &faulty(fault), &Options::default(), 20);
+        }
+    }
+}
+
+/// Returns the error of a run in which a rank has a fault, after which the session must be as dead as it says.
+fn error_of(fault: Fault) -> String {
+    let begun = Instant::now();
+    let mut session = open(&faulty(fault), &wave(Boundary::Periodic), &Options::default());
+    let error = session.advance(20).unwrap_err();
+    assert!(matches!(error, Error::Device { backend: "cpu", .. }), "{error:?}");
+    assert_eq!(session.read(0).unwrap_err(), error, "a session of slabs of several steps");
+    assert_eq!(session.advance(1).unwrap_err(), error);
+    drop(session);
+    assert!(begun.elapsed() < 5 * DEADLINE, "{:?}", begun.elapsed());
+    error.to_string()
+}
+
+#[test]
+fn a_lost_message_ends_all_ranks_within_the_deadline() {
+    for fault in [Fault::Drop, Fault::Silence] {
+        let error = error_of(fault);
+        let says = [
+            "of 3, exchange 3: planes u ",
+            ", w ",
+            "from rank 1 at the",
+            "nothing came from rank 1 within 0.4 s",
+        ];
+        assert!(says.iter().all(|words| error.contains(words)), "{error}");
+    }
+}
+
+#[test]
+fn a_short_message_is_refused() {
+    let error = error_of(Fault::Shorten);
+    assert!(error.contains("exchange 3: planes") && error.contains("bytes too few"), "{error}");
+}
+
+#[test]
+fn a_lost_rank_ends_all_others_at_once() {
+    let begun = Instant::now();
+    let error = error_of(Fault::Panic);
+    assert!(error.contains("rank 1") && error.contains("its thread has ended"), "{error}");
+    assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_rank_that_cannot_begin_ends_all() {
+    struct Refusing(CpuBackend);
+    impl abide_core::Backend for Refusing {
+        fn name(&self) -> &'static str {
+            "cpu"
+        }
+        fn device(&self) -> &abide_core::DeviceSpec {
+            self.0.device()
+        }
+        fn driver(&self) -> String {
+            self.0.driver()
+        }
+        fn plan(&self, problem: &Problem, options: &Options) -> abide_core::Result<abide_core::Plan> {
+            self.0.plan(problem, options)
+        }
+        fn open(
+            &self,
+            _: &Problem,
+            _: &abide_core::Plan,
+            _: Vec<abide_core::Array>,
+        ) -> abide_core::Result<Box<dyn Session>> {
+            Err(Error::limit("memory for a slab", 1, 0, "take more devices"))
+        }
+    }
+    let make = |ranks: usize| {
+        let device = |rank: usize| -> abide_core::Result<abide_ranks::Device> {
+            let own = CpuBackend::with_threads(1)?;
+            let backend: Arc<dyn abide_core::Backend> =
+                if rank == 1 { Arc::new(Refusing(own)) } else { Arc::new(own) };
+            Ok(abide_ranks::Device { backend, weight: 1 })
+        };
+        (0..ranks).map(device).collect()
+    };
+    let backend = Ranked::new(Arc::new(common::cpu()), 2, make).unwrap();
+    let problem = wave(Boundary::Mirror);
+    let plan = abide_core::Backend::plan(&backend, &problem, &Options::default()).unwrap();
+    let error = abide_core::Backend::open(&backend, &problem, &plan, fields(&problem)).err().unwrap();
+    assert_eq!(error, Error::limit("memory for a slab", 1, 0, "take more devices"));
+}

@@ -1,0 +1,73 @@
+//! `--devices`: several ranks write what one does, and go on from what another number of them wrote.
+
+use std::fs;
+
+use super::{Place, json};
+
+#[test]
+fn files_are_the_same_bytes_from_any_number_of_devices() {
+    let place = Place::new();
+    let line = "run gray-scott --size 47x23 --dtype f64 --backend cpu --every 20";
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    for devices in 1..=4 {
+        let report = place.works(&format!(
+            "{line} --steps 40 --devices {devices} --output v=v{devices}.npy --checkpoint c{devices}.npz"
+        ));
+        assert_eq!(report.matches("% efficiency").count(), if devices > 1 { devices } else { 0 }, "{report}");
+        assert!(bytes(&format!("v{devices}.npy")) == bytes("v1.npy"), "{devices} devices");
+        assert!(bytes(&format!("c{devices}.npz")) == bytes("c1.npz"), "{devices} devices");
+    }
+    place.works("run gray-scott --backend cpu --resume c1.npz --steps 9 --output one.npy");
+    let told = json(&place.works(
+        "run gray-scott --backend cpu --resume c4.npz --steps 9 --devices 3 --output three.npy --json",
+    ));
+    assert!(bytes("one.npy") == bytes("three.npy"));
+    assert_eq!(told["ranks"].as_array().unwrap().len(), 3);
+    assert_eq!(told["plan"]["ranks"]["own"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn the_number_comes_from_the_environment_unless_it_is_given() {
+    let place = Place::new();
+    let devices = |line: &str| {
+        let output = place.command(line).env("ABIDE_DEVICES", "2").output().unwrap();
+        String::from_utf8(output.stdout).unwrap().matches("% efficiency").count()
+    };
+    assert_eq!(devices("run heat --size 20x20 --steps 5 --backend cpu"), 2);
+    assert_eq!(devices("run heat --size 20x20 --steps 5 --backend cpu --devices 3"), 3);
+    assert_eq!(devices("run heat --size 20x20 --steps 5 --backend cpu --devices 1"), 0);
+}
+
+#[test]
+fn plans_tell_the_cut_and_why_there_are_fewer_devices() {
+    let place = Place::new();
+    let plan = place.works("plan 3d7pt --size 61x20x20 --backend cpu --devices 4");
+    for words in ["4, each a slab of z: planes 0..16", "exchange      every ", "a device sends "] {
+        assert!(plan.contains(words), "{plan}");
+    }
+    let plan = place.works("plan 2ds25pt --size 13x40 --backend cpu --devices 4");
+    assert!(plan.contains("4 devices were asked for: 13 planes along y are enough for 2 devices"), "{plan}");
+    let plan = place.works("plan 2ds25pt --size 11x40 --backend cpu --devices 4");
+    assert!(plan.contains("are enough for 1 device,"), "{plan}");
+}
+
+#[test]
+fn what_several_devices_cannot_do_is_refused() {
+    let place = Place::new();
+    place.fails("run heat --steps 1 --backend cpu --devices 0", &["devices: 0 asked"]);
+    for backend in ["cuda", "wgpu"] {
+        let line = format!("run heat --steps 1 --devices 2 --backend {backend}");
+        place.fails(&line, &[&format!("backend {backend} cannot run this: 2 devices"), "--backend cpu"]);
+    }
+    place.fails(
+        "run cloverleaf --size 24x24 --steps 1 --backend cpu --devices 2",
+        &["stage dt_stable is a reduction"],
+    );
+    place.fails(
+        "run heat --size 24x24 --batch 3 --steps 1 --backend cpu --devices 2",
+        &["a batch of 3 members"],
+    );
+    place.fails("run heat --steps 1 --backend cpu --devices 2 --pin", &["leave --pin out"]);
+    place.fails("plan heat --device h200 --devices 2", &["--device h200", "2 devices"]);
+    place.fails("plan heat --backend cpu --measured --devices 2", &["--measured", "2 devices"]);
+}
