@@ -25,10 +25,14 @@ constexpr Offset LAST_X0 = WRAPS_X || TILES_X == 1 ? Offset(TILES_X - 1) * USE_X
 constexpr int LAST_STRIP = int(EXTENT_Y - LAST_Y0 - 1) / OWN_Y, LAST_ROWS = int(EXTENT_Y - LAST_Y0) - LAST_STRIP * OWN_Y;
 constexpr int LAST_LANE = int(EXTENT_X - LAST_X0 - 1) / OWN_X, LAST_COLUMNS = int(EXTENT_X - LAST_X0) - LAST_LANE * OWN_X;
 // Planes of one row, whose kernels are the shortest of registers: they have one body for windows and for planes
-// that meet a boundary, and a way of copying beside the straight one, without which the compiler keeps addresses.
+// that meet a boundary.
 constexpr bool FLAT = EXTENT_Y == 1;
 // Whether all words that are copied are whole words of one row, and a strip's rows follow each other in memory.
-constexpr bool STRAIGHT = !FLAT && ALIGNED && !WRAPS_X && !WRAPS_Y && (TILES_Y > 1 || LAST_ROWS == OWN_Y);
+constexpr bool STRAIGHT_X = !WRAPS_X || (EXTENT_X % LANES == 0 && SHIFT_X <= EXTENT_X && LAST_X0 + TILE_X <= 2 * EXTENT_X);
+constexpr bool STRAIGHT_Y = FLAT ? MARGIN_Y == 0 : !WRAPS_Y && (TILES_Y > 1 || LAST_ROWS == OWN_Y);
+constexpr bool STRAIGHT = ALIGNED && STRAIGHT_X && STRAIGHT_Y;
+// Flat kernels ask all the same when they run: where copies stand under a condition, the compiler keeps no addresses.
+constexpr bool ASKS_STRAIGHT = FLAT || !STRAIGHT;
 // Held cells lie at places of the outermost windows that are known here. With stages of unequal radius, other
 // windows must not reach them at all.
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
@@ -120,7 +124,7 @@ struct Window {
             in_line = in_line && is_word(at);
             corner[q.value] = line * STRIDE_Y + at;
         });
-        straight = STRAIGHT || (ALIGNED && __all_sync(~0u, in_line));
+        straight = !ASKS_STRAIGHT || (ALIGNED && __all_sync(~0u, in_line));
         leaving = y(0) * STRIDE_Y + x0 + leaving_x();
         stored = held = 0;
         each<OWN_Y>([&](auto r) {
@@ -210,7 +214,7 @@ struct Window {
             const real* const field = buffers.current[f.value] + (SUMS_CELLS ? 0 : plane * STRIDE_S);
             const Offset begin = SUMS_CELLS ? plane * STRIDE_S : 0;
             real* const to = ring + (slot * FIELDS + f.value) * PLANE;
-            if (STRAIGHT || straight) {
+            if (!ASKS_STRAIGHT || straight) {
                 each<OWN_Y>([&](auto r) {
                     each<OWN_X / WORD>([&](auto q) {
                         // Words of a row follow each other but for the domain's ends.
@@ -220,7 +224,7 @@ struct Window {
                         copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + (PAIRED ? place(lane * WORD + ACROSS) : lane * WORD + ACROSS), field + from + r.value * STRIDE_Y);
                     });
                 });
-            } else {
+            } else if constexpr (!STRAIGHT) {
                 // A rolled loop, because its body must not be mixed with the one above.
                 #pragma unroll 1
                 for (int r = 0; r < OWN_Y; ++r) {
@@ -248,8 +252,9 @@ struct Window {
         if (ALONG && held_s(q)) {
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { keep(r.value, c.value); }); });
         } else if constexpr (SNUG) {
-            // All lanes ask the first, so that the compiler sees a branch that they take together.
-            if (uniform(side) & 1u << AT_SIDE) {
+            // All lanes ask the first, so that the compiler sees a branch that they take together. Flat kernels, which have
+            // a body for windows at a side, need not.
+            if (FLAT || uniform(side) & 1u << AT_SIDE) {
                 // `k` cells lie between a held cell and the side.
                 each<FIX_X>([&](auto k) {
                     constexpr int LANES_LOW = k.value / OWN_X, LANES_HIGH = (k.value + OWN_X - LAST_COLUMNS) / OWN_X;
