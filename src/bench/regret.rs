@@ -58,7 +58,7 @@ pub struct Looked {
 
 /// Times the planner's choice and every other execution, cache policy and depth that the backend has for a problem:
 /// each once for a sixth of `settings.seconds`, or less where it is far from the fastest, then the fastest and the
-/// choice in turn, `settings.repeats` times for a third of it. The states that these leave are compared to the bit, where
+/// choice in turn, `settings.repeats` times for as long. The states that these leave are compared to the bit, where
 /// the backend promises bits. All runs are whole passes of their plans, and go on from the values that are there. A problem
 /// with one plan is timed by the first look alone.
 ///
@@ -113,7 +113,7 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     }
     let mut steps = u64::MAX;
     for run in &mut runs {
-        steps = steps.min(run.calibrate(settings.seconds / 3.0)?.max(settings.least_steps));
+        steps = steps.min(run.calibrate(settings.seconds / 6.0)?.max(settings.least_steps));
     }
     let mut seconds = vec![Vec::new(); runs.len()];
     for _ in 0..settings.repeats {
