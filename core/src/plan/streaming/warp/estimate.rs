@@ -43,13 +43,17 @@ const OVERLAP: f64 = 4.0;
 const PLANE_INSTRUCTIONS: f64 = 55.0;
 const ROW_INSTRUCTIONS: f64 = 22.0;
 
+/// Instructions per level by which each own cell changes its register, of planes of one row and of several: where stages
+/// follow each other, and where they are a plane apart. Of one row by the disassembly, where there are none.
+const MOVES: [[f64; 2]; 2] = [[0.0, 0.8], [1.2, 2.0]];
+
 /// Seconds of a pass beside its planes: until the first planes have come, and from the first block's end to
 /// the last's; where every pass is a launch, and where passes are chained. Fitted to passes of 17 to 50 µs over domains that
 /// the last-level cache holds.
 const PASS_SECONDS: [f64; 2] = [5e-6, 3.5e-6];
 
 /// The share of device memory's bandwidth that streaming kernels reach, for planes of one row and of several.
-const MEMORY_SHARE: [f64; 2] = [0.65, 0.74];
+const MEMORY_SHARE: [f64; 2] = [0.70, 0.74];
 
 /// The additional time of moving planes of several rows whose windows keep cells that begin or end within a sector: two
 /// windows write it, each a part of it, at different times.
@@ -89,7 +93,8 @@ impl Clocks {
         let edges =
             if configuration.warps > 1 { 4.0 * (edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
         let far = 2.0 * configuration.carried_shared as f64 * rows * words_16;
-        let moves = own * demand.fields as f64 * if configuration.lag { 2.0 } else { 1.2 };
+        let many = usize::from(configuration.warps > 1);
+        let moves = own * demand.fields as f64 * MOVES[many][usize::from(configuration.lag)];
         let other = levels * (shuffles + edges + far + moves)
             + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
         // A shuffle takes one clock, 16 bytes per thread take four.
