@@ -74,15 +74,18 @@ impl Gather for SharedLine {
             let short = all.iter().zip(values).position(|(part, values)| part.len() != values * bytes);
             match short {
                 None => Ok(all),
-                Some(rank) => {
-                    Err(Broken::Failed(format!("rank {rank} gave {} bytes in place of {}", all[rank].len(), values[rank] * bytes)))
-                }
+                Some(rank) => Err(Broken::Failed(format!(
+                    "rank {rank} gave {} bytes in place of {}",
+                    all[rank].len(),
+                    values[rank] * bytes
+                ))),
             }
         });
         match parts {
             Ok(parts) => Ok(parts.iter().map(|part| array(own.dtype(), part)).collect()),
             Err(broken) => {
-                let stopped = line.stopped(&format!("gather {round}"), "parts of a reduction from all ranks", broken);
+                let stopped =
+                    line.stopped(&format!("gather {round}"), "parts of a reduction from all ranks", broken);
                 let error = stopped.error.clone();
                 line.stopped = Some(stopped);
                 Err(error)

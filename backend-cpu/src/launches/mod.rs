@@ -179,7 +179,9 @@ impl<T: Real> Launched<T> {
                         let (sweep, works) = (sweep(tape, launch), &mut self.works);
                         let together = self.together.as_mut().and_then(|all| all.of(launch.stage()));
                         let value = match together {
-                            Some((share, all)) => sweep.reduce_together(*reduction, own, works, share, all)?,
+                            Some((share, all)) => {
+                                sweep.reduce_together(*reduction, own, works, share, all)?
+                            }
                             None => sweep.reduce(*reduction, own, works),
                         };
                         Some((*scalar, value))

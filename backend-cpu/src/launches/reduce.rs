@@ -85,7 +85,8 @@ unsafe fn leaf_rows<T: Real>(
     leaves: &Leaves<'_, T>,
     band: Range<usize>,
 ) {
-    let Leaves { reduction, indices: [zs, ys, xs], begin, leaf: [depth, height, width], count, joined } = leaves;
+    let Leaves { reduction, indices: [zs, ys, xs], begin, leaf: [depth, height, width], count, joined } =
+        leaves;
     let row = count[2] * width;
     let mut values = std::mem::replace(&mut work.leaves, crate::rings::Storage::empty());
     let mut is_prepared = false;

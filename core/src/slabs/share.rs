@@ -156,8 +156,7 @@ impl Slabs {
         let leaf = leaf(problem.shape.dimensions());
         let (ranks, deep) = (self.slabs.len(), leaf[self.axis]);
         // A slab leaves out no reduction, and keeps their order.
-        for ((number, ..), (_, stage, region)) in
-            reductions(&slab.program).zip(reductions(&problem.program))
+        for ((number, ..), (_, stage, region)) in reductions(&slab.program).zip(reductions(&problem.program))
         {
             let all = problem.indices_of(stage, region);
             let leaves = [0, 1, 2].map(|axis| (all[axis].end.max(0) as usize).div_ceil(leaf[axis]));
