@@ -40,9 +40,10 @@ impl Line {
     pub fn stopped(&self, when: &str, what: &str, broken: Broken) -> Stopped {
         let follows = matches!(broken, Broken::Aborted { .. } | Broken::Gone { .. });
         let operation = format!("rank {} of {}, {when}: {what}", self.fabric.rank(), self.fabric.size());
-        let round = if matches!(broken, Broken::Late { .. }) { self.rounds.max(1) } else { 0 };
+        // All ranks exchange and gather in the same order.
+        let wait = if matches!(broken, Broken::Late { .. }) { self.rounds + self.gathers } else { 0 };
         let error = Error::Device { backend: self.backend, operation, message: broken.to_string() };
-        Stopped { error, follows, round }
+        Stopped { error, follows, wait }
     }
 }
 

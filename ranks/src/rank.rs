@@ -49,20 +49,20 @@ pub struct Stopped {
     pub error: Error,
     /// Whether the rank stopped only because another one had.
     pub follows: bool,
-    /// The exchange in which it waited in vain; 0 for any other reason.
-    pub round: u64,
+    /// The wait that was in vain, counted over exchanges and gathers; 0 for any other reason.
+    pub wait: u64,
 }
 
 impl Stopped {
     /// Returns whether this is nearer to the cause than another rank's reason.
     pub fn is_before(&self, other: &Stopped) -> bool {
-        (self.follows, self.round) < (other.follows, other.round)
+        (self.follows, self.wait) < (other.follows, other.wait)
     }
 }
 
 impl From<Error> for Stopped {
     fn from(error: Error) -> Self {
-        Stopped { error, follows: false, round: 0 }
+        Stopped { error, follows: false, wait: 0 }
     }
 }
 
@@ -171,11 +171,7 @@ impl Rank {
     fn agree(&mut self, undone: u64) -> Result<(), Stopped> {
         let mut line = self.line.lock();
         let all = line.gather(&undone.to_le_bytes());
-        let all = all.map_err(|broken| {
-            let stopped = line.stopped("the end of an advance", "all ranks", broken);
-            // Such a wait begins after all exchanges.
-            Stopped { round: stopped.round + u64::from(stopped.round > 0), ..stopped }
-        })?;
+        let all = all.map_err(|broken| line.stopped("the end of an advance", "all ranks", broken))?;
         match all.iter().position(|other| other[..] != undone.to_le_bytes()) {
             None => Ok(()),
             Some(other) => {
