@@ -8,11 +8,11 @@ use std::sync::Arc;
 use abide_core::program::{Centring, Definition, Reduction};
 use abide_core::reduction::{join_box, join_rows, leaf};
 use abide_core::slabs::{Share, Slabs, cut};
-use abide_core::{Array, Boundaries, Boundary, DType, Options, Problem, Session, Shape};
+use abide_core::{Array, Backend, Boundaries, Boundary, DType, Options, Problem, Session, Shape};
 use abide_cpu::CpuBackend;
 use abide_ranks::threads::{DEADLINE, Threads, threads};
-use abide_ranks::{Broken, Fabric, Ranked, Tag};
-use common::{assert_same_from, fields, open, open_from, problem, ranked, same_scalars};
+use abide_ranks::{Broken, Fabric, Tag};
+use common::{assert_same_from, cpu, fields, open, open_from, problem, ranked, same_scalars};
 
 /// Returns the start of a program of the catalogue.
 fn start(problem: &Problem) -> Vec<Array> {
@@ -38,8 +38,14 @@ fn cloverleaf(name: &str, extents: &[usize], cuts: &[(&[usize], u32)]) {
         let problem = problem(name, extents, dtype);
         let fields = start(&problem);
         let steps = [1, 2, 18, 3];
-        let mut one = open_from(&CpuBackend::reference(), &problem, fields.clone(), &Options::default());
+        let [mut one, mut first] = [cpu(), CpuBackend::reference()]
+            .map(|backend| open_from(&backend, &problem, fields.clone(), &Options::default()));
         let expected = run(&mut *one, &problem, &steps);
+        // The definition is slow: the first steps of both kinds are enough of it here.
+        for (of_definition, expected) in run(&mut *first, &problem, &steps[..2]).iter().zip(&expected) {
+            assert!(same_scalars(&of_definition.1, &expected.1), "{name} {dtype}");
+            assert!(of_definition.0.iter().zip(&expected.0).all(|(one, other)| one.same_bits(other)));
+        }
         for &(weights, depth) in cuts {
             let backend = ranked(weights).every(depth);
             let mut several = open_from(&backend, &problem, fields.clone(), &Options::default());
@@ -60,14 +66,13 @@ fn cloverleaf(name: &str, extents: &[usize], cuts: &[(&[usize], u32)]) {
 #[test]
 fn cloverleaf_has_the_same_bits() {
     let cuts: [(&[usize], u32); 6] =
-        [(&[1], 1), (&[1, 1], 1), (&[1, 2, 1], 1), (&[1, 1, 1, 1], 1), (&[3, 1, 1, 2], 1), (&[2, 1], 3)];
+        [(&[1, 1], 1), (&[1, 1], 2), (&[1, 2, 1], 1), (&[1, 1, 1, 1], 1), (&[3, 1, 1, 2], 1), (&[2, 1], 3)];
     cloverleaf("cloverleaf", &[133, 9], &cuts);
 }
 
 #[test]
 fn cloverleaf_3d_has_the_same_bits() {
-    let cuts: [(&[usize], u32); 5] =
-        [(&[1], 1), (&[1, 2], 2), (&[1, 1, 1], 1), (&[1, 1, 1, 1], 1), (&[3, 1, 1, 2], 1)];
+    let cuts: [(&[usize], u32); 4] = [(&[1, 2], 2), (&[1, 1, 1], 1), (&[1, 1, 1, 1], 1), (&[3, 1, 1, 2], 1)];
     cloverleaf("cloverleaf-3d", &[131, 5, 3], &cuts);
 }
 
@@ -195,16 +200,17 @@ fn leaves_in_a_wrong_order_are_seen() {
     };
     for dtype in [DType::F32, DType::F64] {
         let problem = summed(&[64, 37], dtype);
-        let after = |ranked: &Ranked| {
-            let mut session = open(ranked, &problem, &Options::default());
-            session.advance(20).unwrap();
-            session.read(0).unwrap()
+        let sums = |backend: &dyn Backend| -> Vec<u64> {
+            let mut session = open(backend, &problem, &Options::default());
+            let sum = |_| {
+                session.advance(1).unwrap();
+                session.scalars().unwrap()[0].to_bits()
+            };
+            (0..20).map(sum).collect()
         };
-        let mut one = open(&CpuBackend::reference(), &problem, &Options::default());
-        one.advance(20).unwrap();
-        let expected = one.read(0).unwrap();
-        assert!(after(&ranked(&[1, 1, 1, 1]).every(1)).same_bits(&expected));
-        assert!(!after(&confused()).same_bits(&expected), "{dtype}");
+        let expected = sums(&CpuBackend::reference());
+        assert_eq!(sums(&ranked(&[1, 1, 1, 1]).every(1)), expected);
+        assert_ne!(sums(&confused()), expected, "{dtype}");
     }
 }
 
