@@ -30,10 +30,12 @@ fn files_are_the_same_bytes_from_any_number_of_devices() {
 #[test]
 fn reductions_have_the_same_bytes_from_any_number_of_devices() {
     let place = Place::new();
-    for (model, size) in [("cloverleaf", "133x9"), ("cloverleaf-3d", "131x5x3")] {
+    for (model, size, numbers) in
+        [("cloverleaf", "133x9", &[1, 2, 3, 4][..]), ("cloverleaf-3d", "131x5x3", &[1, 4])]
+    {
         let line = format!("run {model} --size {size} --dtype f64 --backend cpu --steps 30 --every 15");
         let bytes = |name: &str| fs::read(place.path(name)).unwrap();
-        for devices in 1..=4 {
+        for &devices in numbers {
             let report = place.works(&format!(
                 "{line} --devices {devices} --output energy0=e{devices}.npy --checkpoint c{devices}.npz \
                  --record r{devices}.csv"
