@@ -17,6 +17,7 @@ use crate::functions::{Function, FunctionRate};
 use crate::plan::{Measured, Options, Plan};
 use crate::program::{Problem, Rows};
 use crate::real::{Array, DType, Real};
+use crate::slabs::Share;
 use crate::solver::LinearBackend;
 
 pub use self::batch::{Advance, Members, divide};
@@ -84,6 +85,17 @@ pub trait Compiler: Sync {
     /// Compiles the kernels of a plan, so that later sessions find them: those of whole passes of the plan's depth, or
     /// where `any_steps` also those that do the steps which are left over.
     fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()>;
+}
+
+/// What connects the session of a slab with those of all others.
+pub trait Gather: Send {
+    /// Returns the values that each rank gives, in the order of ranks, and of each rank as many as `values` says. Each
+    /// rank calls it as often as all others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where a rank gives up, is gone, or nothing comes from it within a deadline.
+    fn gather(&mut self, own: Array, values: &[usize]) -> Result<Vec<Array>>;
 }
 
 /// A problem in progress on a device. What the session of a batch reads, writes and returns has the members one
@@ -166,6 +178,20 @@ pub trait Session: Send {
 
     /// Sets a parameter for the steps that follow, in a batch for all members.
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()>;
+
+    /// Has the reductions of a slab go over the whole domain: those of stages with a share join their leaves with those
+    /// of all ranks, whose sessions do the same. Called before the first step.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] where the session cannot.
+    fn reduce_together(&mut self, _shares: Vec<Option<Share>>, _gather: Box<dyn Gather>) -> Result<()> {
+        Err(Error::unsupported(
+            format!("a program with reductions on several devices ({})", self.plan().summary()),
+            "its sessions do not join their reductions",
+            "run it on one device, or on several with --backend cpu",
+        ))
+    }
 
     /// Returns what each rank did since the last call, where several devices advance the domain together; nothing
     /// otherwise.

@@ -8,6 +8,7 @@
 
 mod backend;
 pub mod fabric;
+mod line;
 pub mod rank;
 mod session;
 pub mod threads;

@@ -3,15 +3,14 @@
 use std::time::Instant;
 
 use abide_core::program::Until;
-use abide_core::slabs::{Edge, Exchange, Side, Slabs};
-use abide_core::{Array, DType, Error, Problem, Session};
+use abide_core::slabs::{Edge, Exchange, Share, Side, Slabs};
+use abide_core::{DType, Error, Problem, Session};
 
 use crate::fabric::{Broken, Fabric, Tag, What};
+use crate::line::{Line, SharedLine, array};
 
 /// A rank at work on its slab.
 pub struct Rank {
-    /// The backend's name, for errors.
-    backend: &'static str,
     /// The names of the program's fields, for errors.
     names: Vec<String>,
     /// The index in the whole domain of the slab's first plane, for errors.
@@ -24,15 +23,13 @@ pub struct Rank {
     exchanges: Vec<Exchange>,
     /// The session of the slab.
     pub session: Box<dyn Session>,
-    fabric: Box<dyn Fabric>,
+    line: SharedLine,
     /// Steps for which the halos are deep enough.
     left: u64,
     /// The condition that ends the run, and whether it has.
     until: Option<Until>,
     has_ended: bool,
-    /// Exchanges and gathers so far.
-    rounds: u64,
-    gathers: u64,
+    /// Seconds of computing, and of exchanging.
     seconds: [f64; 2],
 }
 
@@ -52,36 +49,44 @@ pub struct Stopped {
     pub error: Error,
     /// Whether the rank stopped only because another one had.
     pub follows: bool,
-    /// The exchange in which it waited in vain; 0 for any other reason.
-    pub round: u64,
+    /// The wait that was in vain, counted over exchanges and gathers; 0 for any other reason.
+    pub wait: u64,
 }
 
 impl Stopped {
     /// Returns whether this is nearer to the cause than another rank's reason.
     pub fn is_before(&self, other: &Stopped) -> bool {
-        (self.follows, self.round) < (other.follows, other.round)
+        (self.follows, self.wait) < (other.follows, other.wait)
     }
 }
 
 impl From<Error> for Stopped {
     fn from(error: Error) -> Self {
-        Stopped { error, follows: false, round: 0 }
+        Stopped { error, follows: false, wait: 0 }
     }
 }
 
 impl Rank {
     /// Makes a rank of a session of its slab, whose fields and halos have been filled, and waits until all ranks are there.
+    /// `shares` has what [`Slabs::shares`] returns.
     pub fn new(
         backend: &'static str,
         slabs: &Slabs,
         slab: &Problem,
-        session: Box<dyn Session>,
+        shares: Vec<Option<Share>>,
+        mut session: Box<dyn Session>,
         fabric: Box<dyn Fabric>,
     ) -> Result<Rank, Stopped> {
         let rank = fabric.rank();
+        let line = SharedLine::new(Line::new(backend, fabric));
+        if shares.iter().any(Option::is_some)
+            && let Err(error) = session.reduce_together(shares, Box::new(line.clone()))
+        {
+            line.lock().fabric.abort(&error.to_string());
+            return Err(error.into());
+        }
         let names = slab.program.fields().to_vec();
-        let mut own = Rank {
-            backend,
+        let own = Rank {
             first: slabs.slabs[rank].first(),
             dtype: slab.dtype,
             axis: slabs.axis,
@@ -90,16 +95,16 @@ impl Rank {
             depth: u64::from(slabs.depth).max(1),
             exchanges: slabs.exchanges(rank),
             session,
-            fabric,
+            line,
             left: u64::from(slabs.depth),
             until: slab.until,
             has_ended: false,
-            rounds: 0,
-            gathers: 0,
             seconds: [0.0; 2],
         };
-        let all = own.fabric.barrier(own.gathers);
-        all.map_err(|broken| own.stopped("the start", "all ranks", broken))?;
+        let mut line = own.line.lock();
+        let all = line.gather(&[]);
+        all.map_err(|broken| line.stopped("the start", "all ranks", broken))?;
+        drop(line);
         Ok(own)
     }
 
@@ -110,7 +115,7 @@ impl Rank {
         if let Err(stopped) = &advanced
             && !stopped.follows
         {
-            self.fabric.abort(&stopped.error.to_string());
+            self.line.lock().fabric.abort(&stopped.error.to_string());
         }
         advanced
     }
@@ -126,8 +131,16 @@ impl Rank {
             }
             let now = undone.min(self.left);
             let wall = Instant::now();
-            self.session.advance(now)?;
-            self.seconds[0] += wall.elapsed().as_secs_f64();
+            let advanced = self.session.advance(now);
+            let mut line = self.line.lock();
+            let gathering = std::mem::take(&mut line.seconds);
+            self.seconds[0] += (wall.elapsed().as_secs_f64() - gathering).max(0.0);
+            self.seconds[1] += gathering;
+            if let Err(error) = advanced {
+                // Where a gather failed, the rank may only follow another.
+                return Err(line.stopped.take().unwrap_or_else(|| error.into()));
+            }
+            drop(line);
             let done = now - self.session.undone();
             (self.left, undone) = (self.left - done, undone - done);
             if let Some(until) = self.until {
@@ -156,18 +169,14 @@ impl Rank {
 
     /// Compares with all ranks how many steps were not done: a condition ends the run on all of them or on none.
     fn agree(&mut self, undone: u64) -> Result<(), Stopped> {
-        self.gathers += 1;
-        let all = self.fabric.all_gather(self.gathers, &undone.to_le_bytes());
-        let all = all.map_err(|broken| {
-            let stopped = self.stopped("the end of an advance", "all ranks", broken);
-            // Such a wait begins after all exchanges.
-            Stopped { round: stopped.round + u64::from(stopped.round > 0), ..stopped }
-        })?;
+        let mut line = self.line.lock();
+        let all = line.gather(&undone.to_le_bytes());
+        let all = all.map_err(|broken| line.stopped("the end of an advance", "all ranks", broken))?;
         match all.iter().position(|other| other[..] != undone.to_le_bytes()) {
             None => Ok(()),
             Some(other) => {
-                let failed = format!("rank {other} did not do as many steps as rank {}", self.fabric.rank());
-                Err(self.stopped("the end of an advance", "all ranks", Broken::Failed(failed)))
+                let failed = format!("rank {other} did not do as many steps as rank {}", line.fabric.rank());
+                Err(line.stopped("the end of an advance", "all ranks", Broken::Failed(failed)))
             }
         }
     }
@@ -175,7 +184,7 @@ impl Rank {
     /// Hands the outermost own planes to the neighbours, and takes theirs.
     fn exchange(&mut self) -> Result<(), Stopped> {
         let wall = Instant::now();
-        self.rounds += 1;
+        self.line.lock().rounds += 1;
         let exchanges = std::mem::take(&mut self.exchanges);
         let done = self.send(&exchanges).and_then(|()| self.take(&exchanges));
         self.exchanges = exchanges;
@@ -192,8 +201,10 @@ impl Rank {
                 let [low, high] = self.window(edge.field, edge.sent.clone());
                 bytes.extend_from_slice(self.session.read_window(edge.field, low, high)?.as_bytes());
             }
-            let tag = Tag { round: self.rounds, what: What::Planes(exchange.side.other()) };
-            let sent = self.fabric.send(exchange.neighbour, tag, bytes);
+            let mut line = self.line.lock();
+            let tag = Tag { round: line.rounds, what: What::Planes(exchange.side.other()) };
+            let sent = line.fabric.send(exchange.neighbour, tag, bytes);
+            drop(line);
             sent.map_err(|broken| self.stopped_at(exchange, "to", |edge| &edge.sent, broken))?;
         }
         Ok(())
@@ -201,9 +212,12 @@ impl Rank {
 
     fn take(&mut self, exchanges: &[Exchange]) -> Result<(), Stopped> {
         for exchange in exchanges {
-            let tag = Tag { round: self.rounds, what: What::Planes(exchange.side) };
             let fail = |own: &Rank, broken| own.stopped_at(exchange, "from", |edge| &edge.received, broken);
-            let bytes = match self.fabric.receive(exchange.neighbour, tag) {
+            let mut line = self.line.lock();
+            let tag = Tag { round: line.rounds, what: What::Planes(exchange.side) };
+            let received = line.fabric.receive(exchange.neighbour, tag);
+            drop(line);
+            let bytes = match received {
                 Ok(bytes) => bytes,
                 Err(broken) => return Err(fail(self, broken)),
             };
@@ -215,11 +229,7 @@ impl Rank {
                     let short = format!("the message has {} bytes too few", bytes.len());
                     return Err(fail(self, Broken::Failed(short)));
                 };
-                let own = match self.dtype {
-                    DType::F32 => Array::F32(bytemuck::pod_collect_to_vec(own)),
-                    DType::F64 => Array::F64(bytemuck::pod_collect_to_vec(own)),
-                };
-                self.session.write_window(edge.field, low, high, &own)?;
+                self.session.write_window(edge.field, low, high, &array(self.dtype, own))?;
                 rest = others;
             }
         }
@@ -257,14 +267,7 @@ impl Rank {
         };
         let edges = edges.collect::<Vec<_>>().join(", ");
         let what = format!("planes {edges} {way} rank {} at the {side} side", exchange.neighbour);
-        self.stopped(&format!("exchange {}", self.rounds), &what, broken)
-    }
-
-    fn stopped(&self, when: &str, what: &str, broken: Broken) -> Stopped {
-        let follows = matches!(broken, Broken::Aborted { .. } | Broken::Gone { .. });
-        let operation = format!("rank {} of {}, {when}: {what}", self.fabric.rank(), self.fabric.size());
-        let round = if matches!(broken, Broken::Late { .. }) { self.rounds.max(1) } else { 0 };
-        let error = Error::Device { backend: self.backend, operation, message: broken.to_string() };
-        Stopped { error, follows, round }
+        let line = self.line.lock();
+        line.stopped(&format!("exchange {}", line.rounds), &what, broken)
     }
 }

@@ -60,16 +60,18 @@ impl Together {
                 own.push(slabs.part(rank, &values, planes(problem, field), held[rank][field])?);
             }
         }
+        let shares: Vec<_> =
+            (0..ranks.len()).map(|rank| slabs.shares(rank, problem)).collect::<Result<_>>()?;
         let mut workers = Vec::new();
         let mut opened = Vec::new();
-        for ((part, fields), (open, fabric)) in parts.into_iter().zip(own).zip(ranks) {
+        for (((part, fields), shares), (open, fabric)) in parts.into_iter().zip(own).zip(shares).zip(ranks) {
             let (reply, replied) = channel();
             let (orders, inbox) = channel::<Order>();
             let own = slabs.clone();
             let name = format!("abide-rank-{}", fabric.rank());
             let work = move || {
                 let rank = match open(&part, fields) {
-                    Ok(session) => Rank::new(backend, &own, &part, session, fabric),
+                    Ok(session) => Rank::new(backend, &own, &part, shares, session, fabric),
                     Err(error) => Err(give_up(fabric, error)),
                 };
                 match rank {
@@ -266,7 +268,7 @@ impl Session for Together {
     }
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
-        // No scalar depends on a field, so all ranks have the same.
+        // Each rank finishes every reduction by itself, so all have the same.
         let all = self.ask([(0, |rank: &mut Rank| Ok(rank.session.scalars()?))])?;
         Ok(all.into_iter().next().unwrap_or_default())
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use abide_core::{Boundaries, Boundary, DType, Error, Options, Problem, Session};
+use abide_core::program::{Centring, Definition, Reduction};
+use abide_core::{Boundaries, Boundary, DType, Error, Options, Problem, Session, Shape};
 use abide_cpu::CpuBackend;
 use abide_ranks::threads::{Threads, threads};
 use abide_ranks::{Broken, Fabric, Ranked, Tag};
@@ -118,8 +119,12 @@ fn late_and_disordered_messages_change_nothing() {
 
 /// Returns the error of a run in which a rank has a fault, after which the session must be as dead as it says.
 fn error_of(fault: Fault) -> String {
+    error_in(fault, &wave(Boundary::Periodic))
+}
+
+fn error_in(fault: Fault, problem: &Problem) -> String {
     let begun = Instant::now();
-    let mut session = open(&faulty(fault), &wave(Boundary::Periodic), &Options::default());
+    let mut session = open(&faulty(fault), problem, &Options::default());
     let error = session.advance(20).unwrap_err();
     assert!(matches!(error, Error::Device { backend: "cpu", .. }), "{error:?}");
     assert_eq!(session.read(0).unwrap_err(), error, "a session of slabs of several steps");
@@ -151,10 +156,37 @@ fn a_short_message_is_refused() {
 
 #[test]
 fn a_lost_rank_ends_all_others_at_once() {
-    let begun = Instant::now();
-    let error = error_of(Fault::Panic);
-    assert!(error.contains("rank 1") && error.contains("its thread has ended"), "{error}");
-    assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
+    for problem in [wave(Boundary::Periodic), summed()] {
+        let begun = Instant::now();
+        let error = error_in(Fault::Panic, &problem);
+        assert!(error.contains("rank 1") && error.contains("its thread has ended"), "{error}");
+        assert!(begun.elapsed() < DEADLINE, "{:?}", begun.elapsed());
+    }
+}
+
+/// A program that gathers a sum in each step.
+fn summed() -> Problem {
+    let mut p = Definition::new("summed", 2);
+    p.field("u", Centring::CELL).boundary(Boundary::Periodic).scalar("sum", None, "sum of all cells");
+    p.step()
+        .reduce("sum", Reduction::Sum, Centring::CELL, |s| s.field("u").here())
+        .stage("steer", |s| s.set("u", 0.5 * s.field("u").along(0, 1) + 1e-3 * s.param("sum")));
+    Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[45, 17]).unwrap(), DType::F32).unwrap()
+}
+
+/// What is gathered within steps is waited for as exchanges are: late, disordered, lost and short.
+#[test]
+fn reductions_end_with_an_error_as_exchanges_do() {
+    for fault in [Fault::Delay, Fault::Reorder] {
+        common::assert_same(&summed(), &faulty(fault), &Options::default(), 12);
+    }
+    for fault in [Fault::Drop, Fault::Silence] {
+        let error = error_in(fault, &summed());
+        let says = ["of 3, gather 3: parts of a reduction", "nothing came from rank 1 within 0.4 s"];
+        assert!(says.iter().all(|words| error.contains(words)), "{error}");
+    }
+    let error = error_in(Fault::Shorten, &summed());
+    assert!(error.contains("gather 3: parts of a reduction") && error.contains("rank 1 gave "), "{error}");
 }
 
 #[test]

@@ -12,11 +12,14 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{LaunchTime, check_field, check_values, check_window, rows_of, write_rows};
+use abide_core::backend::{Gather, LaunchTime, check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::expr::{Constant, Dag, Node};
 use abide_core::plan::Cpu;
-use abide_core::program::{Boxes, Buffer, Does, Launch, Launches, Probe, Reduction, Rows, Storage, Watch};
+use abide_core::program::{
+    Boxes, Buffer, Does, Indices, Launch, Launches, Probe, Reduction, Rows, Storage, Watch,
+};
 use abide_core::reduction::leaf;
+use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 use rayon::ThreadPool;
 
@@ -66,6 +69,20 @@ pub struct Launched<T> {
     undone: u64,
     watch: Watch,
     works: Vec<Work<T>>,
+    together: Option<Together>,
+}
+
+/// What a session on a slab has to reduce with all ranks.
+struct Together {
+    /// The share of each stage.
+    shares: Vec<Option<Share>>,
+    gather: Box<dyn Gather>,
+}
+
+impl Together {
+    fn of(&mut self, stage: usize) -> Option<(&Share, &mut dyn Gather)> {
+        Some((self.shares.get(stage)?.as_ref()?, &mut *self.gather))
+    }
 }
 
 impl<T: Real> Launched<T> {
@@ -118,6 +135,7 @@ impl<T: Real> Launched<T> {
             undone: 0,
             watch,
             works,
+            together: None,
         })
     }
 
@@ -158,7 +176,15 @@ impl<T: Real> Launched<T> {
                     }
                     ([launch], Some(Stage::Reduce(tape, reduction, scalar))) => {
                         let own = &self.boxes.stages[launch.stage()][0];
-                        Some((*scalar, sweep(tape, launch).reduce(*reduction, own, &mut self.works)))
+                        let (sweep, works) = (sweep(tape, launch), &mut self.works);
+                        let together = self.together.as_mut().and_then(|all| all.of(launch.stage()));
+                        let value = match together {
+                            Some((share, all)) => {
+                                sweep.reduce_together(*reduction, own, works, share, all)?
+                            }
+                            None => sweep.reduce(*reduction, own, works),
+                        };
+                        Some((*scalar, value))
                     }
                     ([_], Some(Stage::Scalar(dag, scalar))) => {
                         let mut values = Vec::new();
@@ -309,7 +335,9 @@ fn works_of<T: Real>(
     chunk: usize,
 ) -> Result<Vec<Work<T>>> {
     let tapes: Vec<&Tape> = stages.iter().filter_map(Stage::tape).collect();
-    let width = boxes.stages.iter().flatten().map(|indices| indices[2].len()).max().unwrap_or(0);
+    // The rows of a reduction's leaves begin at the first index, whatever its region leaves out.
+    let width = |indices: &Indices| indices[2].len().max(indices[2].end.max(0) as usize);
+    let width = boxes.stages.iter().flatten().map(width).max().unwrap_or(0);
     let leaf = leaf(problem.shape.dimensions());
     (0..threads).map(|_| Work::new(&tapes, chunk, width, leaf)).collect()
 }
@@ -422,6 +450,19 @@ impl<T: Real> Session for Launched<T> {
         self.scalars[parameter] = T::from_f64(value);
         self.is_stale = true;
         self.watch.go_on();
+        Ok(())
+    }
+
+    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn Gather>) -> Result<()> {
+        if self.pool.is_none() {
+            // A thread that waits for other ranks may be one that they need.
+            return Err(Error::unsupported(
+                "a program with reductions on several devices",
+                "all ranks would share the threads of the process, and wait for each other on them",
+                "give each rank a pool of its own",
+            ));
+        }
+        self.together = Some(Together { shares, gather });
         Ok(())
     }
 

@@ -1,10 +1,12 @@
-//! Reductions: rows of leaves on all threads, and the leaves joined by one.
+//! Reductions: rows of leaves on all threads, and the leaves joined by one; on several ranks, those of all joined by each.
 
 use std::ops::Range;
 
-use abide_core::Real;
+use abide_core::backend::Gather;
 use abide_core::program::{Indices, Reduction};
 use abide_core::reduction::{join_all, join_box, join_rows, leaf};
+use abide_core::slabs::Share;
+use abide_core::{Real, Result};
 use multiversion::multiversion;
 
 use super::sweep::{Goal, Registers, Sweep, Work, share};
@@ -15,7 +17,8 @@ use crate::steps::{Chunk, NewValues, Taps};
 struct Leaves<'a, T> {
     reduction: Reduction,
     indices: &'a Indices,
-    /// The extents of a leaf, and the leaves along each axis.
+    /// The index of the first leaf's first value, the extents of a leaf, and the leaves along each axis.
+    begin: [isize; 3],
     leaf: [usize; 3],
     count: [usize; 3],
     joined: Shared<'a, T>,
@@ -26,14 +29,47 @@ impl<T: Real> Sweep<'_, T> {
     pub fn reduce(&self, reduction: Reduction, indices: &Indices, works: &mut [Work<T>]) -> T {
         let leaf = leaf(self.ground.problem.shape.dimensions());
         let count = [0, 1, 2].map(|axis| (indices[axis].end as usize).div_ceil(leaf[axis]));
+        let mut joined = self.leaves(reduction, indices, [0; 3], count, works);
+        join_box(reduction, count, &mut joined)
+    }
+
+    /// Reduces the formula over the boxes of all ranks, of which this is one.
+    pub fn reduce_together(
+        &self,
+        reduction: Reduction,
+        indices: &Indices,
+        works: &mut [Work<T>],
+        share: &Share,
+        gather: &mut dyn Gather,
+    ) -> Result<T> {
+        let mut begin = [0; 3];
+        begin[share.axis] = share.begin as isize;
+        let mut joined = self.leaves(reduction, indices, begin, share.count(), works);
+        let own = T::into_array(share.join(reduction, &mut joined));
+        Ok(share.finish(reduction, &gather.gather(own, &share.values())?))
+    }
+
+    /// Returns the values of leaves, of which the first begins at `begin`; all neutral where the box is empty.
+    fn leaves(
+        &self,
+        reduction: Reduction,
+        indices: &Indices,
+        begin: [isize; 3],
+        count: [usize; 3],
+        works: &mut [Work<T>],
+    ) -> Vec<T> {
         let mut joined = vec![reduction.neutral(); count.iter().product()];
-        let leaves = Leaves { reduction, indices, leaf, count, joined: Shared::new(&mut joined) };
         let values = indices.iter().map(Range::len).product();
+        if values == 0 {
+            return joined;
+        }
+        let leaf = leaf(self.ground.problem.shape.dimensions());
+        let leaves = Leaves { reduction, indices, begin, leaf, count, joined: Shared::new(&mut joined) };
         share(works, count[0] * count[1], values, |work, band| {
             // SAFETY: bands are disjoint, and a reduction writes no buffer.
             unsafe { leaf_rows(self, work, &leaves, band) };
         });
-        join_box(reduction, count, &mut joined)
+        joined
     }
 }
 
@@ -49,12 +85,14 @@ unsafe fn leaf_rows<T: Real>(
     leaves: &Leaves<'_, T>,
     band: Range<usize>,
 ) {
-    let Leaves { reduction, indices: [zs, ys, xs], leaf: [depth, height, width], count, joined } = leaves;
+    let Leaves { reduction, indices: [zs, ys, xs], begin, leaf: [depth, height, width], count, joined } =
+        leaves;
     let row = count[2] * width;
     let mut values = std::mem::replace(&mut work.leaves, crate::rings::Storage::empty());
     let mut is_prepared = false;
     for number in band.clone() {
-        let first = [number / count[1] * depth, number % count[1] * height].map(|index| index as isize);
+        let [z, y] = [number / count[1] * depth, number % count[1] * height].map(|index| index as isize);
+        let first = [begin[0] + z, begin[1] + y];
         let rows = &mut values.all_mut()[..depth * height * row];
         rows.fill(reduction.neutral());
         for (place, values) in rows.chunks_exact_mut(row).enumerate() {
@@ -66,7 +104,7 @@ unsafe fn leaf_rows<T: Real>(
                 sweep.prepare(work, at);
                 is_prepared = true;
             }
-            sweep.row(work, at, xs, &mut LeafRow { values: &mut values[xs.start as usize..] });
+            sweep.row(work, at, xs, &mut LeafRow { values: &mut values[(xs.start - begin[2]) as usize..] });
         }
         join_rows(*reduction, *depth, height * row, rows);
         join_rows(*reduction, *height, row, rows);

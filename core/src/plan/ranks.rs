@@ -10,8 +10,8 @@ use super::{Depth, Execution, Options, Plan};
 use crate::domain::axis_name;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::program::Problem;
-use crate::slabs::Slabs;
+use crate::program::{Does, Problem, Stage};
+use crate::slabs::{Slabs, whole_leaves};
 
 /// The part of a plan that is for several devices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,6 +28,8 @@ pub struct Ranks {
     pub exchange_bytes: f64,
     /// Seconds that an exchange is estimated to take.
     pub exchange_seconds: f64,
+    /// The most reductions of a step, each of which gathers a part from every device.
+    pub reductions: usize,
     /// The plan of each rank's slab.
     #[serde(skip)]
     pub slabs: Vec<Plan>,
@@ -41,8 +43,13 @@ impl Ranks {
 
     /// Returns the lines of an explanation.
     pub(super) fn lines(&self) -> Vec<Line> {
+        let reductions = format!(
+            "{} a step, each gathered from all devices and finished by each",
+            count(self.reductions, "reduction")
+        );
+        let reductions = (self.reductions > 0).then_some(("reductions", reductions));
         let planes: Vec<String> = self.own.iter().map(|own| format!("{}..{}", own.start, own.end)).collect();
-        vec![
+        let lines = [
             (
                 "devices",
                 format!("{}, each a slab of {}: planes {}", self.own.len(), self.axis, planes.join(", ")),
@@ -57,11 +64,12 @@ impl Ranks {
                     self.exchange_seconds * 1e6,
                 ),
             ),
-            (
-                "each device",
-                "what follows is said of one device's slab; cells and bytes are those of all".to_owned(),
-            ),
-        ]
+        ];
+        let last = (
+            "each device",
+            "what follows is said of one device's slab; cells and bytes are those of all".to_owned(),
+        );
+        lines.into_iter().chain(reductions).chain([last]).collect()
     }
 }
 
@@ -116,8 +124,9 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         let devices = count(ranks, "device");
         format!(
             "{asked} devices were asked for: {planes} planes along {} are enough for {devices}, where each has the planes \
-             that {depth} of its neighbours read",
+             that {depth} of its neighbours read{}",
             axis_name(problem.slowest()),
+            whole_leaves(problem),
         )
     });
     if ranks == 1 {
@@ -126,6 +135,7 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         return Ok(plan);
     }
     let weights = devices.weights(ranks)?;
+    let reductions = reductions(problem);
     let mut best: Option<(f64, Slabs, Options, f64)> = None;
     let depths = fixed.map_or(DEPTHS.to_vec(), |depth| vec![depth]);
     for depth in depths.into_iter().filter(|&depth| ranks <= Slabs::most(problem, depth)) {
@@ -136,7 +146,9 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         let (own, plan) = of_slab(&slab, options, depth, &|own| devices.plan(ranks, rank, &slab, own))?;
         let (exchange, _) = exchange(&slabs, problem, &plan);
         let passes = depth.div_ceil(plan.depth.max(1)) * plan.depth.max(1);
-        let seconds = (seconds(&plan) * f64::from(passes) + exchange) / f64::from(depth);
+        // Every rank waits for a message of each other one.
+        let gathers = (reductions * (ranks - 1)) as f64 * plan.device.exchange_seconds;
+        let seconds = (seconds(&plan) * f64::from(passes) + exchange) / f64::from(depth) + gathers;
         if best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
             best = Some((seconds, slabs, own, exchange));
         }
@@ -181,6 +193,14 @@ fn seconds(plan: &Plan) -> f64 {
     } else {
         arithmetic
     }
+}
+
+/// Returns the most reductions of a step of the program's cycle.
+fn reductions(problem: &Problem) -> usize {
+    let program = &problem.program;
+    let is_reduction = |stage: &&Stage| matches!(stage.does, Does::Reduce(..));
+    let of_step = |step: &Range<usize>| program.stages()[step.clone()].iter().filter(is_reduction).count();
+    program.steps().iter().map(of_step).max().unwrap_or(0)
 }
 
 /// Returns the estimated seconds of an exchange and the most bytes that a rank sends.
@@ -229,6 +249,7 @@ fn together(
         depth: slabs.depth,
         exchange_bytes,
         exchange_seconds,
+        reductions: reductions(problem),
         slabs: plans,
     });
     plan

@@ -213,10 +213,11 @@ fn points(problem: &Problem, stage: &Stage, field: usize) -> Result<Indices> {
     Ok([0, 1, 2].map(|axis| along(axis).min().unwrap_or(0)..along(axis).max().map_or(0, |last| last + 1)))
 }
 
-/// Returns the indices of a reduction, of which there must be some.
+/// Returns the indices of a reduction, of which there must be some, unless the problem's domain is a part of another.
 fn reduced(problem: &Problem, stage: &Stage, region: Region) -> Result<Indices> {
     let indices = problem.indices_of(stage, region);
-    if is_empty(&indices) {
+    let is_part = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
+    if is_empty(&indices) && !is_part {
         let extents = [0, 1, 2].map(|axis| indices[axis].end + region.margins[axis][1] as isize);
         return Err(Error::invalid(
             format!("stage {}", stage.name),

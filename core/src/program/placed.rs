@@ -1,6 +1,6 @@
 //! A program where its domain is a part of another one, cut along the slowest axis.
 
-use super::{Program, Stage};
+use super::{Does, Program, Stage};
 use crate::domain::Shape;
 use crate::expr::{Binary, Constant, Dag, Id, Node};
 
@@ -54,6 +54,13 @@ impl Program {
             *step = begin..program.stages.len();
         }
         program
+    }
+
+    /// Confines a stage's reduction along an axis by these margins in place of its own.
+    pub(crate) fn set_margins(&mut self, stage: usize, axis: usize, margins: [usize; 2]) {
+        if let Does::Reduce(_, region, _) = &mut self.stages[stage].does {
+            region.margins[axis] = margins;
+        }
     }
 
     /// Returns whether a stage's fields have a value more along the axis of the cut than the part has cells.

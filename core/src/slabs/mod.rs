@@ -11,6 +11,7 @@
 mod cut;
 mod exchange;
 mod reach;
+mod share;
 mod slab;
 #[cfg(test)]
 mod tests;
@@ -20,10 +21,12 @@ use std::ops::Range;
 pub use self::cut::cut;
 pub use self::exchange::{Edge, Exchange, Side};
 pub use self::reach::reach;
+pub use self::share::Share;
+use self::share::unit;
 
 use crate::domain::{Boundaries, Boundary, axis_name};
 use crate::error::{Error, Result};
-use crate::program::{Does, Problem, knows_where};
+use crate::program::{Problem, knows_where};
 use crate::real::DType;
 
 /// The slab of a rank, in cells along the slowest axis. Fields on nodes of that axis count the node at a cell's low end
@@ -68,7 +71,7 @@ pub struct Slabs {
 
 impl Slabs {
     /// Cuts a domain into a slab for each weight, as large as its share of the weights, for so many steps between
-    /// exchanges.
+    /// exchanges. The domain of a program with reductions is cut between the leaves of their tree.
     ///
     /// # Errors
     ///
@@ -84,8 +87,8 @@ impl Slabs {
         if ranks == 0 || ranks > most {
             return Err(Error::limit(
                 format!(
-                    "devices for {} planes, of which {depth} steps read {halo} beyond a device's own",
-                    whole
+                    "devices for {whole} planes, of which {depth} steps read {halo} beyond a device's own{}",
+                    whole_leaves(problem)
                 ),
                 ranks,
                 format!("1 to {most}"),
@@ -93,8 +96,11 @@ impl Slabs {
             ));
         }
         let is_ring = ring(problem)? && ranks > 1;
-        let own = cut(whole, weights, least(problem, halo));
+        let unit = unit(problem);
+        let own = cut(whole / unit, weights, least(problem, halo).div_ceil(unit));
         let slabs = own.into_iter().enumerate().map(|(rank, own)| {
+            // A leaf that the domain does not fill is the last rank's.
+            let own = own.start * unit..if rank + 1 == ranks { whole } else { own.end * unit };
             let is_inner = [is_ring || rank > 0, is_ring || rank + 1 < ranks];
             Slab { own, halo: is_inner.map(|is_inner| if is_inner { halo } else { 0 }) }
         });
@@ -110,16 +116,17 @@ impl Slabs {
     pub fn most(problem: &Problem, depth: u32) -> usize {
         let axis = problem.slowest();
         let halo = reach(&problem.program, axis, depth).into_iter().max().unwrap_or(0);
-        (problem.shape.padded()[axis] / least(problem, halo)).max(1)
+        let unit = unit(problem);
+        (problem.shape.padded()[axis] / unit / least(problem, halo).div_ceil(unit)).max(1)
     }
 
     /// Checks that a problem can be cut at all.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] for a batch, for a program with reductions, where some fields alone are periodic along the
-    /// slowest axis, and where a temporary's formula knows its index along a periodic axis; [`Error::Limit`] where
-    /// formulas know their index and the fields' type does not have every index exactly.
+    /// [`Error::Unsupported`] for a batch, where some fields alone are periodic along the slowest axis, and where a
+    /// temporary's formula knows its index along a periodic axis; [`Error::Limit`] where formulas know their index and
+    /// the fields' type does not have every index exactly.
     pub fn check(problem: &Problem) -> Result<()> {
         problem.check()?;
         problem.refuse_batch("a run on several devices")?;
@@ -127,11 +134,6 @@ impl Slabs {
         let refuse = |reason: String, change: &str| {
             Err(Error::unsupported(format!("{} on several devices", program.name()), reason, change))
         };
-        let reduction = program.stages().iter().find(|stage| matches!(stage.does, Does::Reduce(..)));
-        if let Some(stage) = reduction {
-            let reason = format!("stage {} is a reduction, whose tree spans the whole domain", stage.name);
-            return refuse(reason, "run it on one device");
-        }
         let is_ring = ring(problem)?;
         let knowing = program.stages().iter().filter(|stage| knows_where(&stage.dag, axis));
         for stage in knowing {
@@ -168,6 +170,14 @@ impl Slabs {
         // The last rank has the node beyond the last cell.
         let end = if rank + 1 == self.slabs.len() { planes } else { own.end };
         own.start..end
+    }
+}
+
+/// Returns the words that a cut between leaves needs; none where a domain is cut anywhere.
+pub(crate) fn whole_leaves(problem: &Problem) -> String {
+    match unit(problem) {
+        1 => String::new(),
+        unit => format!(", in whole leaves of {unit} planes of its reductions' tree"),
     }
 }
 

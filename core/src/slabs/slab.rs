@@ -47,6 +47,7 @@ impl Slabs {
                 sides.0[self.axis][side] = None;
             }
         }
+        self.confine(rank, problem, &mut own);
         own.check()?;
         Ok(own)
     }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::catalogue;
 use crate::domain::Shape;
-use crate::program::{Centring, Definition, Program, Reduction};
+use crate::program::{Boxes, Centring, Definition, Program, Reduction, Region};
 use crate::real::Array;
 
 fn program(name: &str, dimensions: usize) -> Program {
@@ -98,6 +98,43 @@ fn fixed_planes_are_in_no_halo_where_there_are_several_stages() {
     assert_eq!(Slabs::most(&problem(program, &[11], Boundary::Mirror), 1), 3);
 }
 
+/// A sum over the nodes but the first three and the last.
+fn summed() -> Program {
+    let mut p = Definition::new("summed", 1);
+    p.field("u", Centring::NODE).scalar("sum", None, "sum");
+    let region = Region::from(Centring::NODE).without(2, 3, 1);
+    p.step()
+        .reduce("sum", Reduction::Sum, region, |s| s.field("u").here())
+        .stage("move", |s| s.set("u", s.field("u").at([-2]) + s.field("u").at([1])));
+    p.build().unwrap()
+}
+
+/// A reduction counts every value once: a rank's own, of which a halo has none, within the margins of the whole.
+#[test]
+fn ranks_reduce_their_own_values_and_share_the_leaves() {
+    let whole = problem(summed(), &[1100], Boundary::Mirror);
+    let slabs = Slabs::new(&whole, 2, &[1, 1, 2]).unwrap();
+    assert_eq!(
+        slabs.slabs.iter().map(|slab| slab.own.clone()).collect::<Vec<_>>(),
+        [0..256, 256..512, 512..1100]
+    );
+    let mut next = 3;
+    for rank in 0..3 {
+        let slab = slabs.problem(rank, &whole).unwrap();
+        let own = Boxes::of(&slab).unwrap().stages[0][0][2].clone();
+        let first = slabs.slabs[rank].first();
+        assert_eq!(own.start + first, next);
+        next = own.end + first;
+        let shares = slabs.shares(rank, &whole).unwrap();
+        let [Some(share), None] = &shares[..] else { panic!("{shares:?}") };
+        assert_eq!((share.leaves, share.begin), ([1, 1, 5], slabs.begin(rank)));
+        assert_eq!(share.layers, [0..1, 1..2, 2..5]);
+        // Three leaves that begin at an even one are a block of two and one more.
+        assert_eq!(share.values(), [1, 1, 2]);
+    }
+    assert_eq!(next, 1100, "all 1101 nodes but the last");
+}
+
 #[test]
 fn what_cannot_be_cut_is_refused_by_name() {
     let refused = |problem: &Problem, says: &str| {
@@ -112,10 +149,10 @@ fn what_cannot_be_cut_is_refused_by_name() {
     let mut batch = problem(program("2d5pt", 2), &[11, 20], Boundary::Mirror);
     batch.repeat(3).unwrap();
     refused(&batch, "a batch of 3 members");
-    let mut p = Definition::new("summed", 1);
-    p.field("u", Centring::CELL).scalar("sum", None, "sum");
-    p.step().reduce("sum", Reduction::Sum, Centring::CELL, |s| s.field("u").here());
-    refused(&problem(p.build().unwrap(), &[20], Boundary::Mirror), "stage sum is a reduction");
+    refused(
+        &problem(summed(), &[511], Boundary::Mirror),
+        "a device's own, in whole leaves of 256 planes of its reductions' tree: 2 asked, the limit is 1 to 1",
+    );
     let mut p = Definition::new("partly", 1);
     p.field("u", Centring::CELL).field("v", Centring::CELL).boundary_of("v", "x=periodic");
     p.step().stage("move", |s| s.set("u", s.field("v").at([1])));

@@ -45,7 +45,8 @@ pub fn open(backend: &dyn Backend, problem: &Problem, options: &Options) -> Box<
     open_from(backend, problem, fields(problem), options)
 }
 
-fn open_from(
+/// Opens a session by a backend's own plan, with these fields.
+pub fn open_from(
     backend: &dyn Backend,
     problem: &Problem,
     fields: Vec<Array>,
@@ -87,6 +88,14 @@ pub fn assert_same_from(
             let (one, several) = (one.read(field).unwrap(), several.read(field).unwrap());
             assert!(one.same_bits(&several), "{what}: field {name} after {steps} steps");
         }
-        assert_eq!(one.scalars().unwrap(), several.scalars().unwrap(), "{what}");
+        let (one, several) = (one.scalars().unwrap(), several.scalars().unwrap());
+        assert!(same_scalars(&one, &several), "{what}: {one:?}, {several:?}");
     }
+}
+
+/// Returns whether scalars have the same bits; NaN is NaN.
+pub fn same_scalars(one: &[f64], other: &[f64]) -> bool {
+    let same =
+        |(one, other): (&f64, &f64)| one.to_bits() == other.to_bits() || one.is_nan() && other.is_nan();
+    one.len() == other.len() && one.iter().zip(other).all(same)
 }
