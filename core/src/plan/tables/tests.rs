@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::domain::Shape;
-use crate::plan::{Execution, Jam, Lowering, Plan, plan};
+use crate::plan::{Execution, Jam, Lowering, Plan, Rows, plan};
 use crate::program::{Centring, Definition};
 use crate::real::DType;
 
