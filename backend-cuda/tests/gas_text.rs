@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, plan};
+use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, Rows, plan};
 use abide_core::{DType, DeviceSpec, Problem, Shape};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
@@ -61,44 +61,62 @@ fn properties_compile_in_seconds() {
     }
 }
 
-/// The registers and spilled bytes of every number of points and placement of tables (the table of docs/gas.md).
+/// The registers and spilled bytes of every number of points and rows and placement of tables (the tables of docs/gas.md).
 #[test]
 #[ignore = "compiles for some minutes"]
 fn registers_of_loops() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
+    let alone = Rows::Turns(1);
     let ways = [
-        (Lowering::Loops, Jam::Auto, Placement::Memory),
-        (Lowering::Loops, Jam::Auto, Placement::Constant),
-        (Lowering::Loops, Jam::Auto, Placement::Shared),
-        (Lowering::Jammed, Jam::Points(2), Placement::Memory),
-        (Lowering::Jammed, Jam::Points(2), Placement::Constant),
-        (Lowering::Jammed, Jam::Points(2), Placement::Shared),
-        (Lowering::Jammed, Jam::Points(4), Placement::Constant),
-        (Lowering::Jammed, Jam::Points(4), Placement::Shared),
-        (Lowering::Jammed, Jam::Points(8), Placement::Shared),
+        (Lowering::Loops, Jam::Auto, alone, Placement::Memory),
+        (Lowering::Loops, Jam::Auto, alone, Placement::Constant),
+        (Lowering::Loops, Jam::Auto, alone, Placement::Shared),
+        (Lowering::Jammed, Jam::Points(2), alone, Placement::Memory),
+        (Lowering::Jammed, Jam::Points(2), alone, Placement::Constant),
+        (Lowering::Jammed, Jam::Points(2), alone, Placement::Shared),
+        (Lowering::Jammed, Jam::Points(4), alone, Placement::Constant),
+        (Lowering::Jammed, Jam::Points(4), alone, Placement::Shared),
+        (Lowering::Jammed, Jam::Points(8), alone, Placement::Shared),
     ];
+    let rows = [(Lowering::Loops, Jam::Auto), (Lowering::Jammed, Jam::Points(2))];
+    let rows =
+        rows.into_iter().flat_map(|(lowering, jam)| [2, 4, 8].map(|rows| (lowering, jam, Rows::Turns(rows))));
+    let places = [Placement::Memory, Placement::Constant, Placement::Shared];
+    let of_pairs = rows.flat_map(|(lowering, jam, rows)| places.map(|place| (lowering, jam, rows, place)));
+    let of_pairs: Vec<_> = of_pairs.collect();
     for (count, is_interacting) in [(10, true), (10, false), (33, true), (33, false), (53, true), (53, false)]
     {
         let problem = problem(count, is_interacting, Sums::Loops);
-        let held = problem.program.stages()[0].looped.as_ref().map_or(0, |looped| looped.most_held());
-        println!("{count} species, interacting {is_interacting}: {held} values held");
+        let looped = problem.program.stages()[0].looped.as_ref();
+        let held = [1, 2, 4, 8].map(|rows| looped.map_or(0, |looped| looped.most_held(rows)));
+        println!("{count} species, interacting {is_interacting}: {held:?} values held by 1, 2, 4 and 8 rows");
+        // Only pairs that have interactions are a double sum.
+        assert_eq!(looped.is_some_and(|looped| looped.has_rows()), is_interacting);
         for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
-            for (lowering, jam, tables) in ways {
-                let options =
-                    Options { execution: Execution::Stepwise, lowering, jam, tables, ..Options::default() };
+            for &(lowering, jam, rows, tables) in
+                ways.iter().chain(of_pairs.iter().filter(|_| is_interacting))
+            {
+                let options = Options {
+                    execution: Execution::Stepwise,
+                    lowering,
+                    jam,
+                    rows,
+                    tables,
+                    ..Options::default()
+                };
                 let plan = plan(&problem, &device, &options).unwrap();
                 let compiled = report(&problem, &plan, &target(&device)).unwrap();
                 let [registers, spills] = [compiled[0].registers, compiled[0].spill_bytes];
                 println!(
-                    "| {count} | {is_interacting} | {} | {lowering} {jam:?} {tables} | {registers}, {spills} |",
+                    "| {count} | {is_interacting} | {} | {lowering} {jam:?} {rows:?} {tables} | {registers}, {spills} |",
                     target(&device)
                 );
                 // What the planner takes for a thread's registers is no less than what the compiler spills of.
-                let chosen = Options { jam: Jam::Auto, ..options };
+                let chosen = Options { jam: Jam::Auto, rows: Rows::Auto, ..options };
                 let chosen = abide_core::plan::plan(&problem, &device, &chosen).unwrap();
-                let is_chosen =
-                    chosen.stepwise().map(|tiles| tiles.points) == plan.stepwise().map(|tiles| tiles.points);
+                let is_chosen = chosen.stepwise().map(|tiles| (tiles.points, tiles.rows))
+                    == plan.stepwise().map(|tiles| (tiles.points, tiles.rows));
                 assert!(!is_chosen || spills == 0, "{compiled:?}");
             }
         }

@@ -224,7 +224,11 @@ where
                     _ if *first == 0 => format!("({}) * {columns}", self.index(row, 0)),
                     _ => format!("{first} + ({}) * {columns}", self.index(row, 0)),
                 };
-                let at = if row == "0" { self.index(column, 0) } else { format!("{row} + {}", self.index(column, 0)) };
+                let at = if row == "0" {
+                    self.index(column, 0)
+                } else {
+                    format!("{row} + {}", self.index(column, 0))
+                };
                 format!("{name}[{at}]")
             }
             Term::Component(first, place) => {

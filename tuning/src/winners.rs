@@ -32,7 +32,7 @@ impl Question {
         let lowering = match options.lowering.keeps_loops() {
             true => {
                 format!("{} {:?} {:?} {}", options.lowering, options.jam, options.rows, options.tables)
-            },
+            }
             false => String::new(),
         };
         let content =

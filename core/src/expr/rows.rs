@@ -99,7 +99,8 @@ impl Looped {
             in_order.push((item, is_together));
         }
         let (together, in_turn): (Vec<_>, Vec<_>) = in_order.into_iter().rev().partition(|(_, is)| *is);
-        let [together, in_turn] = [together, in_turn].map(|items| items.into_iter().map(|(item, _)| item).collect());
+        let [together, in_turn] =
+            [together, in_turn].map(|items| items.into_iter().map(|(item, _)| item).collect());
         let mut rows = Rows { together, in_turn, differs: vec![false; self.terms.len()], turns };
         rows.loops().next()?;
         self.mark_differing(number, &mut rows);

@@ -121,7 +121,9 @@ pub(super) fn fit(
 pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
     match options.lowering {
         _ if !problem.is_plain() || looped(problem).next().is_none() => Lowering::Straight,
-        Lowering::Auto if looped(problem).any(|looped| looped.written_out() > MOST_WRITTEN_OUT) => Lowering::Loops,
+        Lowering::Auto if looped(problem).any(|looped| looped.written_out() > MOST_WRITTEN_OUT) => {
+            Lowering::Loops
+        }
         asked @ (Lowering::Loops | Lowering::Jammed) => asked,
         Lowering::Auto | Lowering::Straight => Lowering::Straight,
     }

@@ -89,7 +89,8 @@ impl Describe for Stepwise {
             }
         }
         if self.rows > 1 {
-            let words = format!("up to {} turns of a loop go through the loops within it together", self.rows);
+            let words =
+                format!("up to {} turns of a loop go through the loops within it together", self.rows);
             lines.push(("rows", words));
         }
         if let Some(words) = tables::words(&self.tables) {

@@ -29,6 +29,8 @@ impl Row<'_> {
 /// Rows that are written beside each other.
 struct Beside<'r> {
     around: u16,
+    /// One more than the last index of the loop around.
+    to: i32,
     rows: &'r Rows,
     /// Of each row the names of terms.
     names: Vec<Vec<String>>,
@@ -48,9 +50,10 @@ where
             self.statements.push(self.language.own(&c, &wgsl).to_owned());
             let named = |row: usize| -> Vec<String> {
                 let all = self.names.iter().zip(&rows.differs);
-                all.map(|(name, differs)| if *differs { format!("{name}_{row}") } else { name.clone() }).collect()
+                all.map(|(name, differs)| if *differs { format!("{name}_{row}") } else { name.clone() })
+                    .collect()
             };
-            let mut beside = Beside { around: number, rows, names: (0..count).map(named).collect() };
+            let mut beside = Beside { around: number, to, rows, names: (0..count).map(named).collect() };
             for item in &rows.together {
                 match *item {
                     Item::Term(id) => self.each(&mut beside, 0..count, |writer| writer.term(id)),
@@ -68,12 +71,7 @@ where
     }
 
     /// Writes something for each of some rows.
-    fn each(
-        &mut self,
-        beside: &mut Beside<'a>,
-        which: std::ops::Range<usize>,
-        write: impl Fn(&mut Self),
-    ) {
+    fn each(&mut self, beside: &mut Beside<'a>, which: std::ops::Range<usize>, write: impl Fn(&mut Self)) {
         for number in which {
             std::mem::swap(&mut self.names, &mut beside.names[number]);
             self.row.push(Row { around: beside.around, number, rows: beside.rows });
@@ -93,17 +91,22 @@ where
         let (j, to) = (counter(number), turns.to);
         let is_shifted = turns.from.of == Some(beside.around);
         let first = self.index(turns.from, 0);
+        // Other loops end before the last row has begun.
+        let may_end = i64::from(beside.to) + i64::from(turns.from.offset) > i64::from(to) + 1;
         for before in (0..count.saturating_sub(1)).filter(|_| is_shifted) {
             let own = self.index(turns.from, before as i64);
             let (c, wgsl) = (format!("const int {j} = {own};"), format!("let {j}: i32 = {own};"));
             self.statements.push("{".to_owned());
             self.statements.push(self.language.own(&c, &wgsl).to_owned());
-            self.statements.push(format!("if ({j} < {to}) {{"));
+            if may_end {
+                self.statements.push(format!("if ({j} < {to}) {{"));
+            }
             self.body_beside(number, body, beside, before + 1);
-            self.statements.extend(["}", "}"].map(str::to_owned));
+            self.statements.extend((0..1 + usize::from(may_end)).map(|_| "}".to_owned()));
         }
         let from = if is_shifted { self.index(turns.from, count as i64 - 1) } else { first };
-        let own = body.iter().filter(|item| matches!(item, Item::Term(id) if beside.rows.differs[*id as usize]));
+        let own =
+            body.iter().filter(|item| matches!(item, Item::Term(id) if beside.rows.differs[*id as usize]));
         let terms = body.len() + own.count() * (count - 1);
         let together = (TERMS_TOGETHER / terms.max(1)).clamp(1, TURNS_TOGETHER);
         let c = format!("#pragma unroll {together}\nfor (int {j} = {from}; {j} < {to}; ++{j}) {{");

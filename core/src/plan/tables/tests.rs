@@ -107,3 +107,31 @@ fn points_are_as_many_as_registers_hold() {
         assert!(error.contains("a power of two up to 16"), "{error}");
     }
 }
+
+#[test]
+fn rows_are_as_many_as_registers_hold() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let of = |device: &DeviceSpec, n: usize, options| -> Result<_> {
+        let plan = planned(&problem(n, &[1000]), device, options)?;
+        Ok((plan.stepwise().unwrap().rows, plan.explain()))
+    };
+    let rows = |rows| Options { rows, ..Options::default() };
+    let (chosen, words) = of(&device, 53, rows(Rows::Auto)).unwrap();
+    assert!(chosen == 8 && words.contains("up to 8 turns of a loop go through the loops within it together"));
+    assert_eq!(of(&device, 53, rows(Rows::Turns(5))).unwrap().0, 5);
+    let (one, words) = of(&device, 53, rows(Rows::Turns(1))).unwrap();
+    assert!(one == 1 && !words.contains("turns of a loop go"), "{words}");
+    // Sixteen points of a thread leave registers for none.
+    let jammed = Options { lowering: Lowering::Jammed, jam: Jam::Points(16), ..Options::default() };
+    assert_eq!(of(&device, 53, jammed).unwrap().0, 1);
+    // A device that does not tell its registers.
+    let other = DeviceSpec { registers_per_thread: None, ..device.clone() };
+    assert_eq!(of(&other, 53, rows(Rows::Auto)).unwrap().0, 1);
+    let error = of(&device, 53, rows(Rows::Turns(17))).unwrap_err().to_string();
+    assert!(error.contains("17") && error.contains("1 to 16") && error.contains("--rows auto"), "{error}");
+    let error = of(&device, 1, rows(Rows::Turns(4))).unwrap_err().to_string();
+    assert!(error.contains("no formula has a loop of two turns"), "{error}");
+    let options = Options { lowering: Lowering::Straight, ..rows(Rows::Turns(4)) };
+    let error = of(&device, 53, options).unwrap_err().to_string();
+    assert!(error.contains("--rows") && error.contains("--lowering loops or jammed"), "{error}");
+}
