@@ -227,14 +227,16 @@ fn other_turns_are_noticed() {
         ("load_table<5>(to + 0", "load_table<4>(to + 0"),
     ];
     cases.extend(changes.map(|change| (change, shared)));
-    // Of rows: a group too few, a row's own start, the turns before those that all rows have, and another row's entry.
+    // Of rows: a group and what is left of it too few, turns of all and of some of the rows elsewhere, and another row's
+    // entry and sum.
     let rows = (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Memory);
     let changes = [
-        ("< 4; i0 += 4", "< 0; i0 += 4"),
-        ("= 4; i0 < 5;", "= 5; i0 < 5;"),
-        ("= i0 + 4; i", "= i0 + 5; i"),
-        ("(i0 + 3) * 5", "(i0 + 2) * 5"),
-        ("c1_0_2 = v", "c1_0_3 = v"),
+        ("< 4; i2 += 4", "< 0; i2 += 4"),
+        ("= 4; i2 < 5;", "= 5; i2 < 5;"),
+        ("for (int i3 = i2 + 4;", "for (int i3 = i2 + 5;"),
+        ("const int i3 = i2 + 2;", "const int i3 = i2 + 3;"),
+        ("(i2 + 3) * 5", "(i2 + 2) * 5"),
+        ("c3_0_2 = v43_2;", "c3_0_1 = v43_2;"),
     ];
     cases.extend(changes.map(|change| (change, rows)));
     all(&cases, |((from, to), way)| {
