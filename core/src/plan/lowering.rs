@@ -16,6 +16,11 @@ const MOST_TOGETHER: usize = 16;
 /// The most turns of a loop that go through the loops within it together.
 const MOST_ROWS: usize = 16;
 
+/// Blocks of a multiprocessor, and threads of each, for which registers are left where rows go together: where fewer warps are
+/// there, memory's and the arithmetic's delays are not hidden.
+const BLOCKS: usize = 2;
+const THREADS: usize = 256;
+
 /// Registers of a thread beside those of its points' values: addresses, indices, entries of tables and constants.
 const OTHER_REGISTERS: usize = 40;
 
@@ -61,8 +66,8 @@ fn looped(problem: &Problem) -> impl Iterator<Item = &Looped> {
 }
 
 /// Returns how many turns of a loop go through the loops within it together. Each holds values of its own of what the loops
-/// within carry: unless a number is asked for, it is the largest power of two up to 8 for which all of them find registers,
-/// beside those of the points of a thread, and 1 where none does.
+/// within carry: unless a number is asked for, it is the largest power of two up to 8 with which a thread takes no more
+/// registers than without, for what it holds elsewhere, or no more than leave [`BLOCKS`] on a multiprocessor; 1 where none does.
 pub(super) fn rows(
     problem: &Problem,
     device: &DeviceSpec,
@@ -86,8 +91,9 @@ pub(super) fn rows(
         Rows::Turns(asked) => Ok(asked as usize),
         Rows::Auto if !has_rows() => Ok(1),
         Rows::Auto => {
-            let registers = device.registers_per_thread.unwrap_or(0);
-            let fits = |rows: &usize| registers_of(problem, *rows, points) <= registers;
+            let Some(registers) = device.registers else { return Ok(1) };
+            let most = registers_of(problem, 1, points).max(registers / (BLOCKS * THREADS));
+            let fits = |rows: &usize| registers_of(problem, *rows, points) <= most;
             Ok([8, 4, 2].into_iter().find(fits).unwrap_or(1))
         }
     }

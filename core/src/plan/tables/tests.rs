@@ -125,7 +125,7 @@ fn rows_are_as_many_as_registers_hold() {
     let jammed = Options { lowering: Lowering::Jammed, jam: Jam::Points(16), ..Options::default() };
     assert_eq!(of(&device, 53, jammed).unwrap().0, 1);
     // A device that does not tell its registers.
-    let other = DeviceSpec { registers_per_thread: None, ..device.clone() };
+    let other = DeviceSpec { registers: None, ..device.clone() };
     assert_eq!(of(&other, 53, rows(Rows::Auto)).unwrap().0, 1);
     let error = of(&device, 53, rows(Rows::Turns(17))).unwrap_err().to_string();
     assert!(error.contains("17") && error.contains("1 to 16") && error.contains("--rows auto"), "{error}");
