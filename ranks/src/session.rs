@@ -61,7 +61,7 @@ impl Together {
             }
         }
         let shares: Vec<_> =
-            (0..ranks.len()).map(|rank| slabs.shares(rank, problem)).collect::<Result<_>>()?;
+            parts.iter().enumerate().map(|(rank, part)| slabs.shares(rank, problem, part)).collect();
         let mut workers = Vec::new();
         let mut opened = Vec::new();
         for (((part, fields), shares), (open, fabric)) in parts.into_iter().zip(own).zip(shares).zip(ranks) {

@@ -19,11 +19,18 @@ pub(crate) struct Constants {
     entries: Vec<f64>,
 }
 
-/// The calls that take a loop.
-const FOLDS: [&str; 9] = ["sum", "prod", "min", "max", "dot", "fold", "symmetric", "sparse", "lowrank"];
+/// The calls that take a loop, beside [`FORMS`].
+const FOLDS: [&str; 6] = ["sum", "prod", "min", "max", "dot", "fold"];
 
-/// Those that sum over pairs by the structure of a table.
-const FORMS: [&str; 3] = ["symmetric", "sparse", "lowrank"];
+/// Makes the form of a table from its rows' length and its entries.
+type MakeForm = fn(usize, &[f64]) -> abide_core::Result<QuadraticForm>;
+
+/// The calls that sum over pairs by the structure of a table.
+const FORMS: [(&str, MakeForm); 3] = [
+    ("symmetric", QuadraticForm::symmetric),
+    ("sparse", QuadraticForm::sparse),
+    ("lowrank", |size, entries| QuadraticForm::low_rank(size, entries, LOW_RANK)),
+];
 
 /// The error of an entry of a table of a low rank, in units of the diagonal's entries.
 const LOW_RANK: f64 = 1e-15;
@@ -78,11 +85,15 @@ impl<'g> Meaning<'_, 'g> {
         turns: Pair<'_, Rule>,
     ) -> Result<Expr<'g>, Fault> {
         let at = range(call);
+        let make_form = FORMS.into_iter().find(|(form, _)| *form == name).map(|(_, make)| make);
         let expected = match name {
             "dot" => 2,
-            _ if FORMS.contains(&name) => 2,
+            _ if make_form.is_some() => 2,
             _ if FOLDS.contains(&name) => 1,
-            _ => return Err(Fault::unknown(at, "loop", name, FOLDS)),
+            _ => {
+                let known = FOLDS.into_iter().chain(FORMS.map(|(form, _)| form));
+                return Err(Fault::unknown(at, "loop", name, known));
+            }
         };
         if terms.len() != expected {
             let reason = format!("{name} has {} operands before its loop, and takes {expected}", terms.len());
@@ -111,8 +122,8 @@ impl<'g> Meaning<'_, 'g> {
             }
         };
         let (index, fault) = (new(index)?, RefCell::new(None));
-        let (form, terms) = match (FORMS.contains(&name), terms) {
-            (true, [table, terms @ ..]) => (Some(self.form(name, table, turns)?), terms),
+        let (form, terms) = match (make_form, terms) {
+            (Some(make), [table, terms @ ..]) => (Some(self.form(name, make, table, turns)?), terms),
             _ => (None, terms),
         };
         // What a turn makes of the index and of what is carried.
@@ -128,16 +139,13 @@ impl<'g> Meaning<'_, 'g> {
                 vec![graph.constant(0.0); terms.len()]
             })
         };
-        let value = match (name, carried) {
-            (_, []) if form.is_some() => match &form {
-                Some(form) => form.of(graph, |i| turn(i, None)[0]),
-                None => graph.constant(0.0),
-            },
-            ("fold", [name, start]) => {
+        let value = match (name, carried, form) {
+            (_, [], Some(form)) => form.of(graph, |i| turn(i, None)[0]),
+            ("fold", [name, start], _) => {
                 let (name, start) = (new(name)?, self.value(start.clone())?.expr);
                 graph.fold(turns, start, |i, value| turn(i, Some((&name, value)))[0])
             }
-            ("fold", _) => {
+            ("fold", ..) => {
                 let reason = "a fold carries a value, and this one does not say which";
                 return Err(Fault::new(
                     at,
@@ -145,14 +153,14 @@ impl<'g> Meaning<'_, 'g> {
                     "write it as fold(s + x[i] for i in range(5) with s = 0)",
                 ));
             }
-            (_, [name, ..]) => {
+            (_, [name, ..], _) => {
                 let reason = format!("{} begins at a value of its own", call_name(call));
                 return Err(Fault::new(range(name), reason, "leave `with` out, or write a fold"));
             }
-            ("prod", _) => graph.product(turns, |i| turn(i, None)[0]),
-            ("min", _) => graph.least(turns, |i| turn(i, None)[0]),
-            ("max", _) => graph.greatest(turns, |i| turn(i, None)[0]),
-            ("dot", _) => graph.sum_of_products(turns, |i| {
+            ("prod", ..) => graph.product(turns, |i| turn(i, None)[0]),
+            ("min", ..) => graph.least(turns, |i| turn(i, None)[0]),
+            ("max", ..) => graph.greatest(turns, |i| turn(i, None)[0]),
+            ("dot", ..) => graph.sum_of_products(turns, |i| {
                 let factors = turn(i, None);
                 [factors[0], factors[1]]
             }),
@@ -165,7 +173,13 @@ impl<'g> Meaning<'_, 'g> {
     }
 
     /// Returns the form of a table that a call names before what it sums.
-    fn form(&self, name: &str, table: &Pair<'_, Rule>, turns: Turns) -> Result<QuadraticForm, Fault> {
+    fn form(
+        &self,
+        name: &str,
+        make: MakeForm,
+        table: &Pair<'_, Rule>,
+        turns: Turns,
+    ) -> Result<QuadraticForm, Fault> {
         let (at, text) = (range(table), table.as_str().trim().trim_matches('`'));
         let Some(table) = self.tables.iter().find(|table| table.name == text) else {
             let names = self.tables.iter().map(|table| &table.name);
@@ -176,12 +190,7 @@ impl<'g> Meaning<'_, 'g> {
             let reason = format!("{name} sums over all {size} rows of {text}, and its loop has other turns");
             return Err(Fault::new(at, reason, format!("write for i in range({size})")));
         }
-        let form = match name {
-            "symmetric" => QuadraticForm::symmetric(size, &table.entries),
-            "sparse" => QuadraticForm::sparse(size, &table.entries),
-            _ => QuadraticForm::low_rank(size, &table.entries, LOW_RANK),
-        };
-        form.map_err(|error| Fault::of(at, error))
+        make(size, &table.entries).map_err(|error| Fault::of(at, error))
     }
 
     /// Returns the turns of a range: up to before a bound, or from one to before another.

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::Slabs;
-use crate::error::Result;
 use crate::program::{Does, Problem, Program, Region, Stage};
 use crate::real::{Array, Real};
 use crate::reduction::{Reduction, join_box, join_rows, leaf};
@@ -145,13 +144,9 @@ impl Slabs {
         }
     }
 
-    /// Returns a rank's share of each reduction, for the stages of its slab's problem; `None` for other stages.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Slabs::problem`].
-    pub fn shares(&self, rank: usize, problem: &Problem) -> Result<Vec<Option<Share>>> {
-        let slab = self.problem(rank, problem)?;
+    /// Returns a rank's share of each reduction, for the stages of `slab`, which [`Slabs::problem`] made; `None` for other
+    /// stages.
+    pub fn shares(&self, rank: usize, problem: &Problem, slab: &Problem) -> Vec<Option<Share>> {
         let mut shares = vec![None; slab.program.stages().len()];
         let leaf = leaf(problem.shape.dimensions());
         let (ranks, deep) = (self.slabs.len(), leaf[self.axis]);
@@ -173,6 +168,6 @@ impl Slabs {
                 layers: layers.collect(),
             });
         }
-        Ok(shares)
+        shares
     }
 }

@@ -125,7 +125,7 @@ fn ranks_reduce_their_own_values_and_share_the_leaves() {
         let first = slabs.slabs[rank].first();
         assert_eq!(own.start + first, next);
         next = own.end + first;
-        let shares = slabs.shares(rank, &whole).unwrap();
+        let shares = slabs.shares(rank, &whole, &slab);
         let [Some(share), None] = &shares[..] else { panic!("{shares:?}") };
         assert_eq!((share.leaves, share.begin), ([1, 1, 5], slabs.begin(rank)));
         assert_eq!(share.layers, [0..1, 1..2, 2..5]);
