@@ -147,12 +147,13 @@ impl Slabs {
                 );
                 return refuse(reason, "run it on one device, or make it a field");
             }
+            // In 64 bits because a `usize` of a browser has 32.
             let most = match problem.dtype {
-                DType::F32 => 1 << f32::MANTISSA_DIGITS,
-                DType::F64 => 1_usize << f64::MANTISSA_DIGITS,
+                DType::F32 => 1_u64 << f32::MANTISSA_DIGITS,
+                DType::F64 => 1_u64 << f64::MANTISSA_DIGITS,
             };
             let planes = problem.shape.padded()[axis];
-            if planes >= most {
+            if planes as u64 >= most {
                 return Err(Error::limit(
                     format!("planes on several devices where stage {} knows its index", stage.name),
                     planes,
