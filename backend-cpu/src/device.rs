@@ -42,6 +42,7 @@ pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
         launch_seconds: 5e-6,
         barrier_seconds: 5e-6,
         exchange_seconds: 5e-6,
+        link: None,
     }
 }
 

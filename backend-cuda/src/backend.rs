@@ -20,7 +20,7 @@ use crate::nvrtc::Nvrtc;
 use crate::program::ProgramSession;
 use crate::session::{CudaSession, launcher};
 use crate::streaming::shallower_passes;
-use crate::{costs, driver, functions, tune};
+use crate::{costs, driver, functions, peer, tune};
 
 /// One CUDA device.
 pub struct CudaBackend {
@@ -44,6 +44,17 @@ impl CudaBackend {
         costs::set(&mut device, &context, &nvrtc);
         let counter = Arc::new(Counter::new(&context, &nvrtc, target(&device)));
         Ok(CudaBackend { context, device, nvrtc, winners, counter })
+    }
+
+    /// Lets this device copy from another's memory directly, as exchanges of planes do, and returns whether it can. Where it
+    /// cannot, because no link connects them, the driver copies by way of the host.
+    pub fn connect(&self, other: &CudaBackend) -> Result<bool> {
+        peer::connect(&self.context, &other.context)
+    }
+
+    /// Returns whether this device could copy from another's memory directly.
+    pub fn reaches(&self, other: &CudaBackend) -> Result<bool> {
+        peer::reaches(&self.context, &other.context).map_err(driver::during("asking for peer access"))
     }
 
     /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.

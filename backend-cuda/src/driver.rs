@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use abide_core::device::Link;
 use abide_core::{DeviceSpec, Error, Result};
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use cudarc::driver::{CudaContext, DriverError};
@@ -124,6 +125,7 @@ fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverErro
         launch_seconds: 0.54e-6,
         barrier_seconds: 1.1e-6,
         exchange_seconds: 1.05e-6,
+        link: Some(Link::of((major as u32, minor as u32))),
     })
 }
 

@@ -20,8 +20,8 @@ use crate::window::Layout;
 #[derive(Clone)]
 pub struct DeviceBuffer {
     memory: Arc<CudaSlice<u8>>,
-    stream: Arc<CudaStream>,
-    layout: Layout,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) layout: Layout,
 }
 
 impl DeviceBuffer {

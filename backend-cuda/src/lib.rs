@@ -32,6 +32,7 @@ mod launcher;
 mod lent;
 mod memory;
 mod nvrtc;
+mod peer;
 mod persistent;
 mod program;
 mod resident;

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use abide_core::backend::{Loan, Peer, Planes};
 use abide_core::plan::Schedule;
 use abide_core::{Array, Plan, Result, Session};
 
@@ -10,8 +11,10 @@ use crate::count::Counter;
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
-use crate::memory::{Fields, parameter_bytes, set_parameter};
+use crate::lent::DeviceBuffer;
+use crate::memory::{Fields, no_field, parameter_bytes, set_parameter};
 use crate::nvrtc::Nvrtc;
+use crate::peer::{self, Borrowed};
 use crate::persistent::Persistent;
 use crate::resident::Resident;
 use crate::stepwise::Stepwise;
@@ -46,6 +49,7 @@ pub(crate) struct CudaSession {
     timer: Timer,
     launcher: Box<dyn Launcher>,
     counter: Arc<Counter>,
+    borrowed: Borrowed,
 }
 
 impl CudaSession {
@@ -57,7 +61,7 @@ impl CudaSession {
     ) -> Result<Self> {
         let timer = Timer::new(&fields.stream)?;
         let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
-        Ok(CudaSession { plan, fields, parameters, timer, launcher, counter })
+        Ok(CudaSession { plan, fields, parameters, timer, launcher, counter, borrowed: Borrowed::default() })
     }
 }
 
@@ -76,6 +80,7 @@ impl Session for CudaSession {
             self.launcher.launch(&mut self.fields, &mut self.parameters, now)?;
             seconds += self.timer.stop(&self.fields.stream)?;
             left -= now;
+            self.borrowed.done();
         }
         Ok(seconds)
     }
@@ -114,10 +119,45 @@ impl Session for CudaSession {
         Ok(self.device_buffer(field))
     }
 
+    fn peer(&mut self) -> Option<&mut dyn Peer> {
+        Some(self)
+    }
+
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         let problem = &mut self.fields.problem;
         set_parameter(&mut problem.parameters, parameter, value)?;
         self.parameters = parameter_bytes(problem.dtype, &problem.parameters);
         Ok(())
+    }
+}
+
+impl CudaSession {
+    fn buffer(&self, field: usize) -> Result<DeviceBuffer> {
+        self.fields.lend(field).ok_or_else(|| no_field(field, self.fields.problem.program.fields().len()))
+    }
+}
+
+impl Peer for CudaSession {
+    fn lend(&mut self, planes: Planes) -> Result<Loan> {
+        peer::lend(self.buffer(planes.field)?, &planes)
+    }
+
+    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
+        let buffer = self.buffer(planes.field)?;
+        self.borrowed.take(&buffer, &planes, loan)
+    }
+
+    fn taken(&mut self) -> Result<Loan> {
+        peer::point(&self.fields.stream)
+    }
+
+    fn wait_for(&mut self, point: Loan) -> Result<()> {
+        peer::wait_for(&self.fields.stream, point)
+    }
+}
+
+impl Drop for CudaSession {
+    fn drop(&mut self) {
+        self.borrowed.end(&self.fields.stream);
     }
 }

@@ -100,7 +100,7 @@ impl Layout {
 
     /// Returns the copies that move a box: one where its planes follow each other as its rows do, else one for
     /// each plane.
-    fn rows(&self, low: [usize; 3], high: [usize; 3]) -> Vec<Rows> {
+    pub fn rows(&self, low: [usize; 3], high: [usize; 3]) -> Vec<Rows> {
         let bytes = self.dtype.bytes();
         let [planes, rows, width] = [0, 1, 2].map(|axis| high[axis] - low[axis]);
         let first = |z: usize| ((z * self.extents[1] + low[1]) * self.pitch + low[2]) * bytes;

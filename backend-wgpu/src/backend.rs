@@ -270,6 +270,7 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         launch_seconds: LAUNCH_SECONDS,
         barrier_seconds: 0.0,
         exchange_seconds: 0.0,
+        link: None,
     }
 }
 

@@ -3,6 +3,7 @@
 mod batch;
 mod cut;
 mod launches;
+mod peer;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use crate::solver::LinearBackend;
 pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
 pub use self::launches::{LaunchTime, Timing, time_launches};
+pub use self::peer::{Gather, Loan, Peer, Planes};
 
 /// A way to run programs on one device.
 pub trait Backend: Send + Sync {
@@ -85,17 +87,6 @@ pub trait Compiler: Sync {
     /// Compiles the kernels of a plan, so that later sessions find them: those of whole passes of the plan's depth, or
     /// where `any_steps` also those that do the steps which are left over.
     fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()>;
-}
-
-/// What connects the session of a slab with those of all others.
-pub trait Gather: Send {
-    /// Returns the values that each rank gives, in the order of ranks, and of each rank as many as `values` says. Each
-    /// rank calls it as often as all others.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`] where a rank gives up, is gone, or nothing comes from it within a deadline.
-    fn gather(&mut self, own: Array, values: &[usize]) -> Result<Vec<Array>>;
 }
 
 /// A problem in progress on a device. What the session of a batch reads, writes and returns has the members one
@@ -191,6 +182,12 @@ pub trait Session: Send {
             "its sessions do not join their reductions",
             "run it on one device, or on several with --backend cpu",
         ))
+    }
+
+    /// Returns the part that hands planes to sessions of other devices without the host's memory between them; `None`
+    /// where values are handed on by [`Session::read_window`] and [`Session::write_window`] alone.
+    fn peer(&mut self) -> Option<&mut dyn Peer> {
+        None
     }
 
     /// Returns what each rank did since the last call, where several devices advance the domain together; nothing

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use abide_core::backend::Loan;
 use abide_core::slabs::Side;
 
 /// What a message is for. A receiver takes the message of a tag, in whatever order messages come.
@@ -18,6 +19,8 @@ pub struct Tag {
 pub enum What {
     /// Planes for the halo at this side of the receiver.
     Planes(Side),
+    /// The word that the planes lent at this side of the receiver were taken.
+    Taken(Side),
     /// A rank's part of what all ranks gather.
     Gathered,
 }
@@ -52,6 +55,9 @@ pub enum Broken {
     Failed(String),
 }
 
+/// Why nothing can be lent.
+const APART: &str = "the ranks do not share memory, so nothing can be lent";
+
 /// A rank's end of what connects all ranks.
 ///
 /// Messages are bytes. Sending never waits for the receiver; receiving waits for a deadline at most.
@@ -71,6 +77,25 @@ pub trait Fabric: Send {
     ///
     /// [`Broken`] after the deadline, or as soon as the rank is gone or any rank has given up.
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken>;
+
+    /// Returns whether the ranks share an address space, so that they can lend each other what lies in it.
+    fn shares_memory(&self) -> bool {
+        false
+    }
+
+    /// Sends a loan as [`Fabric::send`] sends bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken::Failed`] where ranks do not share memory.
+    fn lend(&mut self, _to: usize, _tag: Tag, _loan: Loan) -> Result<(), Broken> {
+        Err(Broken::Failed(APART.to_owned()))
+    }
+
+    /// Returns the loan of a tag as [`Fabric::receive`] returns bytes.
+    fn borrow(&mut self, _from: usize, _tag: Tag) -> Result<Loan, Broken> {
+        Err(Broken::Failed(APART.to_owned()))
+    }
 
     /// Tells all ranks to give up, and why: whoever waits, or begins to, gets [`Broken::Aborted`].
     fn abort(&mut self, reason: &str);

@@ -9,6 +9,7 @@
 mod backend;
 pub mod fabric;
 mod line;
+mod loans;
 pub mod rank;
 mod session;
 pub mod threads;

@@ -23,7 +23,9 @@ pub struct Rank {
     exchanges: Vec<Exchange>,
     /// The session of the slab.
     pub session: Box<dyn Session>,
-    line: SharedLine,
+    pub(crate) line: SharedLine,
+    /// Whether all ranks' sessions copy from each other's memory; else values go through messages.
+    lends: bool,
     /// Steps for which the halos are deep enough.
     left: u64,
     /// The condition that ends the run, and whether it has.
@@ -86,7 +88,7 @@ impl Rank {
             return Err(error.into());
         }
         let names = slab.program.fields().to_vec();
-        let own = Rank {
+        let mut own = Rank {
             first: slabs.slabs[rank].first(),
             dtype: slab.dtype,
             axis: slabs.axis,
@@ -96,15 +98,18 @@ impl Rank {
             exchanges: slabs.exchanges(rank),
             session,
             line,
+            lends: false,
             left: u64::from(slabs.depth),
             until: slab.until,
             has_ended: false,
             seconds: [0.0; 2],
         };
         let mut line = own.line.lock();
-        let all = line.gather(&[]);
-        all.map_err(|broken| line.stopped("the start", "all ranks", broken))?;
+        let can_lend = line.fabric.shares_memory() && own.session.peer().is_some();
+        let all = line.gather(&[u8::from(can_lend)]);
+        let all = all.map_err(|broken| line.stopped("the start", "all ranks", broken))?;
         drop(line);
+        own.lends = all.iter().all(|other| other == &[1]);
         Ok(own)
     }
 
@@ -186,7 +191,10 @@ impl Rank {
         let wall = Instant::now();
         self.line.lock().rounds += 1;
         let exchanges = std::mem::take(&mut self.exchanges);
-        let done = self.send(&exchanges).and_then(|()| self.take(&exchanges));
+        let done = match self.lends {
+            true => self.exchange_loans(&exchanges),
+            false => self.send(&exchanges).and_then(|()| self.take(&exchanges)),
+        };
         self.exchanges = exchanges;
         done?;
         self.left = self.depth;
@@ -249,7 +257,7 @@ impl Rank {
     }
 
     /// Returns the error of an exchange, which names its round and the planes.
-    fn stopped_at(
+    pub(crate) fn stopped_at(
         &self,
         exchange: &Exchange,
         way: &str,

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use abide_core::backend::Loan;
+
 use crate::fabric::{Broken, Fabric, Tag};
 
 /// How long a rank waits for another unless told otherwise. All ranks advance about as many planes between two exchanges,
@@ -33,9 +35,15 @@ struct Inbox {
     changed: Condvar,
 }
 
+/// What a message has.
+enum Content {
+    Bytes(Vec<u8>),
+    Loan(Loan),
+}
+
 #[derive(Default)]
 struct Held {
-    messages: Vec<(usize, Tag, Vec<u8>)>,
+    messages: Vec<(usize, Tag, Content)>,
     gone: Vec<usize>,
     aborted: Option<(usize, String)>,
 }
@@ -52,22 +60,15 @@ impl Inbox {
     }
 }
 
-impl Fabric for Threads {
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.shared.inboxes.len()
-    }
-
-    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
+impl Threads {
+    fn post(&self, to: usize, tag: Tag, content: Content) -> Result<(), Broken> {
         let inbox = self.shared.inboxes.get(to).ok_or(Broken::Gone { rank: to })?;
-        inbox.change(|held| held.messages.push((self.rank, tag, bytes)));
+        inbox.change(|held| held.messages.push((self.rank, tag, content)));
         Ok(())
     }
 
-    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+    /// Returns what a message has, once it is there.
+    fn take(&self, from: usize, tag: Tag) -> Result<Content, Broken> {
         let begun = Instant::now();
         let inbox = &self.shared.inboxes[self.rank];
         let mut held = inbox.lock();
@@ -86,6 +87,47 @@ impl Fabric for Threads {
                 return Err(Broken::Gone { rank: from });
             }
             held = inbox.changed.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// What is told of a message that has a loan in place of bytes, or bytes in place of a loan.
+fn other_content(from: usize) -> Broken {
+    Broken::Failed(format!("rank {from} hands planes on in another way"))
+}
+
+impl Fabric for Threads {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.shared.inboxes.len()
+    }
+
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
+        self.post(to, tag, Content::Bytes(bytes))
+    }
+
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+        match self.take(from, tag)? {
+            Content::Bytes(bytes) => Ok(bytes),
+            Content::Loan(_) => Err(other_content(from)),
+        }
+    }
+
+    fn shares_memory(&self) -> bool {
+        true
+    }
+
+    fn lend(&mut self, to: usize, tag: Tag, loan: Loan) -> Result<(), Broken> {
+        self.post(to, tag, Content::Loan(loan))
+    }
+
+    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Loan, Broken> {
+        match self.take(from, tag)? {
+            Content::Loan(loan) => Ok(loan),
+            Content::Bytes(_) => Err(other_content(from)),
         }
     }
 

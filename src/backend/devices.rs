@@ -1,57 +1,129 @@
-//! How many devices a run takes, and the backends that can take several.
+//! The devices of a run, and the backends that can take several.
 
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use abide_core::backend::Backend;
+use abide_cuda::CudaBackend;
 use abide_ranks::{Device, Ranked};
 
 use super::{Kind, Opened, entry};
 use crate::{Error, Result};
 
-/// The environment variable with the number of devices of runs that do not say it themselves.
+/// The environment variable with the devices of runs that do not say it themselves: a number, or `all`.
 pub const VARIABLE: &str = "ABIDE_DEVICES";
 
-/// Returns the number of devices of a run: the one asked for, else that of [`VARIABLE`], else 1.
-///
-/// # Errors
-///
-/// [`Error::Limit`] for no device, [`Error::Invalid`] where the variable is no number.
-pub fn devices(asked: Option<usize>) -> Result<usize> {
-    let named = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
-    let devices = match (asked, named) {
-        (Some(devices), _) => devices,
-        (None, None) => 1,
-        (None, Some(text)) => text.to_str().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
-            let what = format!("{VARIABLE}={}", text.to_string_lossy());
-            Error::invalid(what, "not a whole number", "set it to a number of devices, or unset it")
-        })?,
-    };
-    match devices {
-        0 => Err(Error::limit("devices", 0, "at least 1", "ask for one device or more")),
-        _ => Ok(devices),
+/// The devices that a run takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Devices {
+    /// So many of them.
+    Count(usize),
+    /// All that the backend has.
+    All,
+    /// Those of these numbers, as the backend counts them; one that is named twice has two slabs.
+    These(Vec<usize>),
+}
+
+impl Devices {
+    /// Returns whether a single device was asked for, whichever.
+    pub fn is_one(&self) -> bool {
+        *self == Devices::Count(1)
+    }
+
+    fn check(self) -> Result<Devices> {
+        match &self {
+            Devices::Count(0) => Err(none()),
+            Devices::These(numbers) if numbers.is_empty() => Err(none()),
+            _ => Ok(self),
+        }
     }
 }
 
-/// Opens so many devices of a backend, which advance a domain together.
+impl From<usize> for Devices {
+    fn from(count: usize) -> Devices {
+        Devices::Count(count)
+    }
+}
+
+impl Display for Devices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Devices::Count(1) => f.write_str("1 device"),
+            Devices::Count(count) => write!(f, "{count} devices"),
+            Devices::All => f.write_str("all devices"),
+            Devices::These(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+                write!(f, "devices {}", numbers.join(", "))
+            }
+        }
+    }
+}
+
+impl FromStr for Devices {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Devices> {
+        match text.trim() {
+            "all" => Ok(Devices::All),
+            number => number.parse().map(Devices::Count).map_err(|_| {
+                let what = format!("devices `{text}`");
+                Error::invalid(what, "neither a whole number nor `all`", "write 2, or all")
+            }),
+        }
+    }
+}
+
+fn none() -> Error {
+    Error::limit("devices", 0, "at least 1", "ask for one device or more")
+}
+
+/// Returns the devices of a run: those asked for, else those of [`VARIABLE`], else one.
 ///
 /// # Errors
 ///
-/// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone.
-pub fn open_on(name: &str, devices: usize) -> Result<Opened> {
+/// [`Error::Limit`] for no device, [`Error::Invalid`] where the variable is neither a number nor `all`.
+pub fn devices(asked: Option<Devices>) -> Result<Devices> {
+    let named = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
+    let devices = match (asked, named) {
+        (Some(devices), _) => devices,
+        (None, None) => Devices::Count(1),
+        (None, Some(text)) => text.to_string_lossy().parse().map_err(|_| {
+            let what = format!("{VARIABLE}={}", text.to_string_lossy());
+            let change = "set it to a number of devices or to all, or unset it";
+            Error::invalid(what, "neither a whole number nor `all`", change)
+        })?,
+    };
+    devices.check()
+}
+
+/// Opens devices of a backend, which advance a domain together.
+///
+/// # Errors
+///
+/// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone, [`Error::Limit`] where it
+/// has fewer devices.
+pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
     let entry = entry(name)?;
-    match (devices, entry.several) {
-        (1, _) => (entry.open)(),
-        (_, Some(open)) => open(devices),
-        (_, None) => Err(Error::unsupported(
+    match entry.several {
+        _ if devices.is_one() => (entry.open)(),
+        Some(open) => open(devices),
+        None => Err(Error::unsupported(
             format!("backend {name}"),
-            format!("{devices} devices were asked for (--devices or {VARIABLE}), and it runs on one"),
-            "ask for one device, or use --backend cpu, whose devices are groups of its threads",
+            format!("{devices} were asked for (--devices, --device-list or {VARIABLE}), and it runs on one"),
+            "ask for one device, or use --backend cuda, or --backend cpu, whose devices are groups of its threads",
         )),
     }
 }
 
 /// Opens a CPU whose threads are divided among ranks.
-pub(super) fn cpus(devices: usize) -> Result<Opened> {
+pub(super) fn cpus(devices: &Devices) -> Result<Opened> {
+    let &Devices::Count(count) = devices else {
+        let reason =
+            format!("{devices} were asked for, and its devices are groups of threads, as many as one likes");
+        return Err(Error::unsupported("backend cpu", reason, "ask for a number of devices (--devices 2)"));
+    };
     abide_cpu::start_threads()?;
     let make = |ranks: usize| {
         let own = abide_cpu::CpuBackend::divided(ranks)?.into_iter();
@@ -59,5 +131,75 @@ pub(super) fn cpus(devices: usize) -> Result<Opened> {
         Ok(own.map(device).collect())
     };
     let single = Arc::new(abide_cpu::CpuBackend::new());
-    Ok(Opened::new(Kind::Cpu, Ranked::new(single, devices, make)?))
+    Ok(Opened::new(Kind::Cpu, Ranked::new(single, count, make)?))
+}
+
+/// Opens NVIDIA's GPUs, as the driver counts those that it shows (`CUDA_VISIBLE_DEVICES`).
+pub(super) fn gpus(devices: &Devices) -> Result<Opened> {
+    let there = abide_cuda::device_count()?;
+    let numbers: Vec<usize> = match devices {
+        &Devices::Count(count) if count > there => {
+            let change = "ask for fewer, or name some twice (--device-list 0,0)";
+            return Err(Error::limit("CUDA devices", count, there, change));
+        }
+        &Devices::Count(count) => (0..count).collect(),
+        Devices::All => (0..there).collect(),
+        Devices::These(numbers) => numbers.clone(),
+    };
+    let mut opened = BTreeMap::new();
+    for &number in &numbers {
+        if let std::collections::btree_map::Entry::Vacant(free) = opened.entry(number) {
+            free.insert(Arc::new(CudaBackend::with_ordinal(number)?));
+        }
+    }
+    for (own, other) in opened.values().flat_map(|own| opened.values().map(move |other| (own, other))) {
+        own.connect(other)?;
+    }
+    let times = |number: usize| numbers.iter().filter(|&&other| other == number).count();
+    let all: Vec<Device> = (numbers.iter())
+        .map(|&number| {
+            let backend = opened[&number].clone();
+            // By bandwidth, because most of what is computed is bound by it; slabs of one device share it.
+            let weight = (backend.device().memory_bandwidth / 1e9) as usize / times(number);
+            Device { backend, weight: weight.max(1) }
+        })
+        .collect();
+    match &all[..] {
+        [only] => Ok(Opened { backend: only.backend.clone(), kind: Kind::Gpu }),
+        [first, ..] => {
+            let single = first.backend.clone();
+            let count = all.len();
+            let make = move |ranks: usize| Ok(all[..ranks.min(all.len())].to_vec());
+            Ok(Opened::new(Kind::Gpu, Ranked::new(single, count, make)?))
+        }
+        [] => Err(none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_a_number_or_all() {
+        assert_eq!("3".parse(), Ok(Devices::Count(3)));
+        assert_eq!(" all ".parse(), Ok(Devices::All));
+        for wrong in ["", "-1", "2.5", "some", "0,1"] {
+            let error = wrong.parse::<Devices>().unwrap_err().to_string();
+            assert!(error.contains("neither a whole number nor `all`"), "{error}");
+        }
+        assert!(matches!(devices(Some(Devices::Count(0))), Err(Error::Limit { .. })));
+        assert!(matches!(devices(Some(Devices::These(Vec::new()))), Err(Error::Limit { .. })));
+        assert_eq!(Devices::These(vec![0, 2]).to_string(), "devices 0, 2");
+    }
+
+    /// A CPU has no devices of its own that one could count or name.
+    #[test]
+    fn a_cpu_is_cut_into_a_number_of_devices_alone() {
+        for asked in [Devices::All, Devices::These(vec![0])] {
+            let error = open_on("cpu", &asked).err().unwrap().to_string();
+            assert!(error.contains(&asked.to_string()) && error.contains("groups of threads"), "{error}");
+        }
+        assert!(open_on("wgpu", &Devices::Count(2)).err().unwrap().to_string().contains("2 devices"));
+    }
 }

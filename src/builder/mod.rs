@@ -7,7 +7,7 @@ mod prepare;
 use std::path::PathBuf;
 
 use crate::Simulation;
-use crate::backend::{self, Choice, Opened};
+use crate::backend::{self, Choice, Devices, Opened};
 use crate::domain::BoundaryText;
 use crate::io;
 use crate::program::Problem;
@@ -44,7 +44,7 @@ pub struct Builder {
     initial: Vec<(String, Initial)>,
     choice: Choice,
     opened: Option<Opened>,
-    devices: Option<usize>,
+    devices: Option<Devices>,
     options: Options,
     resume: Option<PathBuf>,
     first_step: u64,
@@ -220,9 +220,10 @@ impl Builder {
         self
     }
 
-    /// Runs on so many devices of the backend, each a slab of the domain cut along its slowest axis, with the bits of one
-    /// device. Fewer run where the domain is too thin, and a note says so. Unless given: the number in the environment
-    /// variable `ABIDE_DEVICES`, else one. The CPU's devices are groups of its threads; no other backend takes several.
+    /// Runs on several devices of the backend, each a slab of the domain cut along its slowest axis, with the bits of one
+    /// device: a number of them, [`Devices::All`], or [`Devices::These`]. Fewer run where the domain is too thin, and a note
+    /// says so. Unless given: what the environment variable `ABIDE_DEVICES` says, else one. The CPU's devices are groups of
+    /// its threads; wgpu takes one.
     ///
     /// ```
     /// use abide::prelude::*;
@@ -235,8 +236,8 @@ impl Builder {
     /// assert!(one.field("u")?.same_bits(&three.field("u")?));
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn devices(mut self, devices: usize) -> Self {
-        self.devices = Some(devices);
+    pub fn devices(mut self, devices: impl Into<Devices>) -> Self {
+        self.devices = Some(devices.into());
         self
     }
 
@@ -327,14 +328,14 @@ impl Builder {
         let Prepared { problem, resumed } = prepared;
         let host = host(&problem, &builder)?;
         let devices = match (&builder.opened, builder.devices) {
-            (Some(opened), Some(several @ 2..)) => {
+            (Some(opened), Some(several)) if !several.is_one() => {
                 return Err(Error::unsupported(
                     format!("backend {}", opened.backend.name()),
-                    format!("{several} devices were asked for of a backend that is open already"),
+                    format!("{several} were asked for of a backend that is open already"),
                     "open it by backend::open_on, or choose it by Builder::backend",
                 ));
             }
-            (Some(_), None) => 1,
+            (Some(_), _) => Devices::Count(1),
             (_, asked) => backend::devices(asked)?,
         };
         let (mut step, mut notes) = (builder.first_step, Vec::new());
@@ -358,7 +359,7 @@ impl Builder {
         };
         let mut begun = match &builder.opened {
             Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, fields)?,
-            None => backend::begin(builder.choice, devices, &problem, &builder.options, host, fields)?,
+            None => backend::begin(builder.choice, &devices, &problem, &builder.options, host, fields)?,
         };
         notes.extend(backend::cache_refusal());
         notes.append(&mut begun.notes);

@@ -16,6 +16,7 @@ mod problem;
 mod record;
 mod report;
 mod run;
+mod several;
 mod signals;
 mod solve;
 mod verify;

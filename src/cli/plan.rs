@@ -1,9 +1,10 @@
 //! `abide plan`.
 
-use abide::backend::{self, Timing};
+use abide::backend::{self, Devices, Timing};
 use abide::device::PRESETS;
 use abide::plan::fused::{Report, report};
 use abide::plan::papers::{Compared, compare};
+use abide::plan::{Alike, plan_ranks};
 use abide::program::Problem;
 use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use clap::Args;
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 use super::fusion::{Answer, LoopArgs};
 use super::problem::{Domain, Manner};
+use super::several::Several;
 use super::{Ended, measured, print, print_json};
 
 const EXAMPLES: &str = "\
@@ -48,10 +50,8 @@ pub struct PlanArgs {
     #[arg(long)]
     backend: Option<Choice>,
 
-    /// Plan for so many devices of --backend cpu, each a slab of the domain: the cut, the steps between exchanges, and what
-    /// is exchanged [default: ABIDE_DEVICES, else 1]
-    #[arg(long, value_name = "N")]
-    devices: Option<usize>,
+    #[command(flatten)]
+    several: Several,
 
     /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as
     /// --tune asks for, and the fastest is kept where it asks for any; else a few, and nothing is kept. Of a program
@@ -100,20 +100,25 @@ impl PlanArgs {
             return Err(error.into());
         }
         self.loops.check()?;
-        let devices = backend::devices(self.devices)?;
-        if devices > 1 && (self.measured || self.device.is_some()) {
-            let who =
-                if self.measured { "--measured".to_owned() } else { format!("--device {}", self.device()) };
-            let reason =
-                format!("{devices} devices were asked for, and several are planned for opened CPUs alone");
-            return Err(Error::unsupported(who, reason, "use --backend cpu, or one device").into());
+        let devices = self.several.devices()?;
+        if self.measured && !devices.is_one() {
+            let reason = format!("{devices} were asked for, and plans are timed on one");
+            return Err(Error::unsupported("--measured", reason, "ask for one device").into());
         }
         if self.measured {
             return self.measure(&problem, &options);
         }
         let preset = |name: &str| -> Result<Plan> {
             let device = DeviceSpec::preset(name)?;
-            let mut plan = abide::plan::plan(&problem, &device, &options)?;
+            let count = match &devices {
+                Devices::Count(count) => *count,
+                other => {
+                    let reason = format!("{other} were asked for, and it need not be here");
+                    let change = "ask for a number of devices (--devices 4)";
+                    return Err(Error::unsupported(format!("--device {name}"), reason, change));
+                }
+            };
+            let mut plan = plan_ranks(&problem, &options, &Alike { device: &device, count })?;
             if options.tune.measures() {
                 let asked = format!("tuning {} was asked for", options.tune);
                 plan.notes.push(format!("{asked}: nothing can be timed on a device that is not opened"));
@@ -124,9 +129,9 @@ impl PlanArgs {
         let mut plan: Plan = match (&self.device, self.backend) {
             (Some(name), _) => preset(name)?,
             (None, Some(Choice::Named(name))) => {
-                backend::plan(&backend::open_on(name, devices)?, &problem, &options)?
+                backend::plan(&backend::open_on(name, &devices)?, &problem, &options)?
             }
-            (None, None | Some(Choice::Auto)) => match backend::open_on("cuda", devices) {
+            (None, None | Some(Choice::Auto)) => match backend::open_on("cuda", &devices) {
                 Ok(opened) => backend::plan(&opened, &problem, &options)?,
                 Err(Error::Unavailable { .. } | Error::Unknown { .. }) => {
                     notes.push(format!(
@@ -145,10 +150,6 @@ impl PlanArgs {
         let groups =
             if problem.is_plain() || problem.is_batch() { None } else { report(&problem, &plan, &[])? };
         self.print(&plan, papers, fusion, groups.filter(Report::has_groups))
-    }
-
-    fn device(&self) -> &str {
-        self.device.as_deref().unwrap_or(DEFAULT)
     }
 
     /// Prints a plan with all that is asked to be told beside it.

@@ -15,6 +15,7 @@ use super::every::Every;
 use super::outputs::{Asked, Frames, Output, Read, Writer, Wrote};
 use super::problem::{Domain, Input, Manner};
 use super::record::{Recorded, Recording};
+use super::several::Several;
 use super::{Ended, Ending, complain, print_report, report, signals};
 
 const EXAMPLES: &str = "\
@@ -88,10 +89,8 @@ pub struct Run {
     #[arg(long, default_value = "auto")]
     backend: Choice,
 
-    /// Run on so many devices, each a slab of the domain, with the bits of one; with --backend cpu, groups of its
-    /// threads [default: ABIDE_DEVICES, else 1]
-    #[arg(long, value_name = "N")]
-    devices: Option<usize>,
+    #[command(flatten)]
+    several: Several,
 
     #[command(flatten)]
     manner: Manner,
@@ -149,7 +148,7 @@ impl Run {
         let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
         let mut builder =
             self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
-        if let Some(devices) = self.devices {
+        if let Some(devices) = self.several.asked() {
             builder = builder.devices(devices);
         }
         if let Some(path) = &self.resume {

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{LaunchTime, check_field, check_values, check_window};
+use abide_core::backend::{LaunchTime, Loan, Peer, Planes, check_field, check_values, check_window};
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, persistent_kernels, program_kernels};
@@ -28,6 +28,7 @@ use crate::driver::during;
 use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::memory::set_parameter;
+use crate::peer::{self, Borrowed};
 use crate::timing::{Marks, Timer};
 
 /// Launches of a graph; a graph has as many whole rounds of the steps that repeat as fit.
@@ -61,6 +62,7 @@ pub(crate) struct ProgramSession {
     counter: Arc<Counter>,
     recording: Option<CudaGraph>,
     timer: Timer,
+    borrowed: Borrowed,
 }
 
 // SAFETY: the graph is used through `&mut self` alone, and the session binds the context to the calling
@@ -131,6 +133,7 @@ impl ProgramSession {
             counter,
             recording: None,
             timer,
+            borrowed: Borrowed::default(),
         };
         session.set_progress(false)?;
         Ok(session)
@@ -330,6 +333,7 @@ impl Session for ProgramSession {
             self.steps += now;
         }
         let seconds = self.timer.stop(&self.memory.stream)?;
+        self.borrowed.done();
         self.is_at_mark = false;
         if self.problem.until.is_some() || self.problem.marks.is_some() {
             let progress = self.drain()?;
@@ -425,6 +429,10 @@ impl Session for ProgramSession {
         Ok(Some(Box::new(self.memory.lend(buffer))))
     }
 
+    fn peer(&mut self) -> Option<&mut dyn Peer> {
+        Some(self)
+    }
+
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         set_parameter(&mut self.problem.parameters, parameter, value)?;
         self.memory.set_scalar(parameter, value)?;
@@ -447,5 +455,31 @@ impl Session for ProgramSession {
         };
         let computed = all.into_iter().skip(self.problem.parameters.len());
         Ok(computed.take(self.problem.program.scalars().len()).collect())
+    }
+}
+
+impl Peer for ProgramSession {
+    fn lend(&mut self, planes: Planes) -> Result<Loan> {
+        peer::lend(self.memory.lend(self.buffer(planes.field)?), &planes)
+    }
+
+    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
+        let buffer = self.own_buffer(planes.field)?;
+        self.borrowed.take(&self.memory.lend(buffer), &planes, loan)?;
+        self.go_on()
+    }
+
+    fn taken(&mut self) -> Result<Loan> {
+        peer::point(&self.memory.stream)
+    }
+
+    fn wait_for(&mut self, point: Loan) -> Result<()> {
+        peer::wait_for(&self.memory.stream, point)
+    }
+}
+
+impl Drop for ProgramSession {
+    fn drop(&mut self) {
+        self.borrowed.end(&self.memory.stream);
     }
 }

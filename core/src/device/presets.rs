@@ -1,6 +1,6 @@
 //! Device presets by name, so that a plan for such a device can be made anywhere.
 
-use super::DeviceSpec;
+use super::{DeviceSpec, Link};
 use crate::error::{Error, Result};
 
 /// The presets' names.
@@ -127,6 +127,7 @@ impl DeviceSpec {
             launch_seconds: 0.54e-6,
             barrier_seconds: p.barrier_us * 1e-6,
             exchange_seconds: EXCHANGE_SHARE * p.barrier_us * 1e-6,
+            link: Some(Link::of(p.capability)),
         })
     }
 }

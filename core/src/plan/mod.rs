@@ -51,7 +51,7 @@ pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use persistent_program::{PersistentProgram, plan_persistent_program};
 pub use portable::{plan_portable, portable_neighbours};
-pub use ranks::{Devices, Ranks, plan_ranks};
+pub use ranks::{Alike, Devices, Ranks, plan_ranks};
 pub use recipe::Recipe;
 pub use resident::{Resident, plan_resident, resident_plans};
 pub(crate) use stepwise::{ARITHMETIC, MEMORY_SHARE};

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::description::{Line, count};
 use super::{Depth, Execution, Options, Plan};
+use crate::device::DeviceSpec;
 use crate::domain::axis_name;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -91,11 +92,33 @@ pub trait Devices {
     }
 }
 
+/// Devices of one kind that need not be here.
+pub struct Alike<'a> {
+    /// The device.
+    pub device: &'a DeviceSpec,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Devices for Alike<'_> {
+    fn asked(&self) -> usize {
+        self.count
+    }
+
+    fn weights(&self, ranks: usize) -> Result<Vec<usize>> {
+        Ok(vec![1; ranks])
+    }
+
+    fn plan(&self, _: usize, _: usize, slab: &Problem, options: &Options) -> Result<Plan> {
+        super::plan(slab, self.device, options)
+    }
+}
+
 /// Steps between exchanges that are considered.
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// Bytes per second at which planes are handed on where the memory's bandwidth is not known; and how often an exchange
-/// moves each byte: out of the field, into the message, into the other's field.
+/// Bytes per second at which planes are handed on through messages where the memory's bandwidth is not known; and how
+/// often such an exchange moves each byte: out of the field, into the message, into the other's field.
 const COPIES: (f64, f64) = (4e9, 6.0);
 
 /// Plans several devices: as many as were asked for, or fewer with a note where the domain has too few planes; the steps
@@ -137,7 +160,10 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
     let weights = devices.weights(ranks)?;
     let reductions = reductions(problem);
     let mut best: Option<(f64, Slabs, Options, f64)> = None;
-    let depths = fixed.map_or(DEPTHS.to_vec(), |depth| vec![depth]);
+    let depths = match fixed {
+        Some(depth) => vec![depth],
+        None => considered(problem, options, &weights, devices)?,
+    };
     for depth in depths.into_iter().filter(|&depth| ranks <= Slabs::most(problem, depth)) {
         let slabs = Slabs::new(problem, depth, &weights)?;
         // A rank in the middle has two neighbours, where there is one.
@@ -148,7 +174,8 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         let passes = depth.div_ceil(plan.depth.max(1)) * plan.depth.max(1);
         // Every rank waits for a message of each other one.
         let gathers = (reductions * (ranks - 1)) as f64 * plan.device.exchange_seconds;
-        let seconds = (seconds(&plan) * f64::from(passes) + exchange) / f64::from(depth) + gathers;
+        let between = exchange + restart(&slab, &plan);
+        let seconds = (seconds(&plan) * f64::from(passes) + between) / f64::from(depth) + gathers;
         if best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
             best = Some((seconds, slabs, own, exchange));
         }
@@ -162,6 +189,25 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         plans.push(devices.plan(ranks, rank, &slabs.problem(rank, problem)?, &own)?);
     }
     Ok(together(problem, &slabs, plans, seconds, exchange_seconds, note))
+}
+
+/// Returns the steps between exchanges that are considered: some powers of two, and whole passes of the kernel that a slab
+/// would have if it never exchanged.
+fn considered(
+    problem: &Problem,
+    options: &Options,
+    weights: &[usize],
+    devices: &dyn Devices,
+) -> Result<Vec<u32>> {
+    let (ranks, mut depths) = (weights.len(), DEPTHS.to_vec());
+    if problem.is_plain() {
+        let slab = Slabs::new(problem, 1, weights)?.problem(ranks / 2, problem)?;
+        let pass = devices.plan(ranks, ranks / 2, &slab, options)?.depth.max(1);
+        depths.extend([1, 2, 4].map(|passes| passes * pass));
+        depths.sort_unstable();
+        depths.dedup();
+    }
+    Ok(depths)
 }
 
 /// Plans a slab whose devices exchange every `depth` steps: by the options, or where their plan's passes are longer than
@@ -195,6 +241,19 @@ fn seconds(plan: &Plan) -> f64 {
     }
 }
 
+/// Returns the seconds that a kernel which keeps the domain on the chip takes to load and store it, as it does between two
+/// exchanges.
+fn restart(slab: &Problem, plan: &Plan) -> f64 {
+    let bandwidth = plan.device.memory_bandwidth;
+    if plan.execution != Execution::Persistent || bandwidth <= 0.0 {
+        return 0.0;
+    }
+    let written = |field: usize| if slab.program.is_written(field) { 2.0 } else { 1.0 };
+    let values: f64 =
+        (0..slab.program.fields().len()).map(|field| written(field) * slab.values_of(field) as f64).sum();
+    values * slab.dtype.bytes() as f64 / bandwidth
+}
+
 /// Returns the most reductions of a step of the program's cycle.
 fn reductions(problem: &Problem) -> usize {
     let program = &problem.program;
@@ -215,8 +274,16 @@ fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan) -> (f64, f64) {
         (exchanges.len(), bytes)
     });
     let (messages, bytes) = all.fold((0, 0.0_f64), |(n, most), (own, bytes)| (n.max(own), most.max(bytes)));
-    let bandwidth = if plan.device.memory_bandwidth > 0.0 { plan.device.memory_bandwidth } else { COPIES.0 };
-    (messages as f64 * plan.device.exchange_seconds + COPIES.1 * bytes / bandwidth, bytes)
+    let device = &plan.device;
+    let seconds = match device.link {
+        Some(link) if messages > 0 => link.seconds + bytes / link.bandwidth,
+        Some(_) => 0.0,
+        None => {
+            let bandwidth = if device.memory_bandwidth > 0.0 { device.memory_bandwidth } else { COPIES.0 };
+            messages as f64 * device.exchange_seconds + COPIES.1 * bytes / bandwidth
+        }
+    };
+    (seconds, bytes)
 }
 
 /// Makes the plan of all devices from those of their slabs.

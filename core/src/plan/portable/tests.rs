@@ -33,6 +33,7 @@ fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandw
         launch_seconds: 7e-6,
         barrier_seconds: 0.0,
         exchange_seconds: 0.0,
+        link: None,
     }
 }
 

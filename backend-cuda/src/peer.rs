@@ -1,0 +1,185 @@
+//! Planes that go from device to device: copies on the receiver's stream, and events that the lender's stream waits for.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abide_core::backend::{Loan, Planes};
+use abide_core::{Error, Result};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
+
+use crate::driver::during;
+use crate::lent::DeviceBuffer;
+use crate::window::Layout;
+
+/// What a session lends: a field's buffer, and where in it the planes lie.
+struct Lent {
+    buffer: DeviceBuffer,
+    bytes: Range<usize>,
+}
+
+/// What a session has borrowed, until its own stream has copied it.
+#[derive(Default)]
+pub(crate) struct Borrowed(Vec<DeviceBuffer>);
+
+/// Lends planes of a buffer.
+pub(crate) fn lend(buffer: DeviceBuffer, planes: &Planes) -> Result<Loan> {
+    let bytes = span(&buffer.layout, planes)?;
+    Ok(Box::new(Lent { buffer, bytes }))
+}
+
+impl Borrowed {
+    /// Puts a copy of what was lent to planes of a buffer on the buffer's stream.
+    pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, loan: Loan) -> Result<()> {
+        let Ok(lent) = loan.downcast::<Lent>() else { return Err(not_ours("planes")) };
+        let Lent { buffer: from, bytes } = *lent;
+        let own = span(&to.layout, planes)?;
+        if own.len() != bytes.len() || from.layout.dtype != to.layout.dtype {
+            let reason = format!("{} bytes of {} in place of {}", bytes.len(), from.layout.dtype, own.len());
+            return Err(Error::invalid("planes lent by another device", reason, "lend as many values"));
+        }
+        let [here, there] = [to, &from].map(|buffer| buffer.stream.context());
+        here.bind_to_thread().map_err(during("binding the context"))?;
+        let [target, source] = [to.address() + own.start as u64, from.address() + bytes.start as u64];
+        let stream = to.stream.cu_stream();
+        // SAFETY: both ranges lie within their buffers, of which this session has one and `held` keeps the other until the
+        // stream has done the copy. The lender's work on it was waited for before it was lent.
+        let status = unsafe {
+            if Arc::ptr_eq(here, there) {
+                sys::cuMemcpyDtoDAsync_v2(target, source, own.len(), stream)
+            } else {
+                sys::cuMemcpyPeerAsync(target, here.cu_ctx(), source, there.cu_ctx(), own.len(), stream)
+            }
+        };
+        self.0.push(from);
+        status.result().map_err(during("copying planes from another device"))
+    }
+
+    /// Gives back what was borrowed, because the stream has done all that it was asked.
+    pub fn done(&mut self) {
+        self.0.clear();
+    }
+
+    /// Waits for the copies that may still be under way, on the stream of the session that ends.
+    pub fn end(&mut self, stream: &CudaStream) {
+        if !self.0.is_empty() {
+            // Nothing can be done about a device that no longer answers.
+            let _ = stream.context().bind_to_thread().and_then(|()| stream.synchronize());
+            self.0.clear();
+        }
+    }
+}
+
+/// Returns the point that a stream has reached once all that it was asked is done.
+pub(crate) fn point(stream: &CudaStream) -> Result<Loan> {
+    let record = || -> std::result::Result<CudaEvent, DriverError> {
+        stream.context().bind_to_thread()?;
+        let event = stream.context().new_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING))?;
+        event.record(stream)?;
+        Ok(event)
+    };
+    Ok(Box::new(record().map_err(during("recording an event"))?))
+}
+
+/// Has a stream wait for a point of another one.
+pub(crate) fn wait_for(stream: &CudaStream, point: Loan) -> Result<()> {
+    let Ok(event) = point.downcast::<CudaEvent>() else { return Err(not_ours("a point")) };
+    stream.context().bind_to_thread().map_err(during("binding the context"))?;
+    // SAFETY: stream and event live; an event that is destroyed is kept by the driver as long as a stream waits for it.
+    unsafe { sys::cuStreamWaitEvent(stream.cu_stream(), event.cu_event(), 0) }
+        .result()
+        .map_err(during("waiting for another device"))
+}
+
+fn not_ours(what: &str) -> Error {
+    let change = "let devices of one backend exchange planes";
+    Error::invalid(format!("{what} of another device"), "it is not of a CUDA session", change)
+}
+
+/// Returns the bytes of a buffer that planes span, with the gaps behind their rows.
+fn span(layout: &Layout, planes: &Planes) -> Result<Range<usize>> {
+    match layout.rows(planes.low, planes.high)[..] {
+        [rows] if rows.count > 0 => Ok(rows.device..rows.device + (rows.count - 1) * rows.pitch + rows.bytes),
+        _ => Err(Error::invalid(
+            format!("planes {:?}..{:?} of {:?}", planes.low, planes.high, layout.extents),
+            "they are not one piece of memory",
+            "exchange whole planes along the slowest axis",
+        )),
+    }
+}
+
+/// Pairs of devices, by number, of which the first may copy from the second's memory directly.
+static CONNECTED: Mutex<BTreeSet<(usize, usize)>> = Mutex::new(BTreeSet::new());
+
+/// Lets a device copy from another's memory directly, and returns whether it can; where it cannot, the driver copies by
+/// way of the host.
+pub(crate) fn connect(own: &Arc<CudaContext>, other: &Arc<CudaContext>) -> Result<bool> {
+    let pair = (own.ordinal(), other.ordinal());
+    if pair.0 == pair.1 {
+        return Ok(true);
+    }
+    let mut connected = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if connected.contains(&pair) {
+        return Ok(true);
+    }
+    if !reaches(own, other).map_err(during("asking for peer access"))? {
+        return Ok(false);
+    }
+    let allow = || -> std::result::Result<(), DriverError> {
+        own.bind_to_thread()?;
+        // SAFETY: both contexts live as long as their devices are used, because they are the primary ones.
+        match unsafe { sys::cuCtxEnablePeerAccess(other.cu_ctx(), 0) } {
+            sys::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => {}
+            status => status.result()?,
+        }
+        // That is not for memory of a pool, from which fields are allocated where there is one.
+        if other.has_async_alloc() {
+            let mut pool = std::ptr::null_mut();
+            let access = sys::CUmemAccessDesc {
+                location: sys::CUmemLocation {
+                    type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                    id: own.cu_device(),
+                },
+                flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+            };
+            // SAFETY: the first call writes the pool's handle, the second reads one description.
+            unsafe {
+                sys::cuDeviceGetDefaultMemPool(&raw mut pool, other.cu_device()).result()?;
+                sys::cuMemPoolSetAccess(pool, &raw const access, 1).result()?;
+            }
+        }
+        Ok(())
+    };
+    allow().map_err(during("allowing peer access"))?;
+    connected.insert(pair);
+    Ok(true)
+}
+
+/// Returns whether a device can use another's memory directly.
+pub(crate) fn reaches(own: &CudaContext, other: &CudaContext) -> std::result::Result<bool, DriverError> {
+    let mut can = 0;
+    // SAFETY: the call writes one integer.
+    unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, own.cu_device(), other.cu_device()) }.result()?;
+    Ok(can != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::DType;
+
+    use super::*;
+
+    /// Planes along the slowest axis of one, two and three are one piece, which includes the gaps between rows alone.
+    #[test]
+    fn planes_are_one_piece_of_memory() {
+        let layout = |extents, pitch| Layout { extents, pitch, dtype: DType::F64 };
+        let planes = |low, high| Planes { field: 0, low, high };
+        let space = layout([5, 4, 6], 8);
+        assert_eq!(span(&space, &planes([1, 0, 0], [3, 4, 6])), Ok(256..256 + (7 * 8 + 6) * 8));
+        let plane = layout([1, 9, 6], 8);
+        assert_eq!(span(&plane, &planes([0, 2, 0], [1, 5, 6])), Ok(128..128 + (2 * 8 + 6) * 8));
+        let line = layout([1, 1, 90], 96);
+        assert_eq!(span(&line, &planes([0, 0, 7], [1, 1, 9])), Ok(56..72));
+        assert!(span(&space, &planes([1, 0, 0], [3, 3, 6])).is_err(), "planes with a row missing");
+    }
+}

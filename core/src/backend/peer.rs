@@ -1,0 +1,58 @@
+//! What sessions of slabs have of each other: parts of reductions, and planes that go from device to device without the
+//! host's memory between them.
+
+use std::any::Any;
+
+use crate::error::Result;
+use crate::real::Array;
+
+/// What connects the session of a slab with those of all others.
+pub trait Gather: Send {
+    /// Returns the values that each rank gives, in the order of ranks, and of each rank as many as `values` says. Each
+    /// rank calls it as often as all others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where a rank gives up, is gone, or nothing comes from it within a deadline.
+    fn gather(&mut self, own: Array, values: &[usize]) -> Result<Vec<Array>>;
+}
+
+/// What a session lends to another: where its values lie, or a point in its device's work; in the backend's own type.
+pub type Loan = Box<dyn Any + Send>;
+
+/// A box of a field's values, `low..high`, slowest axis first; of whole planes along the slowest axis of the domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planes {
+    /// The field's number.
+    pub field: usize,
+    /// The first index along each axis.
+    pub low: [usize; 3],
+    /// The index behind the last along each axis.
+    pub high: [usize; 3],
+}
+
+/// The part of a session that hands planes to those of other devices of the same backend.
+///
+/// The lender goes on only once it was told to wait ([`Peer::wait_for`]) for a point after all copies of what it lent
+/// ([`Peer::taken`]). So no step changes values that are still being copied, and the host waits for none of it.
+pub trait Peer {
+    /// Lends planes as the last step left them.
+    fn lend(&mut self, planes: Planes) -> Result<Loan>;
+
+    /// Replaces planes by those of a loan, which are as many values. Steps that follow have them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`](crate::Error::Invalid) for a loan of another backend or of another number of values.
+    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()>;
+
+    /// Returns the point after all that was taken so far, for the lender to wait for.
+    fn taken(&mut self) -> Result<Loan>;
+
+    /// Has all that follows wait for a point that another session returned.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`](crate::Error::Invalid) for a point of another backend.
+    fn wait_for(&mut self, point: Loan) -> Result<()>;
+}

@@ -1,0 +1,237 @@
+//! Sessions that copy from each other's memory, in place of messages with values: the same bits, no step while planes are
+//! still being copied, and an error where a loan or its return is lost.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use abide_core::backend::{Loan, Peer, Planes};
+use abide_core::{
+    Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session,
+};
+use abide_cpu::CpuBackend;
+use abide_ranks::threads::{Threads, threads};
+use abide_ranks::{Broken, Device, Fabric, Ranked, Tag, What};
+use common::{assert_same, open, problem};
+
+/// A backend whose sessions lend: the CPU's, which counts what is lent and not yet waited for.
+struct Lending(CpuBackend);
+
+impl Backend for Lending {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+    fn device(&self) -> &DeviceSpec {
+        self.0.device()
+    }
+    fn driver(&self) -> String {
+        self.0.driver()
+    }
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        self.0.plan(problem, options)
+    }
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        let inner = self.0.open(problem, plan, fields)?;
+        Ok(Box::new(Lender { inner, out: Arc::default(), taken: Vec::new() }))
+    }
+}
+
+/// A field's planes, and the lender's count of those that are out.
+struct Lent(Array, Arc<AtomicUsize>);
+
+struct Lender {
+    inner: Box<dyn Session>,
+    out: Arc<AtomicUsize>,
+    /// Lenders' counts of what this session has taken since it last told so.
+    taken: Vec<Arc<AtomicUsize>>,
+}
+
+impl Session for Lender {
+    fn plan(&self) -> &Plan {
+        self.inner.plan()
+    }
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        assert_eq!(self.out.load(Ordering::SeqCst), 0, "a step while planes are being copied");
+        self.inner.advance(steps)
+    }
+    fn undone(&self) -> u64 {
+        self.inner.undone()
+    }
+    fn read(&mut self, field: usize) -> Result<Array> {
+        self.inner.read(field)
+    }
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.inner.read_window(field, low, high)
+    }
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.inner.write(field, values)
+    }
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.inner.write_window(field, low, high, values)
+    }
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        self.inner.set_parameter(parameter, value)
+    }
+    fn peer(&mut self) -> Option<&mut dyn Peer> {
+        Some(self)
+    }
+}
+
+impl Peer for Lender {
+    fn lend(&mut self, planes: Planes) -> Result<Loan> {
+        self.out.fetch_add(1, Ordering::SeqCst);
+        let values = self.inner.read_window(planes.field, planes.low, planes.high)?;
+        Ok(Box::new(Lent(values, self.out.clone())))
+    }
+    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
+        let Lent(values, out) = *loan.downcast::<Lent>().unwrap();
+        self.taken.push(out);
+        self.inner.write_window(planes.field, planes.low, planes.high, &values)
+    }
+    fn taken(&mut self) -> Result<Loan> {
+        Ok(Box::new(std::mem::take(&mut self.taken)))
+    }
+    fn wait_for(&mut self, point: Loan) -> Result<()> {
+        for out in *point.downcast::<Vec<Arc<AtomicUsize>>>().unwrap() {
+            assert!(Arc::ptr_eq(&out, &self.out), "the point is of what another rank lent");
+            out.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// Returns ranks of which those lend whose flag is set.
+fn lending(lend: &'static [bool]) -> Ranked {
+    let make = move |ranks: usize| {
+        let device = |&lends: &bool| -> Result<Device> {
+            let own = CpuBackend::with_threads(1)?;
+            let backend: Arc<dyn Backend> = if lends { Arc::new(Lending(own)) } else { Arc::new(own) };
+            Ok(Device { backend, weight: 1 })
+        };
+        lend[..ranks].iter().map(device).collect()
+    };
+    Ranked::new(Arc::new(common::cpu()), lend.len(), make).unwrap()
+}
+
+#[test]
+fn loans_have_the_bits_of_messages() {
+    for (name, extents) in
+        [("wave", &[45, 17][..]), ("3d7pt", &[31, 5, 7]), ("1d3pt", &[47]), ("fdtd-tm", &[37, 9])]
+    {
+        for boundary in [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror] {
+            let mut problem = problem(name, extents, DType::F64);
+            problem.boundaries = Boundaries::all(boundary);
+            // Two ranks of a ring are neighbours at both sides. Where one does not lend, all send values.
+            for ranks in [&[true; 2][..], &[true; 3], &[true, false, true]] {
+                assert_same(&problem, &lending(ranks).every(2), &Options::default(), 9);
+            }
+        }
+    }
+}
+
+/// Ranks on machines apart cannot lend, whatever their sessions could.
+struct Apart(Threads);
+
+impl Fabric for Apart {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> std::result::Result<(), Broken> {
+        self.0.send(to, tag, bytes)
+    }
+    fn receive(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<u8>, Broken> {
+        self.0.receive(from, tag)
+    }
+    fn abort(&mut self, reason: &str) {
+        self.0.abort(reason);
+    }
+}
+
+const DEADLINE: Duration = Duration::from_millis(300);
+
+#[test]
+fn ranks_apart_send_values() {
+    let connect = |ranks| -> Vec<Box<dyn Fabric>> {
+        threads(ranks, DEADLINE).into_iter().map(|end| Box::new(Apart(end)) as Box<dyn Fabric>).collect()
+    };
+    let apart = lending(&[true; 3]).every(1).connected(connect);
+    assert_same(&problem("gray-scott", &[41, 11], DType::F32), &apart, &Options::default(), 5);
+    assert!(
+        Apart(threads(1, DEADLINE).remove(0))
+            .lend(0, Tag { round: 1, what: What::Gathered }, Box::new(()))
+            .is_err()
+    );
+}
+
+/// The second rank's loans, or its returns, are lost from the third exchange on.
+struct Losing {
+    inner: Threads,
+    loses: fn(What) -> bool,
+}
+
+impl Fabric for Losing {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> std::result::Result<(), Broken> {
+        self.inner.send(to, tag, bytes)
+    }
+    fn receive(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<u8>, Broken> {
+        self.inner.receive(from, tag)
+    }
+    fn shares_memory(&self) -> bool {
+        true
+    }
+    fn lend(&mut self, to: usize, tag: Tag, loan: Loan) -> std::result::Result<(), Broken> {
+        match self.inner.rank() == 1 && tag.round >= 3 && (self.loses)(tag.what) {
+            true => Ok(()),
+            false => self.inner.lend(to, tag, loan),
+        }
+    }
+    fn borrow(&mut self, from: usize, tag: Tag) -> std::result::Result<Loan, Broken> {
+        self.inner.borrow(from, tag)
+    }
+    fn abort(&mut self, reason: &str) {
+        self.inner.abort(reason);
+    }
+}
+
+#[test]
+fn a_lost_loan_or_return_ends_all_ranks_within_the_deadline() {
+    let cases: [(fn(What) -> bool, &str); 2] = [
+        (|what| matches!(what, What::Planes(_)), "from rank 1 at the"),
+        (|what| matches!(what, What::Taken(_)), "taken by rank 1 at the"),
+    ];
+    for (loses, says) in cases {
+        let connect = move |ranks| -> Vec<Box<dyn Fabric>> {
+            let end = |inner| Box::new(Losing { inner, loses }) as Box<dyn Fabric>;
+            threads(ranks, DEADLINE).into_iter().map(end).collect()
+        };
+        let mut problem = problem("wave", &[45, 17], DType::F32);
+        problem.boundaries = Boundaries::all(Boundary::Periodic);
+        let begun = Instant::now();
+        let mut session =
+            open(&lending(&[true; 3]).every(2).connected(connect), &problem, &Options::default());
+        let error = session.advance(20).unwrap_err();
+        assert!(matches!(error, Error::Device { backend: "cpu", .. }), "{error:?}");
+        let told = error.to_string();
+        let all = ["exchange 3: planes u ", says, "nothing came from rank 1 within 0.3 s"];
+        assert!(all.iter().all(|words| told.contains(words)), "{told}");
+        drop(session);
+        assert!(begun.elapsed() < 5 * DEADLINE, "{:?}", begun.elapsed());
+    }
+}
