@@ -13,7 +13,7 @@ pub use abide_wgpu::device_descriptor;
 
 pub(crate) use self::budget::Host;
 use self::budget::check_memory;
-pub use self::devices::{Devices, VARIABLE as DEVICES_VARIABLE, devices, open_on};
+pub use self::devices::{Devices, Listed, VARIABLE as DEVICES_VARIABLE, devices, list, open_on};
 pub use self::groups::measure_groups;
 use crate::memory::amount;
 use crate::program::Problem;
@@ -22,16 +22,16 @@ use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result};
 /// Every backend, in the order in which `auto` tries them. A new one is a line here.
 #[rustfmt::skip]
 const TABLE: &[Entry] = &[
-    Entry { name: "cuda", open: || abide_cuda::CudaBackend::new().map(|b| Opened::new(Kind::Gpu, b)), several: Some(devices::gpus), variants: abide_cuda::variants, bound: exact },
+    Entry { name: "cuda", open: || abide_cuda::CudaBackend::new().map(|b| Opened::new(Kind::Gpu, b)), several: Some(devices::GPUS), variants: abide_cuda::variants, bound: exact },
     Entry { name: "wgpu", open: wgpu, several: None, variants: abide_wgpu::variants, bound: abide_wgpu::ulp_bound_per_step_of },
-    Entry { name: "cpu", open: cpu, several: Some(devices::cpus), variants: abide_cpu::variants, bound: exact },
+    Entry { name: "cpu", open: cpu, several: Some(devices::CPUS), variants: abide_cpu::variants, bound: exact },
 ];
 
 struct Entry {
     name: &'static str,
     open: fn() -> Result<Opened>,
-    /// Opens several devices that advance a domain together; `None` where the backend runs on one.
-    several: Option<fn(&Devices) -> Result<Opened>>,
+    /// How several devices advance a domain together; `None` where the backend runs on one.
+    several: Option<devices::Several>,
     /// Every way in which the backend can run a problem.
     variants: fn() -> Vec<Options>,
     /// See [`ulp_bound_per_step`].

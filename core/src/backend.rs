@@ -206,6 +206,8 @@ pub struct RankReport {
     pub planes: Range<usize>,
     /// Seconds in which it computed.
     pub seconds: f64,
+    /// How it exchanged planes: by `copies` from device to device, or by `messages` of values through the host.
+    pub exchange: &'static str,
     /// Seconds in which it exchanged planes, or waited for other ranks.
     pub exchange_seconds: f64,
     /// The share of its time in which it computed, 0 to 1.

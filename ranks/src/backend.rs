@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::backend::{Cut, check_fields};
+use abide_core::backend::{Compiler, Cut, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Devices, Ranks, plan_ranks};
 use abide_core::slabs::Slabs;
@@ -122,6 +122,10 @@ impl Backend for Ranked {
         self.single.driver()
     }
 
+    fn compiler(&self) -> Option<&dyn Compiler> {
+        self.single.compiler().map(|_| self as &dyn Compiler)
+    }
+
     fn function_rate(&self, function: Function, dtype: DType) -> Result<Option<FunctionRate>> {
         self.single.function_rate(function, dtype)
     }
@@ -151,6 +155,22 @@ impl Backend for Ranked {
         let ends = (self.connect)(slabs.slabs.len());
         let session = Together::open(self.name(), problem, plan, slabs, fields, opens.zip(ends).collect())?;
         Ok(Cut::around(cut, Box::new(session)))
+    }
+}
+
+impl Compiler for Ranked {
+    fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()> {
+        let compile = |backend: &dyn Backend, problem: &Problem, plan: &Plan| match backend.compiler() {
+            Some(compiler) => compiler.compile(problem, plan, any_steps),
+            None => Ok(()),
+        };
+        let Some(ranks) = &plan.ranks else { return compile(self.single.as_ref(), problem, plan) };
+        let slabs = slabs_of(problem, ranks)?;
+        let devices = self.devices(slabs.slabs.len())?;
+        for (rank, (device, plan)) in devices.iter().zip(&ranks.slabs).enumerate() {
+            compile(device.backend.as_ref(), &slabs.problem(rank, problem)?, plan)?;
+        }
+        Ok(())
     }
 }
 

@@ -251,6 +251,11 @@ impl Rank {
         [low, high]
     }
 
+    /// Returns how planes are exchanged, as a report has it.
+    pub fn exchange_word(&self) -> &'static str {
+        if self.lends { "copies" } else { "messages" }
+    }
+
     /// Returns the seconds of computing, and those of exchanging with the waiting for it, since the last call.
     pub fn take_seconds(&mut self) -> [f64; 2] {
         std::mem::take(&mut self.seconds)

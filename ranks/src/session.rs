@@ -281,20 +281,22 @@ impl Session for Together {
     }
 
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
-        let all = (0..self.workers.len()).map(|rank| (rank, |rank: &mut Rank| Ok(rank.take_seconds())));
-        let seconds = self.ask(all)?;
-        let report = |(rank, [seconds, exchange_seconds]): (usize, [f64; 2])| {
+        let all = (0..self.workers.len())
+            .map(|rank| (rank, |rank: &mut Rank| Ok((rank.take_seconds(), rank.exchange_word()))));
+        let taken = self.ask(all)?;
+        let report = |(rank, ([seconds, exchange_seconds], exchange)): (usize, ([f64; 2], &'static str))| {
             let all = seconds + exchange_seconds;
             let efficiency = if all > 0.0 { seconds / all } else { 0.0 };
             RankReport {
                 rank,
                 planes: self.slabs.slabs[rank].own.clone(),
                 seconds,
+                exchange,
                 exchange_seconds,
                 efficiency,
             }
         };
-        Ok(seconds.into_iter().enumerate().map(report).collect())
+        Ok(taken.into_iter().enumerate().map(report).collect())
     }
 }
 

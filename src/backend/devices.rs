@@ -10,7 +10,7 @@ use abide_cuda::CudaBackend;
 use abide_ranks::{Device, Ranked};
 
 use super::{Kind, Opened, entry};
-use crate::{Error, Result};
+use crate::{DeviceSpec, Error, Result};
 
 /// The environment variable with the devices of runs that do not say it themselves: a number, or `all`.
 pub const VARIABLE: &str = "ABIDE_DEVICES";
@@ -98,6 +98,41 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
     devices.check()
 }
 
+/// A backend's way to run on several devices.
+pub(super) struct Several {
+    /// Opens devices that advance a domain together.
+    open: fn(&Devices) -> Result<Opened>,
+    /// Lists the devices that can be asked for by number.
+    list: fn() -> Result<Vec<Listed>>,
+}
+
+/// The CPU's threads, in as many groups as are asked for.
+pub(super) const CPUS: Several = Several { open: cpus, list: || Ok(Vec::new()) };
+
+/// NVIDIA's GPUs, as the driver counts those that it shows (`CUDA_VISIBLE_DEVICES`).
+pub(super) const GPUS: Several = Several { open: gpus, list: list_gpus };
+
+/// A device among several of a backend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// Its number, for [`Devices::These`].
+    pub number: usize,
+    /// The device.
+    pub device: DeviceSpec,
+    /// The numbers of the other devices whose memory it can copy from directly.
+    pub reaches: Vec<usize>,
+}
+
+/// Lists the devices of a backend that can be asked for by number; none where it runs on one alone, or on groups of
+/// threads.
+///
+/// # Errors
+///
+/// Those of [`super::open`].
+pub fn list(name: &str) -> Result<Vec<Listed>> {
+    entry(name)?.several.as_ref().map_or(Ok(Vec::new()), |several| (several.list)())
+}
+
 /// Opens devices of a backend, which advance a domain together.
 ///
 /// # Errors
@@ -106,9 +141,9 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
 /// has fewer devices.
 pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
     let entry = entry(name)?;
-    match entry.several {
+    match &entry.several {
         _ if devices.is_one() => (entry.open)(),
-        Some(open) => open(devices),
+        Some(several) => (several.open)(devices),
         None => Err(Error::unsupported(
             format!("backend {name}"),
             format!("{devices} were asked for (--devices, --device-list or {VARIABLE}), and it runs on one"),
@@ -118,7 +153,7 @@ pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
 }
 
 /// Opens a CPU whose threads are divided among ranks.
-pub(super) fn cpus(devices: &Devices) -> Result<Opened> {
+fn cpus(devices: &Devices) -> Result<Opened> {
     let &Devices::Count(count) = devices else {
         let reason =
             format!("{devices} were asked for, and its devices are groups of threads, as many as one likes");
@@ -134,8 +169,22 @@ pub(super) fn cpus(devices: &Devices) -> Result<Opened> {
     Ok(Opened::new(Kind::Cpu, Ranked::new(single, count, make)?))
 }
 
-/// Opens NVIDIA's GPUs, as the driver counts those that it shows (`CUDA_VISIBLE_DEVICES`).
-pub(super) fn gpus(devices: &Devices) -> Result<Opened> {
+fn list_gpus() -> Result<Vec<Listed>> {
+    let all = (0..abide_cuda::device_count()?).map(CudaBackend::with_ordinal).collect::<Result<Vec<_>>>()?;
+    let listed = |(number, own): (usize, &CudaBackend)| {
+        let mut reaches = Vec::new();
+        for (other, backend) in all.iter().enumerate().filter(|(other, _)| *other != number) {
+            if own.reaches(backend)? {
+                reaches.push(other);
+            }
+        }
+        Ok(Listed { number, device: own.device().clone(), reaches })
+    };
+    all.iter().enumerate().map(listed).collect()
+}
+
+/// Opens GPUs, each of which may copy from the others' memory.
+fn gpus(devices: &Devices) -> Result<Opened> {
     let there = abide_cuda::device_count()?;
     let numbers: Vec<usize> = match devices {
         &Devices::Count(count) if count > there => {

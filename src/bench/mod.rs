@@ -23,6 +23,7 @@ mod gas;
 mod measure;
 mod program;
 mod regret;
+mod scaling;
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -36,4 +37,5 @@ pub use measure::{Row, Settings, ceiling, measure};
 use measure::{afford, begin, random};
 pub use program::{ProgramRow, Way, measure_program};
 pub use regret::{Looked, Regret, regret, tried};
+pub use scaling::{Scaling, ScalingCase, ScalingRow, measure_scaling};
 pub use timing::{Rates, rates};

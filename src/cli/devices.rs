@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use abide::backend::{self, Kind, Opened};
+use abide::backend::{self, Kind, Listed, Opened};
 use abide::device::Caches;
 use abide::{DeviceSpec, Result};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Ended, bytes};
 
@@ -25,9 +25,12 @@ impl Devices {
             backend::names().map(|name| (name, backend::open(name))).collect();
         if self.json {
             let each = all.iter().map(|(name, opened)| match opened {
-                Ok(opened) => {
-                    json!({ "backend": name, "kind": kind(opened.kind), "device": opened.backend.device() })
-                }
+                Ok(opened) => json!({
+                    "backend": name,
+                    "kind": kind(opened.kind),
+                    "device": opened.backend.device(),
+                    "devices": others(name).iter().map(told).collect::<Vec<_>>(),
+                }),
                 Err(error) => json!({ "backend": name, "unavailable": error.to_string() }),
             });
             super::print_json(&each.collect::<Vec<_>>())?;
@@ -46,6 +49,15 @@ impl Devices {
                 ),
                 Err(error) => writeln!(text, "{name:<6}{error}"),
             };
+            let several = if opened.is_ok() { others(name) } else { Vec::new() };
+            for Listed { number, device, reaches } in &several {
+                let reaches: Vec<String> = reaches.iter().map(usize::to_string).collect();
+                let reaches = match &reaches[..] {
+                    [] => "reaches no other's memory: planes go by way of the host".to_owned(),
+                    all => format!("copies directly from {}", all.join(", ")),
+                };
+                let _ = writeln!(text, "      --device-list {number}: {}, {reaches}", device.name);
+            }
         }
         let first = all.iter().find(|(_, opened)| opened.as_ref().is_ok_and(|o| o.kind != Kind::Software));
         if let Some((name, _)) = first {
@@ -54,6 +66,17 @@ impl Devices {
         super::print(&text)?;
         Ok(())
     }
+}
+
+/// Returns the devices of a backend that has more than one to choose from.
+fn others(name: &str) -> Vec<Listed> {
+    // What keeps one of them from being listed is told where it is asked for.
+    let listed = backend::list(name).unwrap_or_default();
+    if listed.len() > 1 { listed } else { Vec::new() }
+}
+
+fn told(listed: &Listed) -> Value {
+    json!({ "number": listed.number, "device": listed.device, "copies_directly_from": listed.reaches })
 }
 
 fn kind(kind: Kind) -> &'static str {

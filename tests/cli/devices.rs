@@ -83,19 +83,47 @@ fn plans_tell_the_cut_and_why_there_are_fewer_devices() {
     assert!(plan.contains("in whole leaves of 8 planes of its reductions' tree"), "{plan}");
 }
 
+/// A device that need not be here is planned for as one that is: the exchange over its link is in the estimate.
+#[test]
+fn several_devices_that_are_not_here_are_planned_for() {
+    let place = Place::new();
+    let told = |devices: usize, rows: usize| {
+        let line =
+            format!("plan 2d5pt --size {rows}x8352 --dtype f64 --device h200 --devices {devices} --json");
+        json(&place.works(&line))
+    };
+    let (one, two, four) = (told(1, 8352), told(2, 2 * 8352), told(4, 8352));
+    let seconds = |plan: &serde_json::Value| plan["estimated_seconds"].as_f64().unwrap();
+    // A device beside another takes a little longer for as much; four take less than a third of the time.
+    let weak = seconds(&one) / seconds(&two);
+    assert!((0.85..1.0).contains(&weak), "{weak}");
+    let strong = seconds(&one) / seconds(&four);
+    assert!((2.5..4.0).contains(&strong), "{strong}");
+    let depth = two["ranks"]["depth"].as_u64().unwrap();
+    assert!(depth >= two["depth"].as_u64().unwrap() && two["ranks"]["own"].as_array().unwrap().len() == 2);
+}
+
 #[test]
 fn what_several_devices_cannot_do_is_refused() {
     let place = Place::new();
     place.fails("run heat --steps 1 --backend cpu --devices 0", &["devices: 0 asked"]);
-    for backend in ["cuda", "wgpu"] {
-        let line = format!("run heat --steps 1 --devices 2 --backend {backend}");
-        place.fails(&line, &[&format!("backend {backend} cannot run this: 2 devices"), "--backend cpu"]);
+    let line = "run heat --steps 1 --devices 2 --backend wgpu";
+    place.fails(line, &["backend wgpu cannot run this: 2 devices", "--backend cpu"]);
+    // Whether there is no driver or no such device.
+    for (devices, words) in [("--devices 99", "cuda"), ("--device-list 98,99", "cuda")] {
+        place.fails(&format!("run heat --steps 1 {devices} --backend cuda"), &[words]);
     }
+    for devices in ["--devices all", "--device-list 0,1"] {
+        let line = format!("run heat --steps 1 {devices} --backend cpu");
+        place.fails(&line, &["backend cpu cannot run this", "groups of threads", "--devices 2"]);
+    }
+    place.fails("run heat --steps 1 --devices some --backend cpu", &["neither a whole number nor `all`"]);
+    place.fails("run heat --steps 1 --devices 2 --device-list 0 --backend cpu", &["--device-list"]);
     place.fails(
         "run heat --size 24x24 --batch 3 --steps 1 --backend cpu --devices 2",
         &["a batch of 3 members"],
     );
     place.fails("run heat --steps 1 --backend cpu --devices 2 --pin", &["leave --pin out"]);
-    place.fails("plan heat --device h200 --devices 2", &["--device h200", "2 devices"]);
+    place.fails("plan heat --device h200 --devices all", &["--device h200", "all devices"]);
     place.fails("plan heat --backend cpu --measured --devices 2", &["--measured", "2 devices"]);
 }

@@ -12,6 +12,7 @@ mod life;
 mod models;
 mod physics;
 mod random;
+mod several;
 mod subject;
 
 macro_rules! checks {
@@ -58,6 +59,7 @@ macro_rules! suite {
             contract::parameters_and_fields_can_change_between_steps,
             contract::bad_requests_are_refused,
             batch::members_have_the_bits_of_single_runs,
+            several::slabs_have_the_bits_of_the_whole,
             batch::a_batch_is_changed_and_kept,
             batch::members_have_their_own_scalars,
             batch::bad_batches_are_refused,

@@ -26,7 +26,7 @@ pub struct Subject {
 pub fn check(name: &'static str, check: fn(&Subject) -> Result<()>) {
     match open(name) {
         Ok(opened) => {
-            if let Err(error) = check(&Subject { name, opened, f64: OnceLock::new() }) {
+            if let Err(error) = check(&Subject::of(name, opened)) {
                 panic!("{name}: {error}");
             }
         }
@@ -47,6 +47,11 @@ pub fn skip(name: &str, reason: &str) {
 }
 
 impl Subject {
+    /// Pairs a backend with its name.
+    pub fn of(name: &'static str, opened: Opened) -> Subject {
+        Subject { name, opened, f64: OnceLock::new() }
+    }
+
     /// Returns whether the device computes in a type. All devices compute in f32; a device without f64 must
     /// say so.
     pub fn has(&self, dtype: DType) -> bool {

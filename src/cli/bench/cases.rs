@@ -1,7 +1,7 @@
 //! What `bench chip`, `bench planner` and `bench programs` share: they go through a list of problems, print a row for each, and keep it in
 //! a file.
 
-use abide::backend::Opened;
+use abide::backend::{self, Opened};
 use abide::bench::{Case, Settings, Wanted, Way, compiled_ahead, words};
 use abide::io::Targets;
 use abide::program::Problem;
@@ -140,6 +140,19 @@ impl Cases {
         }
         print(&tail(&lines))?;
         ended
+    }
+
+    /// Returns the devices that the backend of choice could be asked for: its own by number, or groups of threads.
+    pub fn devices(&self) -> usize {
+        let listed = |name: &str| backend::list(name).unwrap_or_default().len();
+        let found = match self.backend {
+            Choice::Named(name) => listed(name),
+            Choice::Auto => backend::names().map(listed).find(|&found| found > 0).unwrap_or(0),
+        };
+        match found {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            found => found,
+        }
     }
 
     fn settings(&self) -> Result<Settings> {

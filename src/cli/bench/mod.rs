@@ -12,6 +12,7 @@ mod record;
 mod roofline;
 mod rows;
 mod runs;
+mod scaling;
 mod search;
 mod solvers;
 mod stencils;
@@ -56,6 +57,8 @@ enum What {
     Search(search::Search),
     /// Time the elementary functions, beside the platform's own
     Functions(functions::Functions),
+    /// Time stencils on several devices beside one, and compare the results to the bit
+    Scaling(scaling::Scaling),
     /// Draw the roofline of results that --csv wrote
     Roofline(Roofline),
 }
@@ -73,6 +76,7 @@ impl Bench {
             What::Portable(args) => args.execute(),
             What::Search(args) => args.execute(),
             What::Functions(args) => args.execute(),
+            What::Scaling(args) => args.execute(),
             What::Roofline(args) => args.execute(),
         }
     }
