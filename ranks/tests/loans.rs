@@ -174,10 +174,13 @@ fn ranks_apart_send_values() {
     );
 }
 
+/// Returns whether a loan for this is lost.
+type Loses = fn(What) -> bool;
+
 /// The second rank's loans, or its returns, are lost from the third exchange on.
 struct Losing {
     inner: Threads,
-    loses: fn(What) -> bool,
+    loses: Loses,
 }
 
 impl Fabric for Losing {
@@ -212,7 +215,7 @@ impl Fabric for Losing {
 
 #[test]
 fn a_lost_loan_or_return_ends_all_ranks_within_the_deadline() {
-    let cases: [(fn(What) -> bool, &str); 2] = [
+    let cases: [(Loses, &str); 2] = [
         (|what| matches!(what, What::Planes(_)), "from rank 1 at the"),
         (|what| matches!(what, What::Taken(_)), "taken by rank 1 at the"),
     ];
