@@ -180,7 +180,7 @@ pub trait Session: Send {
         Err(Error::unsupported(
             format!("a program with reductions on several devices ({})", self.plan().summary()),
             "its sessions do not join their reductions",
-            "run it on one device, or on several with --backend cpu",
+            "run it on one device, or on several with --backend cpu or cuda",
         ))
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use abide_core::program::{Buffer, Storage};
-use abide_core::{Array, DType, Error, Problem, Result};
+use abide_core::{Array, DType, Error, Problem, Result, with_array};
 use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 
@@ -28,7 +28,7 @@ pub struct Memory {
     rows: CudaSlice<f64>,
     /// The addresses of the scalars, of the leaves of reductions, of the progress and of the rows.
     last: [u64; 4],
-    _leaves: CudaSlice<u8>,
+    leaves: CudaSlice<u8>,
 }
 
 /// How far a run has come: the kernels' `Progress`.
@@ -100,17 +100,7 @@ impl Memory {
             progress.device_ptr(&stream).0,
             rows.device_ptr(&stream).0,
         ];
-        Ok(Memory {
-            buffers,
-            last,
-            scalars,
-            progress,
-            rows,
-            _leaves: leaves,
-            context: context.clone(),
-            stream,
-            dtype,
-        })
+        Ok(Memory { buffers, last, scalars, progress, rows, leaves, context: context.clone(), stream, dtype })
     }
 
     /// Returns how far the run has come.
@@ -184,6 +174,20 @@ impl Memory {
         let bytes = self.stream.clone_dtoh(&self.scalars).map_err(during("reading scalars"))?;
         self.stream.synchronize().map_err(during("reading scalars"))?;
         Ok(bytes)
+    }
+
+    /// Returns the first of the values of leaves, once all that was launched is done.
+    pub fn leaves(&self, count: usize) -> Result<Array> {
+        let mut values = Array::zeros(self.dtype, count)?;
+        let bytes = count * self.dtype.bytes();
+        let from = self.leaves.try_slice(..bytes).ok_or_else(|| {
+            Error::device("cuda", "reading leaves of a reduction", format!("there are fewer than {count}"))
+        })?;
+        with_array!(&mut values, values => {
+            self.stream.memcpy_dtoh(&from, bytemuck::cast_slice_mut(values)).map_err(during("reading leaves"))?;
+        });
+        self.stream.synchronize().map_err(during("reading leaves"))?;
+        Ok(values)
     }
 
     /// Sets one of the scalars, whose number has been checked.

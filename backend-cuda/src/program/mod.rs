@@ -8,14 +8,16 @@
 mod memory;
 mod recorder;
 mod steps;
+mod together;
 
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{LaunchTime, Loan, Peer, Planes, check_field, check_values, check_window};
+use abide_core::backend::{Gather, LaunchTime, Loan, Peer, Planes, check_field, check_values, check_window};
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
+use abide_core::slabs::Share;
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, persistent_kernels, program_kernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
@@ -23,6 +25,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 use self::memory::{Memory, Progress};
 use self::recorder::Recorder;
 use self::steps::Steps;
+use self::together::Together;
 use crate::count::Counter;
 use crate::driver::during;
 use crate::graph::recorded;
@@ -63,6 +66,8 @@ pub(crate) struct ProgramSession {
     recording: Option<CudaGraph>,
     timer: Timer,
     borrowed: Borrowed,
+    /// What joins reductions with those of other slabs.
+    together: Option<Together>,
 }
 
 // SAFETY: the graph is used through `&mut self` alone, and the session binds the context to the calling
@@ -134,6 +139,7 @@ impl ProgramSession {
             recording: None,
             timer,
             borrowed: Borrowed::default(),
+            together: None,
         };
         session.set_progress(false)?;
         Ok(session)
@@ -178,12 +184,12 @@ impl ProgramSession {
 
     /// Launches a step, counted from the storage's first, on the stream or into the graph that it records.
     fn launch(&self, step: u64) -> Result<()> {
-        self.storage.launches(step).launches.iter().try_for_each(|launch| self.launch_group(launch))?;
+        self.storage.launches(step).launches.iter().try_for_each(|launch| self.launch_group(launch, true))?;
         self.launch_end(step)
     }
 
-    /// Launches a stage or a group of them.
-    fn launch_group(&self, launch: &Launch) -> Result<()> {
+    /// Launches a stage or a group of them; the leaves of a reduction are joined to its scalar only where they are `all`.
+    fn launch_group(&self, launch: &Launch, all: bool) -> Result<()> {
         let (Some(group), Some(functions)) = (self.kernels.of(launch), self.functions.get(&launch.stages))
         else {
             return Err(Error::device("cuda", "launching a group of stages", "it has no kernels"));
@@ -192,7 +198,7 @@ impl ProgramSession {
         let mut made = launch.made.iter().zip(&launch.writes);
         let moves = made.any(|(&name, target)| launch.reads[name] != *target);
         for (kernel, function) in group.launches.iter().zip(functions) {
-            if !kernel.carries || moves {
+            if (!kernel.carries || moves) && (all || !kernel.joins_leaves()) {
                 self.launch_kernel(function, kernel, &arguments)?;
             }
         }
@@ -296,6 +302,11 @@ impl Session for ProgramSession {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        if let Some(mut together) = self.together.take() {
+            let seconds = self.advance_together(&mut together, steps);
+            self.together = Some(together);
+            return seconds;
+        }
         let (end, whole) = (self.steps + steps, rounds(&self.storage).1);
         let records = self.persistent.is_none() && self.recording.is_none();
         if records && self.next_round(self.steps) + whole <= end {
@@ -359,7 +370,7 @@ impl Session for ProgramSession {
         let graph = recorded(&self.memory.stream, || {
             marks.pass(0, stream)?;
             for (number, launch) in launches.iter().enumerate() {
-                self.launch_group(launch)?;
+                self.launch_group(launch, true)?;
                 marks.pass(number + 1, stream)?;
             }
             self.launch_end(self.steps)
@@ -431,6 +442,11 @@ impl Session for ProgramSession {
 
     fn peer(&mut self) -> Option<&mut dyn Peer> {
         Some(self)
+    }
+
+    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn Gather>) -> Result<()> {
+        self.together = Some(Together::new(self, shares, gather)?);
+        Ok(())
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

@@ -35,7 +35,8 @@ use crate::real::DType;
 pub struct Slab {
     /// The rank's own cells of the whole domain.
     pub own: Range<usize>,
-    /// Cells of the halos below and above them; 0 at an outer side.
+    /// Cells of the halos below and above them; 0 at an outer side. Below a slab whose leaves are reduced they are whole
+    /// leaves, so that the slab's own leaves are those of the whole domain: more planes than are read.
     pub halo: [usize; 2],
 }
 
@@ -102,7 +103,9 @@ impl Slabs {
             // A leaf that the domain does not fill is the last rank's.
             let own = own.start * unit..if rank + 1 == ranks { whole } else { own.end * unit };
             let is_inner = [is_ring || rank > 0, is_ring || rank + 1 < ranks];
-            Slab { own, halo: is_inner.map(|is_inner| if is_inner { halo } else { 0 }) }
+            let mut halo = is_inner.map(|is_inner| if is_inner { halo } else { 0 });
+            halo[0] = halo[0].next_multiple_of(unit);
+            Slab { own, halo }
         });
         let slabs = slabs.collect();
         let program = &problem.program;

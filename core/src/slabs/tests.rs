@@ -128,6 +128,7 @@ fn ranks_reduce_their_own_values_and_share_the_leaves() {
         let shares = slabs.shares(rank, &whole, &slab);
         let [Some(share), None] = &shares[..] else { panic!("{shares:?}") };
         assert_eq!((share.leaves, share.begin), ([1, 1, 5], slabs.begin(rank)));
+        assert_eq!(share.begin, if rank == 0 { 0 } else { 256 }, "slabs begin at a leaf");
         assert_eq!(share.layers, [0..1, 1..2, 2..5]);
         // Three leaves that begin at an even one are a block of two and one more.
         assert_eq!(share.values(), [1, 1, 2]);

@@ -107,6 +107,13 @@ pub(crate) enum Part {
     End,
 }
 
+impl KernelLaunch {
+    /// Returns whether the kernel joins the leaves of a reduction to its scalar.
+    pub fn joins_leaves(&self) -> bool {
+        self.part == Part::Leaves
+    }
+}
+
 impl StageKernels {
     /// Returns the numbers of the buffers that a launch of the stage names, slot by slot.
     pub fn buffers(&self, launch: &Launch) -> Vec<Option<usize>> {

@@ -1,0 +1,93 @@
+//! Several slabs of one device, or of all there are: programs with fields of all kinds and with reductions have the bits of
+//! the reference, planes go by copies, and reductions through the one tree.
+
+// The deck's reader names the whole crate.
+extern crate abide_core as abide;
+
+#[path = "../../tests/cloverleaf/clover.rs"]
+mod clover;
+mod common;
+#[path = "../../examples/cloverleaf/deck.rs"]
+#[allow(dead_code)]
+mod deck;
+
+use std::sync::Arc;
+
+use abide_core::slabs::Slabs;
+use abide_core::{Array, Backend, Options, Problem, Result};
+use abide_cuda::{CudaBackend, device_count};
+use abide_random::cases::random;
+use abide_ranks::{Device, Ranked};
+use clover::clover;
+use common::present;
+use deck::Deck;
+
+/// Returns a backend of slabs on the devices of these numbers.
+fn slabs(numbers: &[usize]) -> Result<Ranked> {
+    let all: Vec<Arc<CudaBackend>> = numbers
+        .iter()
+        .map(|&number| CudaBackend::with_ordinal(number).map(Arc::new))
+        .collect::<Result<_>>()?;
+    for (own, other) in all.iter().flat_map(|own| all.iter().map(move |other| (own, other))) {
+        own.connect(other)?;
+    }
+    let (single, count) = (all[0].clone(), all.len());
+    let make = move |ranks: usize| {
+        let device = |backend: &Arc<CudaBackend>| Device { backend: backend.clone(), weight: 1 };
+        Ok(all[..ranks].iter().map(device).collect())
+    };
+    Ranked::new(single, count, make)
+}
+
+fn follow(ranked: &Ranked, name: &str, problem: &Problem, start: Vec<Array>, steps: u64) -> Result<()> {
+    let reference = abide_cpu::CpuBackend::reference();
+    let mut sessions = [&reference as &dyn Backend, ranked].map(|backend| {
+        let plan = backend.plan(problem, &Options::default())?;
+        backend.open(problem, &plan, start.clone())
+    });
+    let [Ok(one), Ok(several)] = &mut sessions else {
+        return sessions.into_iter().try_for_each(|session| session.map(drop));
+    };
+    for steps in [steps, 2, 1] {
+        one.advance(steps)?;
+        several.advance(steps)?;
+        assert_eq!(one.undone(), several.undone(), "{name}");
+        for (field, own) in problem.program.fields().iter().enumerate() {
+            let same = one.read(field)?.same_bits(&several.read(field)?);
+            assert!(same, "{name}: field {own} after {steps} steps");
+        }
+        let [own, other] = [one.scalars()?, several.scalars()?];
+        let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+        assert!(own.len() == other.len() && own.iter().zip(&other).all(same), "{name}: {own:?}, {other:?}");
+    }
+    let ranks = several.take_ranks()?;
+    assert!(ranks.iter().all(|rank| rank.exchange == "copies"), "{name}: {ranks:?}");
+    Ok(())
+}
+
+#[test]
+fn slabs_have_the_references_bits() -> Result<()> {
+    if present("cuda", CudaBackend::new()).is_none() {
+        return Ok(());
+    }
+    let all: Vec<usize> = (0..device_count()?).collect();
+    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=67");
+    for numbers in [&[0, 0][..], &[0, 0, 0], &all] {
+        let ranked = slabs(numbers)?;
+        let (problem, start) = clover(&Deck::parse(&larger)?)?;
+        follow(&ranked, "cloverleaf", &problem, start, 20)?;
+        let mut run = 0;
+        for case in random(0..200) {
+            let mut problem = case.problem;
+            (problem.record, problem.marks) = (None, None);
+            if Slabs::check(&problem).is_err() || Slabs::most(&problem, 1) < 2 {
+                continue;
+            }
+            follow(&ranked, &case.name, &problem, case.start, case.steps)?;
+            run += 1;
+        }
+        println!("{numbers:?}: {run} random programs");
+        assert!(run > 20, "{run} programs");
+    }
+    Ok(())
+}
