@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use abide_core::program::{Centring, Definition, Marks, Probe, Record, Until};
+use abide_core::slabs::Slabs;
 use abide_core::{Array, Boundary, DType, Problem, Shape};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
@@ -37,7 +38,7 @@ fn programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let mut cases = cases().unwrap();
     // The second is so large that tiles lie inside.
-    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
+    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=53");
     for (deck, steps) in [
         (include_str!("../../tests/cloverleaf/trace13x7/clover.in"), 5),
         (&larger, 3),
@@ -47,6 +48,16 @@ fn programs_have_the_references_bits_without_a_gpu() {
         let name = format!("cloverleaf {}", problem.shape);
         cases.insert(0, Case { name, problem, start, steps });
     }
+    // A slab in the midst of others: open sides, and reductions of its own planes.
+    let (whole, start) = clover(&Deck::parse(&larger).unwrap()).unwrap();
+    let slabs = Slabs::new(&whole, 1, &[1; 3]).unwrap();
+    let problem = slabs.problem(1, &whole).unwrap();
+    let planes = |problem: &Problem, field: usize| problem.extents_of(field)[slabs.axis];
+    let part = |(field, values): (usize, &Array)| {
+        slabs.part(1, values, planes(&whole, field), planes(&problem, field)).unwrap()
+    };
+    let start = start.iter().enumerate().map(part).collect();
+    cases.insert(0, Case { name: "a slab of cloverleaf".to_owned(), problem, start, steps: 3 });
     cases.extend(random(0..40));
     all(&cases, |case| {
         let begun = Instant::now();

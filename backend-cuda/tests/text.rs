@@ -10,6 +10,7 @@ use abide_core::plan::resident::{self, Exchange};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, plan, plan_resident, resident_plans};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, slight_spills, target};
+use abide_shaders::cuda::kernel;
 
 use common::present;
 use parallel::each;
@@ -44,6 +45,37 @@ fn planned(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<
         }
         Err(error) => panic!("{} {:?}: {error}", problem.program.name(), options),
     }
+}
+
+/// The inner sides of a slab have the plans and kernels of sides that hold zero, which other tests hold to the reference's
+/// bits.
+#[test]
+fn open_sides_have_the_kernels_of_zeros() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let mut compared = 0;
+    for entry in catalogue::plain() {
+        for dimensions in entry.dimensions.clone() {
+            let extents = &[512, 512, 512][..dimensions];
+            for execution in
+                [Execution::Auto, Execution::Stepwise, Execution::Streaming, Execution::Persistent]
+            {
+                let options = Options { execution, ..Options::default() };
+                let of = |side: Boundary| {
+                    let mut problem = problem(entry.name, extents, DType::F64, Boundary::Mirror);
+                    let slowest = problem.slowest();
+                    problem.boundaries.0[slowest] = [Boundary::Mirror, side];
+                    let plan = planned(&problem, &device, &options)?;
+                    // The first line describes the problem.
+                    let text = kernel(&problem, &plan).unwrap().replace("+=open", "+=constant=0");
+                    Some((text, plan.summary()))
+                };
+                let (open, zero) = (of(Boundary::Open), of(Boundary::Constant(0.0)));
+                compared += usize::from(open.is_some());
+                assert!(open == zero, "{} in {dimensions} axes, {execution}", entry.name);
+            }
+        }
+    }
+    assert!(compared > 60, "{compared} kernels");
 }
 
 #[test]
