@@ -124,8 +124,8 @@ fn registers_of_rows() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     println!("NVRTC {:?}", nvrtc.version());
     let device = DeviceSpec::preset("h200").unwrap();
-    for (count, is_interacting) in [(10, false), (33, false), (53, false), (10, true), (33, true), (53, true)]
-    {
+    // Without interactions, 33 and 53 species have no double sum.
+    for (count, is_interacting) in [(10, false), (10, true), (33, true), (53, true)] {
         let problem = problem(count, is_interacting, Sums::Loops);
         let looped = problem.program.stages()[0].looped.as_ref().unwrap();
         for rows in [1, 2, 4, 8, 16] {
