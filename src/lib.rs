@@ -52,7 +52,7 @@ pub mod prelude {
     };
     pub use crate::{
         Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, Fuse,
-        Jam, LinearStencil, Lowering, Options, Parameter, Placement, Plan, Program, Progress, Result,
+        Jam, LinearStencil, Lowering, Options, Parameter, Placement, Plan, Program, Progress, Result, Rows,
         RunReport, Running, Shape, Simulation, Start, Stencil, Tune,
     };
 }

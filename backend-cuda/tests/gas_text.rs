@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, plan};
+use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, Rows, plan};
 use abide_core::{DType, DeviceSpec, Problem, Shape};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
@@ -61,6 +61,20 @@ fn properties_compile_in_seconds() {
     }
 }
 
+/// The ways whose registers are told: a lowering, the points of a thread, the turns of double sums that go through the loops
+/// within together, and where tables lie.
+type Way = (Lowering, Jam, Rows, Placement);
+
+/// Compiles a way for a device, and prints and returns its registers and spilled bytes.
+fn registers(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, tables): Way) -> [usize; 2] {
+    let options =
+        Options { execution: Execution::Stepwise, lowering, jam, rows, tables, ..Options::default() };
+    let compiled = report(problem, &plan(problem, device, &options).unwrap(), &target(device)).unwrap();
+    let found = [compiled[0].registers, compiled[0].spill_bytes];
+    println!("| {} | {lowering} {jam:?} {rows:?} {tables} | {}, {} |", target(device), found[0], found[1]);
+    found
+}
+
 /// The registers and spilled bytes of every number of points and placement of tables (the table of docs/gas.md).
 #[test]
 #[ignore = "compiles for some minutes"]
@@ -81,26 +95,48 @@ fn registers_of_loops() {
     for (count, is_interacting) in [(10, true), (10, false), (33, true), (33, false), (53, true), (53, false)]
     {
         let problem = problem(count, is_interacting, Sums::Loops);
-        let held = problem.program.stages()[0].looped.as_ref().map_or(0, |looped| looped.most_held());
+        let held = problem.program.stages()[0].looped.as_ref().map_or(0, |looped| looped.most_held(1));
         println!("{count} species, interacting {is_interacting}: {held} values held");
         for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
             for (lowering, jam, tables) in ways {
-                let options =
-                    Options { execution: Execution::Stepwise, lowering, jam, tables, ..Options::default() };
-                let plan = plan(&problem, &device, &options).unwrap();
-                let compiled = report(&problem, &plan, &target(&device)).unwrap();
-                let [registers, spills] = [compiled[0].registers, compiled[0].spill_bytes];
-                println!(
-                    "| {count} | {is_interacting} | {} | {lowering} {jam:?} {tables} | {registers}, {spills} |",
-                    target(&device)
-                );
+                let [_, spills] = registers(&problem, &device, (lowering, jam, Rows::Turns(1), tables));
                 // What the planner takes for a thread's registers is no less than what the compiler spills of.
-                let chosen = Options { jam: Jam::Auto, ..options };
-                let chosen = abide_core::plan::plan(&problem, &device, &chosen).unwrap();
-                let is_chosen =
-                    chosen.stepwise().map(|tiles| tiles.points) == plan.stepwise().map(|tiles| tiles.points);
-                assert!(!is_chosen || spills == 0, "{compiled:?}");
+                let options = |jam| Options {
+                    execution: Execution::Stepwise,
+                    lowering,
+                    jam,
+                    tables,
+                    ..Options::default()
+                };
+                let points = |jam| {
+                    plan(&problem, &device, &options(jam)).unwrap().stepwise().map(|tiles| tiles.points)
+                };
+                assert!(points(jam) != points(Jam::Auto) || spills == 0, "{lowering} {jam:?} {tables}");
             }
+        }
+    }
+}
+
+/// The registers and spilled bytes of turns of double sums that go through the loops within together (the table of docs/gas.md).
+#[test]
+#[ignore = "compiles for some minutes"]
+fn registers_of_rows() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    println!("NVRTC {:?}", nvrtc.version());
+    let device = DeviceSpec::preset("h200").unwrap();
+    // Without interactions, 33 and 53 species have no double sum.
+    for (count, is_interacting) in [(10, false), (10, true), (33, true), (53, true)] {
+        let problem = problem(count, is_interacting, Sums::Loops);
+        let looped = problem.program.stages()[0].looped.as_ref().unwrap();
+        for rows in [1, 2, 4, 8, 16] {
+            let held = looped.most_held(rows as usize);
+            println!("{count} species, interacting {is_interacting}, {rows} rows: {held} values held");
+            let rows = Rows::Turns(rows);
+            for tables in [Placement::Memory, Placement::Constant, Placement::Shared] {
+                let [_, spills] = registers(&problem, &device, (Lowering::Loops, Jam::Auto, rows, tables));
+                assert_eq!(spills, 0);
+            }
+            registers(&problem, &device, (Lowering::Jammed, Jam::Points(2), rows, Placement::Shared));
         }
     }
 }

@@ -11,7 +11,8 @@ mod rig;
 
 use std::sync::Arc;
 
-use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, plan};
+use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, Rows, plan};
+use abide_core::program::{Centring, Definition};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
@@ -20,22 +21,36 @@ use abide_random::looped;
 use case::all;
 use common::present;
 
-/// A lowering, the points of a thread, and where tables lie.
-type Way = (Lowering, Jam, Placement);
+/// A lowering, the points of a thread, the turns of a loop that go through others together, and where tables lie.
+type Way = (Lowering, Jam, Rows, Placement);
 
-const LOOPS: Way = (Lowering::Loops, Jam::Auto, Placement::Memory);
-const JAMMED: Way = (Lowering::Jammed, Jam::Points(2), Placement::Memory);
+const LOOPS: Way = (Lowering::Loops, Jam::Auto, Rows::Turns(1), Placement::Memory);
+const JAMMED: Way = (Lowering::Jammed, Jam::Points(2), Rows::Turns(1), Placement::Memory);
 
 const WAYS: [Way; 9] = [
-    (Lowering::Straight, Jam::Auto, Placement::Auto),
+    (Lowering::Straight, Jam::Auto, Rows::Auto, Placement::Auto),
     LOOPS,
-    (Lowering::Loops, Jam::Auto, Placement::Constant),
-    (Lowering::Loops, Jam::Auto, Placement::Shared),
-    (Lowering::Loops, Jam::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, Rows::Auto, Placement::Auto),
     JAMMED,
-    (Lowering::Jammed, Jam::Points(2), Placement::Shared),
-    (Lowering::Jammed, Jam::Points(4), Placement::Constant),
-    (Lowering::Jammed, Jam::Points(8), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(2), Rows::Turns(4), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(4), Rows::Turns(2), Placement::Constant),
+    (Lowering::Jammed, Jam::Points(8), Rows::Turns(1), Placement::Shared),
+];
+
+const SHARED: Way = (Lowering::Jammed, Jam::Points(2), Rows::Turns(1), Placement::Shared);
+
+/// Four rows together.
+const ROWS: Way = (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Memory);
+
+/// The ways of double sums.
+const OF_ROWS: [Way; 5] = [
+    LOOPS,
+    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Shared),
+    ROWS,
+    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Constant),
+    (Lowering::Jammed, Jam::Points(2), Rows::Turns(8), Placement::Shared),
 ];
 
 /// An H200 of one multiprocessor: blocks go over several tiles.
@@ -67,14 +82,60 @@ fn gas(dtype: DType) -> Problem {
     Problem::new(Arc::new(program), Shape::new(&[1301]).unwrap(), dtype).unwrap()
 }
 
-fn planned(problem: &Problem, device: &DeviceSpec, (lowering, jam, tables): Way) -> Plan {
-    let options = Options { execution: Execution::Stepwise, lowering, jam, tables, ..Options::default() };
+/// Returns double sums of `n` components: over all pairs, two of them beside each other; over triangles from an index and from
+/// behind it, one that ends before the loop around does; and one of which a row needs the rows before.
+fn double_sums(n: usize) -> Problem {
+    let mut p = Definition::new("double sums", 1);
+    p.components("x", n, Centring::CELL);
+    let names = ["all", "other", "triangle", "short", "bound"];
+    names.iter().for_each(|name| {
+        p.field(name, Centring::CELL);
+    });
+    p.step().stage("sums", |s| {
+        let (g, x) = (s.graph(), s.components("x"));
+        let entries: Vec<f64> = (0..n * n).map(|at| 0.02 + 0.01 * ((7 * at) % 11) as f64).collect();
+        let (pairs, zero) = (g.table_of(n, &entries), g.constant(-0.0));
+        let [all, other] = g.repeat(0..n, [zero; 2], |i, [all, other]| {
+            let [a, b] = g.repeat(0..n, [zero; 2], |j, [a, b]| {
+                let u = (x.at(j) * 0.7 - 0.3).abs();
+                [u.mul_add(pairs.at_row(i, j), a), b + u * x.at(j) * pairs.at_row(j, i)]
+            });
+            [x.at(i).mul_add(a, all), b.mul_add(x.at(i), a.mul_add(0.5, other))]
+        });
+        // The rows begin at their own entry, and at half of another's.
+        let triangle = g.sum_of_products(0..n, |i| {
+            [
+                x.at(i),
+                g.fold(i.to(n), x.at(i) * 0.5, |j, sum| {
+                    (x.at(j) - i.value()).mul_add(pairs.at_row(i, j), sum)
+                }),
+            ]
+        });
+        let short =
+            g.sum(0..n, |i| g.fold(i.plus(1).to(n - n / 3), 0.25, |j, sum| sum * 0.9 + x.at(j) * x.at(i)));
+        let bound = g.fold(0..n, 0.1, |i, before| {
+            let row = g.sum(0..n, |j| x.at(j) * pairs.at_row(i, j));
+            let own = g.sum(0..n, |j| (x.at(j) - before) * 0.01);
+            (row * 0.01 + before) * 0.5 + own * 0.1
+        });
+        for (name, value) in names.iter().zip([all, other, triangle, short, bound]) {
+            s.set(name, value);
+        }
+    });
+    Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[517]).unwrap(), DType::F64).unwrap()
+}
+
+fn planned(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, tables): Way) -> Plan {
+    let options =
+        Options { execution: Execution::Stepwise, lowering, jam, rows, tables, ..Options::default() };
     let plan = plan(problem, device, &options).unwrap();
     let tiles = plan.stepwise().unwrap();
     assert_eq!(tiles.lowering, lowering);
     if let Jam::Points(points) = jam {
         assert_eq!(tiles.points, points as usize);
     }
+    let asked = if let Rows::Turns(asked) = rows { asked as usize } else { 1 };
+    assert_eq!(tiles.rows, asked);
     let read = || tiles.tables.iter().flatten().filter(|table| table.entries > 0);
     assert!(tables == Placement::Auto || read().all(|table| table.place == tables));
     assert_eq!(tiles.launched.is_some(), read().any(|table| table.place == Placement::Shared));
@@ -111,13 +172,25 @@ fn loops_have_the_bits_of_the_reference() {
         let some = WAYS.into_iter().enumerate().filter(move |(way, _)| way % 3 == number % 3);
         some.map(move |(_, way)| (problem.clone(), way))
     });
-    let cases: Vec<(Problem, Way)> = each.collect();
+    let mut cases: Vec<(Problem, Way)> = each.collect();
+    cases.push((gas(DType::F64), (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Shared)));
+    // Fewer rows than may go together, whole groups, and one, two or five rows that are left.
+    cases.extend(OF_ROWS.map(|way| (double_sums(5), way)));
+    cases.extend(OF_ROWS[1..4].iter().map(|&way| (double_sums(10), way)));
+    cases.extend([OF_ROWS[2], OF_ROWS[4]].map(|way| (double_sums(53), way)));
+    cases.push((double_sums(1), LOOPS));
     all(&cases, |(problem, way)| {
         let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
         let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
         let plan = planned(problem, &device, *way);
         let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| said(&error))?;
         assert_eq!(text.contains("for (int i0 ="), way.0.keeps_loops(), "{what}");
+        let rows = plan.stepwise().map_or(1, |tiles| tiles.rows);
+        assert_eq!(
+            text.contains("; i0 += ") || text.contains("; i1 += ") || text.contains("; i2 += "),
+            rows > 1,
+            "{what}"
+        );
         let text = rig::rewritten(&text, &rig::words(&plan))?;
         let start = starts(problem);
         let mut expected = start.clone();
@@ -147,13 +220,23 @@ fn other_turns_are_noticed() {
     let changes = [(" + 1; i", "; i"), ("i0 < 5; ++i0", "i0 < 4; ++i0"), ("c0_0 = (-0.0);", "c0_0 = 1.0;")];
     let mut cases = changes.map(|change| [LOOPS, JAMMED].map(|way| (change, way))).concat();
     // Of blocks that go over tiles: others' tiles, tables that nobody has loaded, and a tile that comes before its end.
-    let shared = (Lowering::Jammed, Jam::Points(2), Placement::Shared);
     let changes = [
         ("block += LAUNCHED", "block += LAUNCHED + 1"),
         ("S::load_tables(shared_values());", ""),
         ("load_table<5>(to + 0", "load_table<4>(to + 0"),
     ];
-    cases.extend(changes.map(|change| (change, shared)));
+    cases.extend(changes.map(|change| (change, SHARED)));
+    // Of rows: a group and what is left of it too few, turns of all and of some of the rows elsewhere, and another row's
+    // entry and sum.
+    let changes = [
+        ("< 4; i2 += 4", "< 0; i2 += 4"),
+        ("= 4; i2 < 5;", "= 5; i2 < 5;"),
+        ("for (int i3 = i2 + 4;", "for (int i3 = i2 + 5;"),
+        ("const int i3 = i2 + 2;", "const int i3 = i2 + 3;"),
+        ("(i2 + 3) * 5", "(i2 + 2) * 5"),
+        ("c3_0_2 = v43_2;", "c3_0_1 = v43_2;"),
+    ];
+    cases.extend(changes.map(|change| (change, ROWS)));
     all(&cases, |((from, to), way)| {
         let plan = planned(&problem, &device, *way);
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
@@ -175,17 +258,18 @@ fn loops_compile_for_every_architecture() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
     // Each compiles for some seconds: of the older devices one way is enough.
-    let ways = [LOOPS, JAMMED, WAYS[6]];
+    let ways = [LOOPS, JAMMED, SHARED];
     for (number, device) in names.iter().map(|name| DeviceSpec::preset(name).unwrap()).enumerate() {
-        let ways = if number + 1 == names.len() { &ways[..] } else { &ways[..1] };
-        for problem in [
-            looped_problem(&[1021], DType::F64, "periodic"),
-            looped_problem(&[37, 211], DType::F32, "fixed"),
-            looped_problem(&[13, 17, 67], DType::F64, "mirror"),
-            gas(DType::F32),
-            two_stages(),
+        let is_newest = number + 1 == names.len();
+        for (problem, ways) in [
+            (looped_problem(&[1021], DType::F64, "periodic"), &ways[..]),
+            (looped_problem(&[37, 211], DType::F32, "fixed"), &ways[..]),
+            (looped_problem(&[13, 17, 67], DType::F64, "mirror"), &ways[..]),
+            (double_sums(10), &[ROWS][..]),
+            (gas(DType::F32), &[LOOPS, JAMMED, SHARED, ROWS][..]),
+            (two_stages(), &ways[..]),
         ] {
-            for way in ways {
+            for way in if is_newest { ways } else { &ways[..1] } {
                 let plan = planned(&problem, &device, *way);
                 let compiled = report(&problem, &plan, &target(&device)).unwrap();
                 println!("{} on {}, {way:?}: {compiled:?}", problem.program.name(), problem.shape);

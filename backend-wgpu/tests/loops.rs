@@ -3,7 +3,7 @@
 mod common;
 
 use abide_core::backend::Backend;
-use abide_core::plan::{Execution, Lowering};
+use abide_core::plan::{Execution, Lowering, Rows};
 use abide_core::{DType, Options};
 use abide_random::looped;
 use common::{backend, check_plan, problem, values};
@@ -20,12 +20,16 @@ fn loops_are_within_the_bound_of_each_turn_written_out() {
         let program = looped::program(extents.len(), true).unwrap();
         let problem = problem(program, extents, dtype, boundary).unwrap();
         let fields = values(&problem, 3);
-        for lowering in [Lowering::Straight, Lowering::Loops] {
-            let options = Options { execution: Execution::Stepwise, lowering, ..Options::default() };
+        for (lowering, rows) in [
+            (Lowering::Straight, Rows::Auto),
+            (Lowering::Loops, Rows::Auto),
+            (Lowering::Loops, Rows::Turns(4)),
+        ] {
+            let options = Options { execution: Execution::Stepwise, lowering, rows, ..Options::default() };
             let plan = backend.plan(&problem, &options).unwrap();
             assert_eq!(plan.stepwise().unwrap().lowering, lowering);
             let [worst, bound] = check_plan(&backend, &problem, &plan, &fields, 3);
-            println!("{} {dtype}, {lowering}: {worst} of {bound} ulp", problem.shape);
+            println!("{} {dtype}, {lowering} {rows:?}: {worst} of {bound} ulp", problem.shape);
         }
     }
 }

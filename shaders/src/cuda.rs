@@ -402,7 +402,8 @@ fn stage(
             };
             loops::tables(text, &language, problem.dtype, number, looped, tables);
             let tables = loops::table_texts(number, looped, tables);
-            loops::formula(looped, &language, problem.dtype, &tables, Reads { tap, component })
+            let rows = tiles.map_or(1, |tiles| tiles.rows);
+            loops::formula(looped, &language, problem.dtype, &tables, rows, Reads { tap, component })
         }
         None => formula(&stage.dag, &language, problem.dtype, tap),
     };

@@ -1,11 +1,14 @@
 //! Formulas with their loops as text: loops of kernels, tables in memory, and components that an index reads.
 
+mod rows;
+
 use abide_core::DType;
-use abide_core::expr::{Id, Item, Loop, Looped, Node, Place, Tap, Term};
+use abide_core::expr::{Id, Item, Loop, Looped, Node, Place, Rows, Tap, Term};
 use abide_core::plan::{PlacedTable, Placement};
 
 use crate::emit::{Formula, Language, value};
 use crate::text::Text;
+use rows::Row;
 
 /// Terms of an innermost loop's turns that are written out together, at the most: loads of the next turns do not wait for
 /// this one's, but they take registers.
@@ -103,12 +106,14 @@ fn used(looped: &Looped) -> Vec<usize> {
     (0..looped.tables.len()).filter(is_read).collect()
 }
 
-/// Writes the formula of a stage in a language, its loops as loops.
+/// Writes the formula of a stage in a language, its loops as loops, of which up to `most_rows` turns go through loops within
+/// them together.
 pub(crate) fn formula<T, C>(
     looped: &Looped,
     language: &dyn Language,
     dtype: DType,
     tables: &[TableText],
+    most_rows: usize,
     mut reads: Reads<T, C>,
 ) -> Formula
 where
@@ -132,7 +137,22 @@ where
         arrays.push((first, low));
     }
     let names = (0..looped.terms.len()).map(|id| format!("v{id}")).collect();
-    let mut writer = Writer { looped, language, dtype, tables, reads, components, arrays, names, statements };
+    let rows_of = |number: usize| looped.rows(number as u16).filter(|_| most_rows > 1);
+    let grouped: Vec<Option<Rows>> = (0..looped.loops.len()).map(rows_of).collect();
+    let mut writer = Writer {
+        looped,
+        language,
+        dtype,
+        tables,
+        reads,
+        components,
+        arrays,
+        names,
+        statements,
+        most_rows,
+        grouped: &grouped,
+        row: Vec::new(),
+    };
     writer.items(&looped.body);
     let outputs = looped.outputs.iter().map(|&id| writer.names[id as usize].clone()).collect();
     Formula { statements: writer.statements, outputs }
@@ -150,6 +170,12 @@ struct Writer<'a, T, C> {
     arrays: Vec<(Tap, i64)>,
     names: Vec<String>,
     statements: Vec<String>,
+    /// The most turns of a loop that go through loops within it together.
+    most_rows: usize,
+    /// Of each loop, how its turns do.
+    grouped: &'a [Option<Rows>],
+    /// The rows that are being written, those of outer loops first.
+    row: Vec<Row<'a>>,
 }
 
 impl<T, C> Writer<'_, T, C>
@@ -174,7 +200,7 @@ where
                 return;
             }
             Term::Carried(number, k) | Term::Result(number, k) => {
-                self.names[id as usize] = carried(number, usize::from(k));
+                self.names[id as usize] = self.carried(number, usize::from(k));
                 return;
             }
             Term::Node(node) => {
@@ -195,27 +221,32 @@ where
                     Place { of: None, offset } => {
                         (*first as i64 + i64::from(offset) * columns as i64).to_string()
                     }
-                    _ if *first == 0 => format!("({}) * {columns}", index(row, 0)),
-                    _ => format!("{first} + ({}) * {columns}", index(row, 0)),
+                    _ if *first == 0 => format!("({}) * {columns}", self.index(row, 0)),
+                    _ => format!("{first} + ({}) * {columns}", self.index(row, 0)),
                 };
-                let at = if row == "0" { index(column, 0) } else { format!("{row} + {}", index(column, 0)) };
+                let at = if row == "0" {
+                    self.index(column, 0)
+                } else {
+                    format!("{row} + {}", self.index(column, 0))
+                };
                 format!("{name}[{at}]")
             }
             Term::Component(first, place) => {
                 match self.arrays.iter().position(|(known, _)| *known == first) {
                     Some(array) => {
                         let low = self.arrays[array].1;
-                        format!("components_{array}[{}]", index(place, -low))
+                        format!("components_{array}[{}]", self.index(place, -low))
                     }
                     None => {
                         // What can be indexed was asked for before.
                         let reach = self.components.iter().find(|(known, _)| *known == first);
                         let reach = reach.map_or([0; 2], |(_, reach)| *reach);
-                        (self.reads.component)(first, reach, &index(place, 0)).unwrap_or_default()
+                        let at = self.index(place, 0);
+                        (self.reads.component)(first, reach, &at).unwrap_or_default()
                     }
                 }
             }
-            Term::Index(place) => format!("real({})", index(place, 0)),
+            Term::Index(place) => format!("real({})", self.index(place, 0)),
         };
         let statement = language.declare(dtype, &self.names[id as usize], &text);
         self.statements.push(format!("{statement};"));
@@ -223,45 +254,58 @@ where
 
     /// Writes a loop. All that it carries is made anew of the values before the turn, and only then replaced.
     fn turns(&mut self, number: u16) {
-        let Loop { turns, carried: all, body } = &self.looped.loops[usize::from(number)];
+        let looped = self.looped;
+        let Loop { turns, carried: all, body } = &looped.loops[usize::from(number)];
         let language = self.language;
-        for (k, one) in all.iter().enumerate() {
-            let (name, start) = (carried(number, k), &self.names[one.start as usize]);
-            let real = language.real(self.dtype);
-            let (c, wgsl) = (format!("{real} {name} = {start};"), format!("var {name}: {real} = {start};"));
-            self.statements.push(language.own(&c, &wgsl).to_owned());
+        self.starts(number, all);
+        if let Some(rows) = &self.grouped[usize::from(number)] {
+            return self.grouped(number, rows);
         }
         let is_innermost = !body.iter().any(|item| matches!(item, Item::Loop(_)));
         let together = (TERMS_TOGETHER / body.len().max(1)).clamp(1, TURNS_TOGETHER);
         let together = if is_innermost { together } else { 1 };
-        let (i, from, to) = (counter(number), index(turns.from, 0), turns.to);
+        let (i, from, to) = (counter(number), self.index(turns.from, 0), turns.to);
         let c = format!("#pragma unroll {together}\nfor (int {i} = {from}; {i} < {to}; ++{i}) {{");
         let wgsl = format!("for (var {i}: i32 = {from}; {i} < {to}; {i}++) {{");
         self.statements.push(language.own(&c, &wgsl).to_owned());
         self.items(body);
+        self.replace(number);
+        self.statements.push("}".to_owned());
+    }
+
+    /// Replaces what a loop carries by what a turn has made of it.
+    fn replace(&mut self, number: u16) {
+        let looped = self.looped;
         // A value that is another carried one before the turn must not see it replaced.
         let is_carried =
-            |id: Id| matches!(self.looped.terms[id as usize], Term::Carried(other, _) if other == number);
+            |id: Id| matches!(looped.terms[id as usize], Term::Carried(other, _) if other == number);
         let mut next = Vec::new();
-        for (k, one) in all.iter().enumerate() {
+        for (k, one) in looped.loops[usize::from(number)].carried.iter().enumerate() {
             let mut name = self.names[one.next as usize].clone();
-            if name == carried(number, k) {
+            let own = self.carried(number, k);
+            if name == own {
                 continue;
             }
             if is_carried(one.next) {
-                let kept = format!("next_{number}_{k}");
-                self.statements.push(format!("{};", language.declare(self.dtype, &kept, &name)));
+                let kept = format!("next_{}", &own[1..]);
+                self.statements.push(format!("{};", self.language.declare(self.dtype, &kept, &name)));
                 name = kept;
             }
-            next.push(format!("{} = {name};", carried(number, k)));
+            next.push(format!("{own} = {name};"));
         }
         self.statements.extend(next);
-        self.statements.push("}".to_owned());
     }
-}
 
-fn carried(number: u16, k: usize) -> String {
-    format!("c{number}_{k}")
+    /// Returns the name of a value that a loop carries.
+    fn carried(&self, number: u16, k: usize) -> String {
+        let own = self.row.last().and_then(|row| row.suffix(number)).unwrap_or_default();
+        format!("c{number}_{k}{own}")
+    }
+
+    /// Returns the text of an index, plus a number, in the row that is being written.
+    fn index(&self, place: Place, plus: i64) -> String {
+        index(place, plus + self.row.iter().map(|row| row.plus(place)).sum::<i64>())
+    }
 }
 
 fn counter(number: u16) -> String {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::timing::rates;
 use super::{Settings, afford, begin};
 use crate::backend::{Opened, Session};
+use crate::expr::Looped;
 use crate::gas::{Columns, GAS_CONSTANT, Interactions, Mixture, Points, Property, Sums, Table};
 use crate::program::Problem;
-use crate::{Array, Choice, DType, Error, Execution, Jam, Lowering, Options, Placement, Result, Shape};
+use crate::{Array, Choice, DType, Error, Execution, Jam, Lowering, Options, Placement, Result, Rows, Shape};
 
 /// The properties that a flow code asks for at every point.
 pub const SIX: [&str; 6] = ["rho", "h", "cp", "c", "mu", "lambda"];
@@ -18,20 +19,41 @@ const CHAMBER: [&str; 10] = ["CH4", "O2", "CO2", "H2O", "CO", "H2", "N2", "C2H6"
 /// The numbers of species that are timed.
 const SIZES: [usize; 3] = [10, 33, 53];
 
-/// The ways in which sums over species become text; the planner's own choice of what is left open first.
-const WAYS: [(Lowering, Jam, Placement); 12] = [
-    (Lowering::Straight, Jam::Auto, Placement::Auto),
-    (Lowering::Loops, Jam::Auto, Placement::Auto),
-    (Lowering::Loops, Jam::Auto, Placement::Memory),
-    (Lowering::Loops, Jam::Auto, Placement::Constant),
-    (Lowering::Loops, Jam::Auto, Placement::Shared),
-    (Lowering::Jammed, Jam::Auto, Placement::Auto),
-    (Lowering::Jammed, Jam::Points(2), Placement::Memory),
-    (Lowering::Jammed, Jam::Points(2), Placement::Constant),
-    (Lowering::Jammed, Jam::Points(2), Placement::Shared),
-    (Lowering::Jammed, Jam::Points(4), Placement::Memory),
-    (Lowering::Jammed, Jam::Points(4), Placement::Constant),
-    (Lowering::Jammed, Jam::Points(4), Placement::Shared),
+/// A way in which sums over species become text: as terms or loops, the points and the turns of double sums that go through
+/// loops together, and where tables lie.
+type Way = (Lowering, Jam, Rows, Placement);
+
+/// One turn after another.
+const ALONE: Rows = Rows::Turns(1);
+
+/// The ways of each mixture; the planner's own choice of what is left open first.
+const WAYS: [Way; 12] = [
+    (Lowering::Straight, Jam::Auto, Rows::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, Rows::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, ALONE, Placement::Memory),
+    (Lowering::Loops, Jam::Auto, ALONE, Placement::Constant),
+    (Lowering::Loops, Jam::Auto, ALONE, Placement::Shared),
+    (Lowering::Jammed, Jam::Auto, Rows::Auto, Placement::Auto),
+    (Lowering::Jammed, Jam::Points(2), ALONE, Placement::Memory),
+    (Lowering::Jammed, Jam::Points(2), ALONE, Placement::Constant),
+    (Lowering::Jammed, Jam::Points(2), ALONE, Placement::Shared),
+    (Lowering::Jammed, Jam::Points(4), ALONE, Placement::Memory),
+    (Lowering::Jammed, Jam::Points(4), ALONE, Placement::Constant),
+    (Lowering::Jammed, Jam::Points(4), ALONE, Placement::Shared),
+];
+
+/// The ways beside those of mixtures whose formulas have double sums, as of pairs with k_ij.
+const OF_ROWS: [Way; 10] = [
+    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Memory),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Memory),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Memory),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(2), Rows::Turns(4), Placement::Shared),
 ];
 
 /// The states whose properties are compared.
@@ -52,6 +74,8 @@ pub struct GasCase {
     pub lowering: Lowering,
     /// The points that share loops.
     pub jam: Jam,
+    /// The turns of double sums that go through loops together.
+    pub rows: Rows,
     /// Where tables of loops lie.
     pub tables: Placement,
     gas: Mixture,
@@ -95,9 +119,12 @@ impl GasCase {
             for is_interacting in [true, false] {
                 let gas = Mixture::of(&table, &names)?.fewest_operations();
                 let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
-                all.extend(WAYS.map(|(lowering, jam, tables)| {
+                let program = gas.program_of(&Property::named(&SIX)?, Sums::Loops)?;
+                let mut looped = program.stages().iter().filter_map(|stage| stage.looped.as_ref());
+                let of_rows = if looped.any(Looped::has_rows) { &OF_ROWS[..] } else { &[] };
+                all.extend(WAYS.iter().chain(of_rows).map(|&(lowering, jam, rows, tables)| {
                     let gas = gas.clone();
-                    GasCase { species, is_interacting, lowering, jam, tables, gas }
+                    GasCase { species, is_interacting, lowering, jam, rows, tables, gas }
                 }));
             }
         }
@@ -113,12 +140,13 @@ impl GasCase {
 
     /// Returns the options of a run.
     pub fn options(&self) -> Options {
-        let GasCase { lowering, jam, tables, .. } = *self;
-        Options { execution: Execution::Stepwise, lowering, jam, tables, ..Options::default() }
+        let GasCase { lowering, jam, rows, tables, .. } = *self;
+        Options { execution: Execution::Stepwise, lowering, jam, rows, tables, ..Options::default() }
     }
 
     /// Returns the word of the way in which sums become text: `straight-line`, `loops` or `jammed`, then the points that
-    /// share loops and where tables lie, as in `jammed-4-shared`, where the planner does not choose.
+    /// share loops, the turns of double sums that do if there are several, and where tables lie, as in `jammed-4-shared` and
+    /// `loops-rows-8-constant`, where the planner does not choose.
     pub fn way(&self) -> String {
         let mut word = match self.lowering {
             lowering if lowering.keeps_loops() => lowering.name().to_owned(),
@@ -126,6 +154,9 @@ impl GasCase {
         };
         if let Jam::Points(points) = self.jam {
             word += &format!("-{points}");
+        }
+        if let Rows::Turns(rows @ 2..) = self.rows {
+            word += &format!("-rows-{rows}");
         }
         if self.tables != Placement::Auto {
             word += &format!("-{}", self.tables);
@@ -250,8 +281,12 @@ mod tests {
         let cases = GasCase::all().unwrap();
         let words = |case: &GasCase| (case.species, case.is_interacting, case.way());
         let all: std::collections::HashSet<_> = cases.iter().map(words).collect();
-        assert_eq!((all.len(), cases.len()), (3 * 2 * WAYS.len(), 3 * 2 * WAYS.len()));
+        // Only pairs with k_ij are double sums of these mixtures.
+        let count = 3 * (2 * WAYS.len() + OF_ROWS.len());
+        assert_eq!((all.len(), cases.len()), (count, count));
+        assert!(all.iter().all(|(_, is_interacting, way)| *is_interacting || !way.contains("-rows-")));
         assert!(all.contains(&(53, true, "jammed-4-shared".to_owned())));
+        assert!(all.contains(&(53, true, "loops-rows-8-constant".to_owned())));
         let device = crate::DeviceSpec::preset("h200").unwrap();
         for case in cases.iter().filter(|case| case.species == 33) {
             crate::plan::plan(&case.problem(1000).unwrap(), &device, &case.options()).unwrap();

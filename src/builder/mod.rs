@@ -13,7 +13,7 @@ use crate::io;
 use crate::program::Problem;
 use crate::{
     Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Jam, Lowering, Options,
-    Placement, Result, Start, Tune,
+    Placement, Result, Rows, Start, Tune,
 };
 
 use self::batch::Setting;
@@ -281,6 +281,12 @@ impl Builder {
     /// Sets how many points of a thread go through jammed loops together.
     pub fn jam(mut self, jam: Jam) -> Self {
         self.options.jam = jam;
+        self
+    }
+
+    /// Sets how many turns of a loop that is kept go through the loops within it together.
+    pub fn rows(mut self, rows: Rows) -> Self {
+        self.options.rows = rows;
         self
     }
 

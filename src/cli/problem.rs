@@ -11,7 +11,7 @@ use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
-use abide::{CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Options, Placement, Tune};
+use abide::{CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Options, Placement, Rows, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -100,6 +100,11 @@ pub struct Manner {
     /// a number
     #[arg(long, default_value = "auto")]
     pub jam: Jam,
+
+    /// With `--lowering loops` or `jammed`, the turns of a loop that go through the loops within it together, as rows of a
+    /// double sum: auto (one after another as yet) or a number up to 16; no bit depends on it
+    #[arg(long, default_value = "auto")]
+    pub rows: Rows,
 
     /// With `--lowering loops` or `jammed`, where tables lie on CUDA: auto, memory, constant or shared; no bit depends on it
     #[arg(long, default_value = "auto")]
@@ -333,6 +338,7 @@ impl Manner {
             fuse: self.fuse,
             lowering: self.lowering,
             jam: self.jam,
+            rows: self.rows,
             tables: self.tables,
             pin: self.pin,
         }
@@ -342,6 +348,6 @@ impl Manner {
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
         let builder = builder.depth(self.depth).tune(self.tune).fuse(self.fuse).pin(self.pin);
-        builder.lowering(self.lowering).jam(self.jam).tables(self.tables)
+        builder.lowering(self.lowering).jam(self.jam).rows(self.rows).tables(self.tables)
     }
 }

@@ -30,7 +30,9 @@ impl Question {
         let program = problem.program.simplified(problem.dtype);
         let formulas = program.stages().iter().map(|stage| format!("{:?} {:?}\n", stage.writes, stage.dag));
         let lowering = match options.lowering.keeps_loops() {
-            true => format!("{} {:?} {}", options.lowering, options.jam, options.tables),
+            true => {
+                format!("{} {:?} {:?} {}", options.lowering, options.jam, options.rows, options.tables)
+            }
             false => String::new(),
         };
         let content =

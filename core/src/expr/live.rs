@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::looped::{Item, Looped};
-use super::loops::Term;
+use super::loops::{LoopId, Term};
 use super::{Id, Node};
 
 /// A value that a register holds: a term's, or one that a loop carries.
@@ -19,6 +19,8 @@ struct Span {
     first: usize,
     last: usize,
     around: Vec<u16>,
+    /// How many of it there are: one for each row that goes through a loop together with others.
+    count: usize,
 }
 
 /// Where a formula is when its values' spans are looked for.
@@ -29,6 +31,8 @@ struct Walk<'a> {
     /// Values that are read within a loop, but made outside of it, are held until its end.
     kept: Vec<(u16, Value)>,
     spans: HashMap<Value, Span>,
+    /// The values of which each row has one of its own, and the rows.
+    rows: HashMap<Value, usize>,
 }
 
 impl Looped {
@@ -60,23 +64,52 @@ impl Looped {
     }
 
     /// Returns the most values of a point that are held at once where terms are computed in their order: those that are
-    /// still to be read, and what loops carry. Constants, indices and entries of tables are not a point's.
-    pub fn most_held(&self) -> usize {
-        let mut walk =
-            Walk { looped: self, at: 0, around: Vec::new(), kept: Vec::new(), spans: HashMap::new() };
+    /// still to be read, and what loops carry. Constants, indices and entries of tables are not a point's. Up to `rows` turns
+    /// of a loop go through the loops within it together.
+    pub fn most_held(&self, rows: usize) -> usize {
+        let mut walk = Walk {
+            looped: self,
+            at: 0,
+            around: Vec::new(),
+            kept: Vec::new(),
+            spans: HashMap::new(),
+            rows: self.values_of_rows(rows),
+        };
         walk.items(&self.body);
         let end = walk.at;
         self.outputs.iter().for_each(|&id| walk.read(id));
         let mut change = vec![0i64; end + 2];
         for span in walk.spans.values() {
-            change[span.first] += 1;
-            change[span.last.max(span.first) + 1] -= 1;
+            let count = span.count as i64;
+            change[span.first] += count;
+            change[span.last.max(span.first) + 1] -= count;
         }
         let held = change.iter().scan(0, |held, change| {
             *held += change;
             Some(*held)
         });
         held.max().and_then(|most| usize::try_from(most).ok()).unwrap_or(0)
+    }
+
+    /// Returns the values that are held once for each of several rows, and the rows.
+    fn values_of_rows(&self, most: usize) -> HashMap<Value, usize> {
+        let mut values = HashMap::new();
+        for number in (0..self.loops.len() as LoopId).filter(|_| most > 1) {
+            let Some(rows) = self.rows(number) else { continue };
+            let count = rows.groups(most).first().map_or(1, |group| group.rows);
+            for item in &rows.together {
+                match *item {
+                    Item::Term(id) => {
+                        values.insert(Value::Term(id), count);
+                    }
+                    Item::Loop(inner) => {
+                        let carried = 0..self.loops[usize::from(inner)].carried.len() as u16;
+                        values.extend(carried.map(|k| (Value::Carried(inner, k), count)));
+                    }
+                }
+            }
+        }
+        values
     }
 }
 
@@ -129,7 +162,8 @@ impl Walk<'_> {
     }
 
     fn make(&mut self, value: Value) {
-        let span = Span { first: self.at, last: self.at, around: self.around.clone() };
+        let count = self.rows.get(&value).copied().unwrap_or(1);
+        let span = Span { first: self.at, last: self.at, around: self.around.clone(), count };
         self.spans.insert(value, span);
     }
 

@@ -90,6 +90,47 @@ fn loops_of_the_same_turns_go_together_unless_one_needs_the_other() {
 }
 
 #[test]
+fn rows_go_together_where_they_need_nothing_carried() {
+    const N: usize = 11;
+    let graph = Graph::new();
+    let (x, k) = (component(&graph, N), graph.table_of(N, &[0.5; N * N]));
+    let form = |size: usize| {
+        graph.sum_of_products(0..size, |i| {
+            let row =
+                graph.fold(i.plus(1).to(N), x.at(i), |j, sum| (x.at(j) * 2.0).mul_add(k.at_row(i, j), sum));
+            [x.at(i) * 3.0, row]
+        })
+    };
+    let looped = graph.looped(&[form(N)]).unwrap();
+    let rows = looped.rows(0).unwrap();
+    assert_eq!((rows.loops().collect::<Vec<_>>(), rows.together.len(), looped.rows(1)), (vec![1], 2, None));
+    // x_i before the rows, and of each its entry, its sum and the product; x_j and its double are of all.
+    let named = |wanted: bool| {
+        let all = looped.loops[1].body.iter().filter_map(|item| match *item {
+            Item::Term(id) if rows.differs[id as usize] == wanted => Some(looped.terms[id as usize]),
+            _ => None,
+        });
+        all.collect::<Vec<_>>()
+    };
+    assert!(
+        matches!(named(false)[..], [Term::Component(..), Term::Node(Node::Binary(..))]),
+        "{:?}",
+        named(false)
+    );
+    assert_eq!(named(true).len(), 3);
+    let group = |from, to, rows| Group { from, to, rows };
+    assert_eq!(rows.groups(4), [group(0, 8, 4), group(8, 11, 3)]);
+    assert_eq!(rows.groups(16), [group(0, 11, 11)]);
+    assert_eq!(rows.groups(1), [group(0, 11, 1)]);
+    // Each row more holds its component and its sum.
+    assert_eq!(looped.most_held(8) - looped.most_held(4), 8);
+    // One turn has no other beside it, and rows that need those before go one after another.
+    assert_eq!(graph.looped(&[form(1)]).unwrap().rows(0), None);
+    let bound = graph.fold(0..N, 0.5, |i, before| before + graph.sum(0..N, |j| (x.at(j) - before) * x.at(i)));
+    assert!(!graph.looped(&[bound]).unwrap().has_rows());
+}
+
+#[test]
 fn what_is_carried_together_changes_together() {
     let graph = Graph::new();
     let x = component(&graph, 1).at(graph.index(0));

@@ -22,6 +22,7 @@ mod looped;
 mod loops;
 mod operator;
 mod ops;
+mod rows;
 mod simplify;
 
 use std::cell::RefCell;
@@ -36,6 +37,7 @@ pub use loops::{
 };
 pub use operator::{Binary, Elementary, Text, Unary, binary, unary};
 pub use ops::IntoExpr;
+pub use rows::{Group, Rows};
 
 use crate::error::Error;
 use crate::functions::Function;

@@ -138,6 +138,7 @@ fn plan_in_groups(
         piece_cells,
         lowering: Lowering::Straight,
         points: 1,
+        rows: 1,
         tables: Vec::new(),
         launched: None,
         partition,

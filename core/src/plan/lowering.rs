@@ -1,6 +1,6 @@
 //! How loops of formulas become text.
 
-use super::options::{Jam, Lowering, Options, Placement};
+use super::options::{Jam, Lowering, Options, Placement, Rows};
 use super::{Execution, Plan, plan_stepwise};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -13,16 +13,21 @@ const MOST_WRITTEN_OUT: usize = 1 << 15;
 /// The most points of a thread that go through loops together.
 const MOST_TOGETHER: usize = 16;
 
+/// The most turns of a loop that go through the loops within it together.
+const MOST_ROWS: usize = 16;
+
 /// Registers of a thread beside those of its points' values: addresses, indices, entries of tables and constants.
 const OTHER_REGISTERS: usize = 40;
 
-/// Returns how many points of a thread go through loops together. Jammed loops hold the values of each point: unless a
-/// number is asked for, it is the largest power of two for which all of them find registers, and 2 at the least.
+/// Returns how many points of a thread go through loops together. Jammed loops hold the values of each point and, where rows go
+/// together, of each row: unless a number is asked for, it is the largest power of two for which all of them find registers,
+/// and 2 at the least.
 pub(super) fn points(
     problem: &Problem,
     device: &DeviceSpec,
     options: &Options,
     lowering: Lowering,
+    rows: usize,
 ) -> Result<usize> {
     if lowering != Lowering::Jammed {
         return Ok(1);
@@ -41,11 +46,35 @@ pub(super) fn points(
             }
         };
     }
-    let looped = problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref());
-    let held = looped.map(Looped::most_held).max().unwrap_or(0) * problem.dtype.bytes().div_ceil(4);
+    let held = looped(problem).map(|looped| looped.most_held(rows)).max().unwrap_or(0);
+    let held = held * problem.dtype.bytes().div_ceil(4);
     let registers = device.registers_per_thread.unwrap_or(0);
     let fits = |points: &usize| OTHER_REGISTERS + held * points <= registers;
     Ok([8, 4].into_iter().find(fits).unwrap_or(2))
+}
+
+/// Returns how many turns of a loop go through the loops within it together: 1 unless a number is asked for, because no GPU
+/// has yet been measured with more.
+pub(super) fn rows(problem: &Problem, options: &Options, lowering: Lowering) -> Result<usize> {
+    match options.rows {
+        _ if !lowering.keeps_loops() => Ok(1),
+        Rows::Auto | Rows::Turns(1) => Ok(1),
+        Rows::Turns(asked) if asked as usize > MOST_ROWS => {
+            let what = "turns of a loop that go through the loops within it together";
+            Err(Error::limit(what, asked, format!("1 to {MOST_ROWS}"), "use --rows auto"))
+        }
+        Rows::Turns(_) if !looped(problem).any(Looped::has_rows) => {
+            let reason = "no formula has a loop of two turns or more with an innermost loop within it that needs \
+                          nothing of the turn before";
+            Err(Error::invalid("--rows", reason, "leave --rows at auto"))
+        }
+        Rows::Turns(asked) => Ok(asked as usize),
+    }
+}
+
+/// Returns the formulas of a problem that have loops.
+fn looped(problem: &Problem) -> impl Iterator<Item = &Looped> {
+    problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref())
 }
 
 /// Fits a tile and its threads to the points of a thread that go through loops together, and to blocks that go over tiles one
@@ -74,10 +103,11 @@ pub(super) fn fit(
 
 /// Returns how the loops of a problem's launches per stage become text.
 pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
-    let looped = || problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref());
     match options.lowering {
-        _ if !problem.is_plain() || looped().next().is_none() => Lowering::Straight,
-        Lowering::Auto if looped().any(|looped| looped.written_out() > MOST_WRITTEN_OUT) => Lowering::Loops,
+        _ if !problem.is_plain() || looped(problem).next().is_none() => Lowering::Straight,
+        Lowering::Auto if looped(problem).any(|looped| looped.written_out() > MOST_WRITTEN_OUT) => {
+            Lowering::Loops
+        }
         asked @ (Lowering::Loops | Lowering::Jammed) => asked,
         Lowering::Auto | Lowering::Straight => Lowering::Straight,
     }
@@ -87,6 +117,9 @@ pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
 fn check(options: &Options) -> Result<()> {
     let other = match options.lowering {
         Lowering::Jammed => return Ok(()),
+        Lowering::Auto | Lowering::Straight if options.rows != Rows::Auto => {
+            ("--rows", "turns of loops that are kept go together", "add --lowering loops or jammed")
+        }
         _ if options.jam != Jam::Auto => {
             ("--jam", "points go through loops together", "add --lowering jammed")
         }

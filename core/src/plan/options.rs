@@ -170,15 +170,67 @@ impl Tune {
     }
 }
 
-/// Temporal depth: steps per launch of an overlapped or a streaming kernel; on a CPU also steps per pass of a
-/// persistent run. Other kernels advance one step at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Depth {
-    /// The depth that the planner finds best.
-    #[default]
-    Auto,
-    /// This many steps.
-    Steps(u32),
+macro_rules! counted {
+    ($(#[$doc:meta])* $name:ident $kind:literal $example:literal {
+        $(#[$auto_doc:meta])* Auto, $(#[$count_doc:meta])* $count:ident
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum $name {
+            $(#[$auto_doc])*
+            #[default]
+            Auto,
+            $(#[$count_doc])*
+            $count(u32),
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                match (text, text.parse()) {
+                    ("auto", _) => Ok($name::Auto),
+                    (_, Ok(count)) if count > 0 => Ok($name::$count(count)),
+                    _ => Err(Error::invalid(
+                        format!(concat!($kind, " `{}`"), text),
+                        "neither `auto` nor a whole number above 0",
+                        concat!("write --", $kind, " auto or --", $kind, " ", $example),
+                    )),
+                }
+            }
+        }
+    };
+}
+
+counted! {
+    /// Temporal depth: steps per launch of an overlapped or a streaming kernel; on a CPU also steps per pass of a
+    /// persistent run. Other kernels advance one step at a time.
+    Depth "depth" "1" {
+        /// The depth that the planner finds best.
+        Auto,
+        /// This many steps.
+        Steps
+    }
+}
+
+counted! {
+    /// The points of a thread that go through jammed loops together.
+    Jam "jam" "4" {
+        /// As many as registers allow.
+        Auto,
+        /// This many.
+        Points
+    }
+}
+
+counted! {
+    /// The turns of a loop that go through the loops within it together, as the rows of a double sum; no bit depends on it.
+    Rows "rows" "4" {
+        /// One after another: no GPU has yet been measured with more.
+        Auto,
+        /// This many, and those that are left; 1 for one after another.
+        Turns
+    }
 }
 
 impl Depth {
@@ -187,48 +239,6 @@ impl Depth {
         match self {
             Depth::Auto => many.to_vec(),
             Depth::Steps(steps) => vec![steps as usize],
-        }
-    }
-}
-
-impl FromStr for Depth {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match (text, text.parse()) {
-            ("auto", _) => Ok(Depth::Auto),
-            (_, Ok(steps)) if steps > 0 => Ok(Depth::Steps(steps)),
-            _ => Err(Error::invalid(
-                format!("depth `{text}`"),
-                "neither `auto` nor a whole number above 0",
-                "write --depth auto or --depth 1",
-            )),
-        }
-    }
-}
-
-/// The points of a thread that go through jammed loops together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Jam {
-    /// As many as registers allow.
-    #[default]
-    Auto,
-    /// This many.
-    Points(u32),
-}
-
-impl FromStr for Jam {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match (text, text.parse()) {
-            ("auto", _) => Ok(Jam::Auto),
-            (_, Ok(points)) if points > 0 => Ok(Jam::Points(points)),
-            _ => Err(Error::invalid(
-                format!("jam `{text}`"),
-                "neither `auto` nor a whole number above 0",
-                "write --jam auto or --jam 4",
-            )),
         }
     }
 }
@@ -250,6 +260,8 @@ pub struct Options {
     pub lowering: Lowering,
     /// Points of a thread that go through jammed loops together.
     pub jam: Jam,
+    /// Turns of a loop that is kept which go through loops within it together.
+    pub rows: Rows,
     /// Where the tables of loops lie.
     pub tables: Placement,
     /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
@@ -273,6 +285,9 @@ mod tests {
         assert_eq!(Options::default().tune, Tune::Kept);
         assert_eq!("8".parse(), Ok(Jam::Points(8)));
         assert!("0".parse::<Jam>().is_err());
+        assert_eq!("8".parse(), Ok(Rows::Turns(8)));
+        let error = "many".parse::<Rows>().unwrap_err().to_string();
+        assert!(error.contains("rows `many`") && error.contains("write --rows auto or --rows 4"), "{error}");
         let error = "fast".parse::<Tune>().unwrap_err().to_string();
         assert_eq!(error, "no tuning is named `fast`; known: off, kept, quick, full");
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::description::{Describe, Line, times};
 use super::fused::{Fused, Partition};
 use super::general::plan_general;
-use super::lowering::{fit, lowering, points};
+use super::lowering::{fit, lowering, points, rows};
 use super::tables::{self, PlacedTable};
 use super::{Execution, Lowering, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
@@ -35,6 +35,8 @@ pub struct Stepwise {
     pub lowering: Lowering,
     /// Points of a thread along the fastest axis that go through loops together; 1 unless they are jammed.
     pub points: usize,
+    /// Turns of a loop that go through the loops within it together, at the most; 1 where each goes alone.
+    pub rows: usize,
     /// For each stage, the tables of its formula, by their numbers; none where loops are written out.
     pub tables: Vec<Vec<PlacedTable>>,
     /// The blocks of a launch where each loads tables into shared memory and goes over tiles one after another; `None`
@@ -85,6 +87,11 @@ impl Describe for Stepwise {
                 let words = format!("{} points of a thread go through loops together", self.points);
                 lines.push(("loops", words));
             }
+        }
+        if self.rows > 1 {
+            let words =
+                format!("up to {} turns of a loop go through the loops within it together", self.rows);
+            lines.push(("rows", words));
         }
         if let Some(words) = tables::words(&self.tables) {
             lines.push(("tables", words));
@@ -150,7 +157,8 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     let piece_cells = piece_cells(problem, device)?;
     let (mut tile, mut threads) = tile_of(problem, device);
     let lowering = lowering(problem, options);
-    let points = points(problem, device, options, lowering)?;
+    let rows = rows(problem, options, lowering)?;
+    let points = points(problem, device, options, lowering, rows)?;
     let shared = |stage: &Stage, tile: [usize; 3]| {
         let radius = stage.footprint.radius;
         let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
@@ -201,6 +209,7 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
             piece_cells,
             lowering,
             points,
+            rows,
             tables,
             launched,
             partition: Partition::default(),

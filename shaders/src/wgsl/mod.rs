@@ -228,7 +228,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     let bindings = bindings(program, stage, keeps, &pieces);
     let workgroups = tiles.blocks(problem.shape.padded());
     let looped = stage.looped.as_ref().filter(|_| tiles.lowering == Lowering::Loops);
-    let body = body(problem, stage, looped, side, &staged, &pieces);
+    let body = body(problem, stage, looped.map(|looped| (looped, tiles.rows)), side, &staged, &pieces);
 
     let mut text = header(problem, &format!("stage {:?}", stage.name), &bindings, 1);
     pieces.functions(&mut text, &bindings);
@@ -446,7 +446,7 @@ fn domain() -> Text {
 fn body(
     problem: &Problem,
     stage: &Stage,
-    looped: Option<&Looped>,
+    looped: Option<(&Looped, usize)>,
     side: [usize; 3],
     staged: &[usize],
     pieces: &Pieces,
@@ -465,10 +465,10 @@ fn body(
     };
     match looped {
         // Bindings have no index.
-        Some(looped) => {
+        Some((looped, rows)) => {
             let component = |_: Tap, _: [i64; 2], _: &str| None;
             let tables = loops::table_texts(0, looped, &[]);
-            loops::formula(looped, &Wgsl::here(), problem.dtype, &tables, Reads { tap, component })
+            loops::formula(looped, &Wgsl::here(), problem.dtype, &tables, rows, Reads { tap, component })
         }
         None => formula(&stage.dag, &Wgsl::here(), problem.dtype, tap),
     }

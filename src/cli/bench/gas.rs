@@ -14,13 +14,14 @@ const EXAMPLES: &str = "\
 Examples:
   abide bench gas --csv gas.csv
   abide bench gas --backend cpu --points 131072 --only 10
-  abide bench gas --backend cuda --points 4194304 --only 53 dense loops,jammed-4-shared
+  abide bench gas --backend cuda --points 4194304 --only 53 dense loops,jammed-4-shared,loops-rows-8-shared
 
 Density, enthalpy, heat capacity, speed of sound, viscosity and conductivity of mixtures of 10, 33 and 53 species at random \
 states, without interaction parameters (kij zero) and with those of all pairs (kij dense), with sums over species written out \
-(straight-line), and as loops, which a CPU does not keep, of one point or of several (jammed). Points that share loops and \
-where tables lie are the planner's choice (loops, jammed), or as the word says (loops-constant, jammed-4-shared). A rate is \
-the median of runs over all points. Some of the results are compared with the CPU's.";
+(straight-line), and as loops, which a CPU does not keep, of one point or of several (jammed). Points that share loops, \
+turns of double sums that do, and where tables lie are the planner's choice (loops, jammed), or as the word says \
+(loops-constant, jammed-4-shared, loops-rows-8-shared; one turn after another without -rows). A rate is the median of \
+runs over all points. Some of the results are compared with the CPU's.";
 
 /// The arguments of `bench gas`.
 #[derive(Args)]
@@ -88,7 +89,7 @@ impl Gas {
             return Err(Ending::usage(Error::limit("--points", 0, "1 at least", "give more")));
         }
         let header = format!(
-            "{:<12}{:>8}{:>7}{:>19}{:>8}{:>14}{:>7}{:>9}{:>11}{:>7}\n",
+            "{:<12}{:>8}{:>7}{:>24}{:>8}{:>14}{:>7}{:>9}{:>11}{:>7}\n",
             "case",
             "species",
             "kij",
@@ -131,7 +132,7 @@ impl Gas {
             let share =
                 line.share_of_f64_peak.map_or_else(|| "-".to_owned(), |s| format!("{:.1} %", 100.0 * s));
             let text = format!(
-                "{:<12}{:>8}{:>7}{:>19}{:>8}{:>14.4e}{:>7.1}{share:>9}{:>11}{:>7}\n",
+                "{:<12}{:>8}{:>7}{:>24}{:>8}{:>14.4e}{:>7.1}{share:>9}{:>11}{:>7}\n",
                 line.case,
                 line.species,
                 line.kij,
