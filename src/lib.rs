@@ -52,8 +52,8 @@ pub mod prelude {
     };
     pub use crate::{
         Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, Fuse,
-        Jam, LinearStencil, Lowering, Options, Parameter, Placement, Plan, Program, Progress, Result, Rows,
-        RunReport, Running, Shape, Simulation, Start, Stencil, Tune,
+        Jam, LinearStencil, LoopRows, Lowering, Options, Parameter, Placement, Plan, Program, Progress,
+        Result, RunReport, Running, Shape, Simulation, Start, Stencil, Tune,
     };
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, Rows, plan};
+use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, plan};
 use abide_core::{DType, DeviceSpec, Problem, Shape};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
@@ -63,7 +63,7 @@ fn properties_compile_in_seconds() {
 
 /// The ways whose registers are told: a lowering, the points of a thread, the turns of double sums that go through the loops
 /// within together, and where tables lie.
-type Way = (Lowering, Jam, Rows, Placement);
+type Way = (Lowering, Jam, LoopRows, Placement);
 
 /// Compiles a way for a device, and prints and returns its registers and spilled bytes.
 fn registers(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, tables): Way) -> [usize; 2] {
@@ -99,7 +99,7 @@ fn registers_of_loops() {
         println!("{count} species, interacting {is_interacting}: {held} values held");
         for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
             for (lowering, jam, tables) in ways {
-                let [_, spills] = registers(&problem, &device, (lowering, jam, Rows::Turns(1), tables));
+                let [_, spills] = registers(&problem, &device, (lowering, jam, LoopRows::Turns(1), tables));
                 // What the planner takes for a thread's registers is no less than what the compiler spills of.
                 let options = |jam| Options {
                     execution: Execution::Stepwise,
@@ -131,7 +131,7 @@ fn registers_of_rows() {
         for rows in [1, 2, 4, 8, 16] {
             let held = looped.most_held(rows as usize);
             println!("{count} species, interacting {is_interacting}, {rows} rows: {held} values held");
-            let rows = Rows::Turns(rows);
+            let rows = LoopRows::Turns(rows);
             for tables in [Placement::Memory, Placement::Constant, Placement::Shared] {
                 let [_, spills] = registers(&problem, &device, (Lowering::Loops, Jam::Auto, rows, tables));
                 assert_eq!(spills, 0);

@@ -11,7 +11,7 @@ mod rig;
 
 use std::sync::Arc;
 
-use abide_core::plan::{Execution, Jam, Lowering, Options, Placement, Rows, plan};
+use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, plan};
 use abide_core::program::{Centring, Definition};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
@@ -22,35 +22,35 @@ use case::all;
 use common::present;
 
 /// A lowering, the points of a thread, the turns of a loop that go through others together, and where tables lie.
-type Way = (Lowering, Jam, Rows, Placement);
+type Way = (Lowering, Jam, LoopRows, Placement);
 
-const LOOPS: Way = (Lowering::Loops, Jam::Auto, Rows::Turns(1), Placement::Memory);
-const JAMMED: Way = (Lowering::Jammed, Jam::Points(2), Rows::Turns(1), Placement::Memory);
+const LOOPS: Way = (Lowering::Loops, Jam::Auto, LoopRows::Turns(1), Placement::Memory);
+const JAMMED: Way = (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(1), Placement::Memory);
 
 const WAYS: [Way; 9] = [
-    (Lowering::Straight, Jam::Auto, Rows::Auto, Placement::Auto),
+    (Lowering::Straight, Jam::Auto, LoopRows::Auto, Placement::Auto),
     LOOPS,
-    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Constant),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Shared),
-    (Lowering::Loops, Jam::Auto, Rows::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(2), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, LoopRows::Auto, Placement::Auto),
     JAMMED,
-    (Lowering::Jammed, Jam::Points(2), Rows::Turns(4), Placement::Shared),
-    (Lowering::Jammed, Jam::Points(4), Rows::Turns(2), Placement::Constant),
-    (Lowering::Jammed, Jam::Points(8), Rows::Turns(1), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(4), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(4), LoopRows::Turns(2), Placement::Constant),
+    (Lowering::Jammed, Jam::Points(8), LoopRows::Turns(1), Placement::Shared),
 ];
 
-const SHARED: Way = (Lowering::Jammed, Jam::Points(2), Rows::Turns(1), Placement::Shared);
+const SHARED: Way = (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(1), Placement::Shared);
 
 /// Four rows together.
-const ROWS: Way = (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Memory);
+const ROWS: Way = (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Memory);
 
 /// The ways of double sums.
 const OF_ROWS: [Way; 5] = [
     LOOPS,
-    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(2), Placement::Shared),
     ROWS,
-    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Constant),
-    (Lowering::Jammed, Jam::Points(2), Rows::Turns(8), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Constant),
+    (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(8), Placement::Shared),
 ];
 
 /// An H200 of one multiprocessor: blocks go over several tiles.
@@ -134,7 +134,7 @@ fn planned(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, tables)
     if let Jam::Points(points) = jam {
         assert_eq!(tiles.points, points as usize);
     }
-    let asked = if let Rows::Turns(asked) = rows { asked as usize } else { 1 };
+    let asked = if let LoopRows::Turns(asked) = rows { asked as usize } else { 1 };
     assert_eq!(tiles.rows, asked);
     let read = || tiles.tables.iter().flatten().filter(|table| table.entries > 0);
     assert!(tables == Placement::Auto || read().all(|table| table.place == tables));
@@ -173,7 +173,7 @@ fn loops_have_the_bits_of_the_reference() {
         some.map(move |(_, way)| (problem.clone(), way))
     });
     let mut cases: Vec<(Problem, Way)> = each.collect();
-    cases.push((gas(DType::F64), (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Shared)));
+    cases.push((gas(DType::F64), (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Shared)));
     // Fewer rows than may go together, whole groups, and one, two or five rows that are left.
     cases.extend(OF_ROWS.map(|way| (double_sums(5), way)));
     cases.extend(OF_ROWS[1..4].iter().map(|&way| (double_sums(10), way)));

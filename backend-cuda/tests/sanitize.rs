@@ -7,7 +7,9 @@ mod common;
 
 use std::sync::Arc;
 
-use abide_core::plan::{CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Options, Placement, Rows, Tune};
+use abide_core::plan::{
+    CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Tune,
+};
 use abide_core::{Array, Backend, Boundary, DType, Error, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
@@ -77,7 +79,7 @@ const OWN: Options = Options {
     fuse: Fuse::Auto,
     lowering: Lowering::Auto,
     jam: Jam::Auto,
-    rows: Rows::Auto,
+    rows: LoopRows::Auto,
     tables: Placement::Auto,
     pin: false,
 };

@@ -3,7 +3,7 @@
 mod common;
 
 use abide_core::backend::Backend;
-use abide_core::plan::{Execution, Lowering, Rows};
+use abide_core::plan::{Execution, LoopRows, Lowering};
 use abide_core::{DType, Options};
 use abide_random::looped;
 use common::{backend, check_plan, problem, values};
@@ -21,9 +21,9 @@ fn loops_are_within_the_bound_of_each_turn_written_out() {
         let problem = problem(program, extents, dtype, boundary).unwrap();
         let fields = values(&problem, 3);
         for (lowering, rows) in [
-            (Lowering::Straight, Rows::Auto),
-            (Lowering::Loops, Rows::Auto),
-            (Lowering::Loops, Rows::Turns(4)),
+            (Lowering::Straight, LoopRows::Auto),
+            (Lowering::Loops, LoopRows::Auto),
+            (Lowering::Loops, LoopRows::Turns(4)),
         ] {
             let options = Options { execution: Execution::Stepwise, lowering, rows, ..Options::default() };
             let plan = backend.plan(&problem, &options).unwrap();

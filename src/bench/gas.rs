@@ -8,7 +8,9 @@ use crate::backend::{Opened, Session};
 use crate::expr::Looped;
 use crate::gas::{Columns, GAS_CONSTANT, Interactions, Mixture, Points, Property, Sums, Table};
 use crate::program::Problem;
-use crate::{Array, Choice, DType, Error, Execution, Jam, Lowering, Options, Placement, Result, Rows, Shape};
+use crate::{
+    Array, Choice, DType, Error, Execution, Jam, LoopRows, Lowering, Options, Placement, Result, Shape,
+};
 
 /// The properties that a flow code asks for at every point.
 pub const SIX: [&str; 6] = ["rho", "h", "cp", "c", "mu", "lambda"];
@@ -21,19 +23,19 @@ const SIZES: [usize; 3] = [10, 33, 53];
 
 /// A way in which sums over species become text: as terms or loops, the points and the turns of double sums that go through
 /// loops together, and where tables lie.
-type Way = (Lowering, Jam, Rows, Placement);
+type Way = (Lowering, Jam, LoopRows, Placement);
 
 /// One turn after another.
-const ALONE: Rows = Rows::Turns(1);
+const ALONE: LoopRows = LoopRows::Turns(1);
 
 /// The ways of each mixture; the planner's own choice of what is left open first.
 const WAYS: [Way; 12] = [
-    (Lowering::Straight, Jam::Auto, Rows::Auto, Placement::Auto),
-    (Lowering::Loops, Jam::Auto, Rows::Auto, Placement::Auto),
+    (Lowering::Straight, Jam::Auto, LoopRows::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, LoopRows::Auto, Placement::Auto),
     (Lowering::Loops, Jam::Auto, ALONE, Placement::Memory),
     (Lowering::Loops, Jam::Auto, ALONE, Placement::Constant),
     (Lowering::Loops, Jam::Auto, ALONE, Placement::Shared),
-    (Lowering::Jammed, Jam::Auto, Rows::Auto, Placement::Auto),
+    (Lowering::Jammed, Jam::Auto, LoopRows::Auto, Placement::Auto),
     (Lowering::Jammed, Jam::Points(2), ALONE, Placement::Memory),
     (Lowering::Jammed, Jam::Points(2), ALONE, Placement::Constant),
     (Lowering::Jammed, Jam::Points(2), ALONE, Placement::Shared),
@@ -44,16 +46,16 @@ const WAYS: [Way; 12] = [
 
 /// The ways beside those of mixtures whose formulas have double sums, as of pairs with k_ij.
 const OF_ROWS: [Way; 10] = [
-    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Memory),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Constant),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(2), Placement::Shared),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Memory),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Constant),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(4), Placement::Shared),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Memory),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Constant),
-    (Lowering::Loops, Jam::Auto, Rows::Turns(8), Placement::Shared),
-    (Lowering::Jammed, Jam::Points(2), Rows::Turns(4), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(2), Placement::Memory),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(2), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(2), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Memory),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Shared),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Memory),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Constant),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Shared),
+    (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(4), Placement::Shared),
 ];
 
 /// The states whose properties are compared.
@@ -75,7 +77,7 @@ pub struct GasCase {
     /// The points that share loops.
     pub jam: Jam,
     /// The turns of double sums that go through loops together.
-    pub rows: Rows,
+    pub rows: LoopRows,
     /// Where tables of loops lie.
     pub tables: Placement,
     gas: Mixture,
@@ -155,7 +157,7 @@ impl GasCase {
         if let Jam::Points(points) = self.jam {
             word += &format!("-{points}");
         }
-        if let Rows::Turns(rows @ 2..) = self.rows {
+        if let LoopRows::Turns(rows @ 2..) = self.rows {
             word += &format!("-rows-{rows}");
         }
         if self.tables != Placement::Auto {

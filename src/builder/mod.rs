@@ -12,8 +12,8 @@ use crate::domain::BoundaryText;
 use crate::io;
 use crate::program::Problem;
 use crate::{
-    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Jam, Lowering, Options,
-    Placement, Result, Rows, Start, Tune,
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Jam, LoopRows, Lowering,
+    Options, Placement, Result, Start, Tune,
 };
 
 use self::batch::Setting;
@@ -285,7 +285,7 @@ impl Builder {
     }
 
     /// Sets how many turns of a loop that is kept go through the loops within it together.
-    pub fn rows(mut self, rows: Rows) -> Self {
+    pub fn rows(mut self, rows: LoopRows) -> Self {
         self.options.rows = rows;
         self
     }

@@ -11,7 +11,7 @@ use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
-use abide::{CachePolicy, Depth, Execution, Fuse, Jam, Lowering, Options, Placement, Rows, Tune};
+use abide::{CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -104,7 +104,7 @@ pub struct Manner {
     /// With `--lowering loops` or `jammed`, the turns of a loop that go through the loops within it together, as rows of a
     /// double sum: auto (one after another as yet) or a number up to 16; no bit depends on it
     #[arg(long, default_value = "auto")]
-    pub rows: Rows,
+    pub rows: LoopRows,
 
     /// With `--lowering loops` or `jammed`, where tables lie on CUDA: auto, memory, constant or shared; no bit depends on it
     #[arg(long, default_value = "auto")]

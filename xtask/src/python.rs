@@ -143,7 +143,9 @@ fn wheel(folder: &Path, venv: &Path) -> Result<Option<PathBuf>> {
     let wheels = folder.join("wheels");
     setup::clear(&wheels)?;
     let mut maturin = tool(venv, "maturin", &root());
-    maturin.args(["build", "--profile", "python", "--manifest-path", "python/Cargo.toml", "--out"]).arg(&wheels);
+    maturin
+        .args(["build", "--profile", "python", "--manifest-path", "python/Cargo.toml", "--out"])
+        .arg(&wheels);
     if !succeeds(maturin.env("VIRTUAL_ENV", venv))? {
         return Ok(None);
     }

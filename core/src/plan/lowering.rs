@@ -1,6 +1,6 @@
 //! How loops of formulas become text.
 
-use super::options::{Jam, Lowering, Options, Placement, Rows};
+use super::options::{Jam, LoopRows, Lowering, Options, Placement};
 use super::{Execution, Plan, plan_stepwise};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -58,17 +58,17 @@ pub(super) fn points(
 pub(super) fn rows(problem: &Problem, options: &Options, lowering: Lowering) -> Result<usize> {
     match options.rows {
         _ if !lowering.keeps_loops() => Ok(1),
-        Rows::Auto | Rows::Turns(1) => Ok(1),
-        Rows::Turns(asked) if asked as usize > MOST_ROWS => {
+        LoopRows::Auto | LoopRows::Turns(1) => Ok(1),
+        LoopRows::Turns(asked) if asked as usize > MOST_ROWS => {
             let what = "turns of a loop that go through the loops within it together";
             Err(Error::limit(what, asked, format!("1 to {MOST_ROWS}"), "use --rows auto"))
         }
-        Rows::Turns(_) if !looped(problem).any(Looped::has_rows) => {
+        LoopRows::Turns(_) if !looped(problem).any(Looped::has_rows) => {
             let reason = "no formula has a loop of two turns or more with an innermost loop within it that needs \
                           nothing of the turn before";
             Err(Error::invalid("--rows", reason, "leave --rows at auto"))
         }
-        Rows::Turns(asked) => Ok(asked as usize),
+        LoopRows::Turns(asked) => Ok(asked as usize),
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn lowering(problem: &Problem, options: &Options) -> Lowering {
 fn check(options: &Options) -> Result<()> {
     let other = match options.lowering {
         Lowering::Jammed => return Ok(()),
-        Lowering::Auto | Lowering::Straight if options.rows != Rows::Auto => {
+        Lowering::Auto | Lowering::Straight if options.rows != LoopRows::Auto => {
             ("--rows", "turns of loops that are kept go together", "add --lowering loops or jammed")
         }
         _ if options.jam != Jam::Auto => {

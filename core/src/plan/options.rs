@@ -225,7 +225,7 @@ counted! {
 
 counted! {
     /// The turns of a loop that go through the loops within it together, as the rows of a double sum; no bit depends on it.
-    Rows "rows" "4" {
+    LoopRows "rows" "4" {
         /// One after another: no GPU has yet been measured with more.
         Auto,
         /// This many, and those that are left; 1 for one after another.
@@ -261,7 +261,7 @@ pub struct Options {
     /// Points of a thread that go through jammed loops together.
     pub jam: Jam,
     /// Turns of a loop that is kept which go through loops within it together.
-    pub rows: Rows,
+    pub rows: LoopRows,
     /// Where the tables of loops lie.
     pub tables: Placement,
     /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
@@ -285,8 +285,8 @@ mod tests {
         assert_eq!(Options::default().tune, Tune::Kept);
         assert_eq!("8".parse(), Ok(Jam::Points(8)));
         assert!("0".parse::<Jam>().is_err());
-        assert_eq!("8".parse(), Ok(Rows::Turns(8)));
-        let error = "many".parse::<Rows>().unwrap_err().to_string();
+        assert_eq!("8".parse(), Ok(LoopRows::Turns(8)));
+        let error = "many".parse::<LoopRows>().unwrap_err().to_string();
         assert!(error.contains("rows `many`") && error.contains("write --rows auto or --rows 4"), "{error}");
         let error = "fast".parse::<Tune>().unwrap_err().to_string();
         assert_eq!(error, "no tuning is named `fast`; known: off, kept, quick, full");

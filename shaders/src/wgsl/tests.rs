@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abide_core::expr::{Binary, Node, Unary};
 use abide_core::plan::{overlapped_plans, plan_stepwise, portable_streaming_plans};
-use abide_core::{Boundaries, DeviceSpec, Expr, Options, Rows, Scope, Shape, Stencil, catalogue};
+use abide_core::{Boundaries, DeviceSpec, Expr, LoopRows, Options, Scope, Shape, Stencil, catalogue};
 use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
 
 use super::*;
@@ -72,7 +72,7 @@ fn every_kernel_of_the_catalogue_is_valid() {
 fn every_kernel_with_loops_is_valid() {
     for dimensions in 1..=3 {
         // One turn after another, and two together of five.
-        let rows = if dimensions == 2 { Rows::Turns(2) } else { Rows::Turns(1) };
+        let rows = if dimensions == 2 { LoopRows::Turns(2) } else { LoopRows::Turns(1) };
         let options = Options { lowering: Lowering::Loops, rows, ..Options::default() };
         for dtype in [DType::F32, DType::F64] {
             let program = abide_random::looped::program(dimensions, false).unwrap();
@@ -87,7 +87,7 @@ fn every_kernel_with_loops_is_valid() {
                     check_against_module(&kernels[0], shared_bytes);
                     assert!(kernels[0].text.contains("for (var i0: i32 ="), "{}", kernels[0].text);
                     let steps = kernels[0].text.matches(" += 2) {").count();
-                    assert_eq!(steps > 0, rows == Rows::Turns(2), "{}", kernels[0].text);
+                    assert_eq!(steps > 0, rows == LoopRows::Turns(2), "{}", kernels[0].text);
                 }
             }
         }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::domain::Shape;
-use crate::plan::{Execution, Jam, Lowering, Plan, Rows, plan};
+use crate::plan::{Execution, Jam, LoopRows, Lowering, Plan, plan};
 use crate::program::{Centring, Definition};
 use crate::real::DType;
 
@@ -117,20 +117,20 @@ fn rows_go_together_where_they_are_asked_to() {
         Ok((tiles.rows, tiles.points, plan.explain()))
     };
     let rows = |rows| Options { rows, ..Options::default() };
-    for alone in [Rows::Auto, Rows::Turns(1)] {
+    for alone in [LoopRows::Auto, LoopRows::Turns(1)] {
         let (one, _, words) = of(53, rows(alone)).unwrap();
         assert!(one == 1 && !words.contains("turns of a loop go"), "{words}");
     }
-    let (five, _, words) = of(53, rows(Rows::Turns(5))).unwrap();
+    let (five, _, words) = of(53, rows(LoopRows::Turns(5))).unwrap();
     assert!(five == 5 && words.contains("up to 5 turns of a loop go through the loops within it together"));
     // Each row takes registers of points.
     let jammed = |rows| of(53, Options { lowering: Lowering::Jammed, rows, ..Options::default() }).unwrap().1;
-    assert!(jammed(Rows::Turns(16)) < jammed(Rows::Auto));
-    let error = of(53, rows(Rows::Turns(17))).unwrap_err().to_string();
+    assert!(jammed(LoopRows::Turns(16)) < jammed(LoopRows::Auto));
+    let error = of(53, rows(LoopRows::Turns(17))).unwrap_err().to_string();
     assert!(error.contains("17") && error.contains("1 to 16") && error.contains("--rows auto"), "{error}");
-    let error = of(1, rows(Rows::Turns(4))).unwrap_err().to_string();
+    let error = of(1, rows(LoopRows::Turns(4))).unwrap_err().to_string();
     assert!(error.contains("no formula has a loop of two turns"), "{error}");
-    let options = Options { lowering: Lowering::Straight, ..rows(Rows::Turns(4)) };
+    let options = Options { lowering: Lowering::Straight, ..rows(LoopRows::Turns(4)) };
     let error = of(53, options).unwrap_err().to_string();
     assert!(error.contains("--rows") && error.contains("--lowering loops or jammed"), "{error}");
 }
