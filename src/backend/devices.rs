@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide_core::backend::Backend;
 use abide_ranks::{Device, Ranked};
 
-use super::{Kind, Opened, entry};
+use super::{Kind, Opened, entry, processes};
 use crate::{Error, Result};
 
 /// The environment variable with the number of devices of runs that do not say it themselves.
@@ -20,7 +20,7 @@ pub fn devices(asked: Option<usize>) -> Result<usize> {
     let named = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
     let devices = match (asked, named) {
         (Some(devices), _) => devices,
-        (None, None) => 1,
+        (None, None) => processes::count(),
         (None, Some(text)) => text.to_str().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
             let what = format!("{VARIABLE}={}", text.to_string_lossy());
             Error::invalid(what, "not a whole number", "set it to a number of devices, or unset it")
@@ -28,7 +28,7 @@ pub fn devices(asked: Option<usize>) -> Result<usize> {
     };
     match devices {
         0 => Err(Error::limit("devices", 0, "at least 1", "ask for one device or more")),
-        _ => Ok(devices),
+        _ => processes::check(devices),
     }
 }
 
@@ -39,6 +39,9 @@ pub fn devices(asked: Option<usize>) -> Result<usize> {
 /// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone.
 pub fn open_on(name: &str, devices: usize) -> Result<Opened> {
     let entry = entry(name)?;
+    if let Some(opened) = processes::open_on(name, devices)? {
+        return Ok(opened);
+    }
     match (devices, entry.several) {
         (1, _) => (entry.open)(),
         (_, Some(open)) => open(devices),
