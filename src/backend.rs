@@ -3,6 +3,7 @@
 mod budget;
 mod devices;
 mod groups;
+pub mod processes;
 
 use std::fmt::{self, Display};
 use std::str::FromStr;

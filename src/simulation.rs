@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive};
+use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive, processes};
 use crate::builder::{Builder, IntoModel};
 use crate::program::{Problem, Rows};
 use crate::{Array, Error, Plan, Real, Result, io};
@@ -268,7 +268,8 @@ impl Simulation {
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where the checkpoint cannot
     /// be put in its place, it is kept under another name, which the error tells.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())?.commit_durably()
+        let staged = checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())?;
+        staged.map_or(Ok(()), io::Staged::commit_durably)
     }
 }
 
@@ -289,6 +290,12 @@ impl Running<'_> {
     /// Returns the steps done since the start, those before a checkpoint included.
     pub fn step(&self) -> u64 {
         self.step
+    }
+
+    /// Returns the most of what each process gives, where several advance the domain together; by itself what is given.
+    /// What a signal or the clock decides, all decide alike by it.
+    pub fn most(&mut self, own: f64) -> Result<f64> {
+        self.session.most(own)
     }
 
     /// Returns the names and the current values of the computed scalars.
@@ -355,7 +362,8 @@ impl Running<'_> {
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves an earlier
     /// file as it was, and the run can go on.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        checkpoint(self.problem, self.session, self.step, path.as_ref())?.replace_durably()
+        let staged = checkpoint(self.problem, self.session, self.step, path.as_ref())?;
+        staged.map_or(Ok(()), io::Staged::replace_durably)
     }
 }
 
@@ -420,7 +428,13 @@ fn set_parameter(problem: &mut Problem, session: &mut dyn Session, name: &str, v
     Ok(())
 }
 
-fn checkpoint(problem: &Problem, session: &mut dyn Session, step: u64, path: &Path) -> Result<io::Staged> {
+/// Writes a checkpoint beside its place; `None` in all processes but the first, which take part in the reading alone.
+fn checkpoint(
+    problem: &Problem,
+    session: &mut dyn Session,
+    step: u64,
+    path: &Path,
+) -> Result<Option<io::Staged>> {
     let (mut scalars, mut problem) = (session.scalars()?, problem.clone());
     let own = problem.program.scalars().len();
     for (member, scalars) in problem.batch.iter_mut().zip(scalars.chunks_exact(own.max(1))) {
@@ -428,5 +442,20 @@ fn checkpoint(problem: &Problem, session: &mut dyn Session, step: u64, path: &Pa
     }
     scalars.truncate(own);
     problem.scalars = scalars;
-    io::checkpoint::write(path, &problem, step, |field| session.read(field))
+    let mut read = 0;
+    let mut field = |field| {
+        read = field + 1;
+        session.read(field)
+    };
+    let written = match processes::is_first() {
+        true => io::checkpoint::write(path, &problem, step, field).map(Some),
+        false => (0..problem.program.fields().len()).try_for_each(|own| field(own).map(drop)).map(|()| None),
+    };
+    // What the disk has no room for, the other processes read all the same.
+    if let (Err(error), true) = (&written, processes::count() > 1)
+        && !matches!(error, Error::Device { .. })
+    {
+        (read..problem.program.fields().len()).try_for_each(|own| session.read(own).map(drop))?;
+    }
+    written
 }

@@ -9,6 +9,7 @@ use abide_core::plan::{Devices, Ranks, plan_ranks};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 
+use crate::connector::Connector;
 use crate::fabric::Fabric;
 use crate::session::{Open, Together};
 use crate::threads::{DEADLINE, threads};
@@ -23,7 +24,6 @@ pub struct Device {
 }
 
 type Make = dyn Fn(usize) -> Result<Vec<Device>> + Send + Sync;
-type Connect = dyn Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync;
 
 /// Several devices of one kind that advance a domain together, or one where the domain is too thin for more.
 pub struct Ranked {
@@ -32,7 +32,7 @@ pub struct Ranked {
     asked: usize,
     between: Option<u32>,
     make: Box<Make>,
-    connect: Box<Connect>,
+    connector: Box<dyn Connector>,
     made: Mutex<BTreeMap<usize, Vec<Device>>>,
 }
 
@@ -52,18 +52,16 @@ impl Ranked {
         }
         let connect = |ranks| {
             let ends = threads(ranks, DEADLINE).into_iter();
-            ends.map(|end| Box::new(end) as Box<dyn Fabric>).collect()
+            ends.map(|end| Box::new(end) as Box<dyn Fabric>).collect::<Vec<_>>()
         };
-        let (made, make, connect) = (Mutex::default(), Box::new(make), Box::new(connect));
-        Ok(Ranked { single, asked, between: None, make, connect, made })
+        let (made, make, connector) = (Mutex::default(), Box::new(make), Box::new(connect));
+        Ok(Ranked { single, asked, between: None, make, connector, made })
     }
 
-    /// Connects ranks by another fabric: `connect` returns the ends for a number of ranks, in order.
-    pub fn connected(
-        mut self,
-        connect: impl Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync + 'static,
-    ) -> Ranked {
-        self.connect = Box::new(connect);
+    /// Connects ranks by another fabric. Where ranks are processes, `make` has the devices of all of them, but this
+    /// process opens its own alone.
+    pub fn connected(mut self, connector: impl Connector + 'static) -> Ranked {
+        self.connector = Box::new(connector);
         self
     }
 
@@ -85,6 +83,27 @@ impl Ranked {
         }
         made.insert(ranks, devices.clone());
         Ok(devices)
+    }
+}
+
+/// Devices that exchange after a number of steps that is given.
+struct Fixed<'a>(&'a Ranked, u32);
+
+impl Devices for Fixed<'_> {
+    fn asked(&self) -> usize {
+        self.0.asked
+    }
+
+    fn weights(&self, ranks: usize) -> Result<Vec<usize>> {
+        self.0.weights(ranks)
+    }
+
+    fn plan(&self, ranks: usize, rank: usize, slab: &Problem, options: &Options) -> Result<Plan> {
+        Devices::plan(self.0, ranks, rank, slab, options)
+    }
+
+    fn between(&self) -> Option<u32> {
+        Some(self.1)
     }
 }
 
@@ -138,7 +157,31 @@ impl Backend for Ranked {
                 "leave --pin out, or take one device",
             ));
         }
-        plan_ranks(problem, options, self)
+        let own = plan_ranks(problem, options, self);
+        let Some(processes) = self.connector.processes() else { return own };
+        // Estimates follow what each process measures; all do as the first.
+        let words = format!(
+            "{} {} {} with boundary {} and parameters {:?}",
+            problem.program.name(),
+            problem.shape,
+            problem.dtype,
+            problem.boundaries.describe(problem.shape.dimensions()),
+            problem.parameters,
+        );
+        let steps = |plan: &Plan| plan.ranks.as_ref().map_or(0, |ranks| ranks.depth);
+        let first = self.connector.of_first(own.as_ref().map(steps).map_err(Error::clone), &words)?;
+        let plan = match own? {
+            own if steps(&own) == first => own,
+            _ => plan_ranks(problem, options, &Fixed(self, first))?,
+        };
+        let ranks = plan.ranks.as_ref().map_or(1, |ranks| ranks.own.len());
+        if ranks < processes {
+            let planes = problem.shape.padded()[problem.slowest()];
+            let what =
+                format!("processes, each with the planes that its neighbours read, of {planes} in all");
+            return Err(Error::limit(what, processes, ranks, "start fewer, or take a larger size"));
+        }
+        Ok(plan)
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
@@ -148,12 +191,21 @@ impl Backend for Ranked {
         // What follows the whole domain is noted here, not by the ranks.
         let cut = Cut::new(problem, &fields)?;
         let devices = self.devices(slabs.slabs.len())?;
-        let open = |(device, plan): (Device, Plan)| -> Open {
-            Box::new(move |slab, fields| device.backend.open(slab, &plan, fields))
+        let open = |end: Box<dyn Fabric>| -> Result<(Open, Box<dyn Fabric>)> {
+            let (Some(device), Some(plan)) = (devices.get(end.rank()), ranks.slabs.get(end.rank())) else {
+                return Err(Error::limit(
+                    "rank",
+                    end.rank(),
+                    devices.len(),
+                    "connect as many ranks as there are",
+                ));
+            };
+            let (device, plan) = (device.clone(), plan.clone());
+            Ok((Box::new(move |slab, fields| device.backend.open(slab, &plan, fields)), end))
         };
-        let opens = devices.into_iter().zip(ranks.slabs.iter().cloned()).map(open);
-        let ends = (self.connect)(slabs.slabs.len());
-        let session = Together::open(self.name(), problem, plan, slabs, fields, opens.zip(ends).collect())?;
+        let ends = self.connector.connect(slabs.slabs.len())?.into_iter().map(open);
+        let ends = ends.collect::<Result<Vec<_>>>()?;
+        let session = Together::open(self.name(), problem, plan, slabs, fields, ends)?;
         Ok(Cut::around(cut, Box::new(session)))
     }
 }

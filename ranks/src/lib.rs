@@ -1,18 +1,23 @@
 //! Runs a problem on several devices: each has a rank and a slab of the domain ([`abide_core::slabs`]).
 //!
 //! A [`Ranked`] backend plans slabs and opens a session for all of them, in which each rank is a thread that drives an
-//! ordinary session of its device ([`rank`](mod@rank)). Ranks hand each other planes through a [`Fabric`]; [`threads`]
-//! is the one for ranks of one process. Nothing waits for ever: every wait of a fabric has a deadline, and ends where
-//! another rank is gone or has given up.
+//! ordinary session of its device ([`rank`](mod@rank)). Ranks hand each other planes through a [`Fabric`]: [`threads`] is
+//! the one for ranks of one process, and with the feature `mpi` the module `mpi` has the one for processes. Nothing waits
+//! for ever: every wait of a fabric has a deadline, and ends where another rank is gone or has given up.
 #![deny(missing_docs)]
 
+mod answer;
 mod backend;
+mod connector;
 pub mod fabric;
 mod line;
 mod loans;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod rank;
 mod session;
 pub mod threads;
 
 pub use backend::{Device, Ranked};
+pub use connector::Connector;
 pub use fabric::{Broken, Fabric, Tag, What};

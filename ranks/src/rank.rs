@@ -40,7 +40,7 @@ pub struct Rank {
 pub struct Advanced {
     /// Steps that were not done, as in [`Session::undone`].
     pub undone: u64,
-    /// Seconds from the first step to the last.
+    /// Seconds from the first step to the last, of the rank that took longest.
     pub seconds: f64,
 }
 
@@ -117,10 +117,8 @@ impl Rank {
     /// up.
     pub fn advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
         let advanced = self.try_advance(steps);
-        if let Err(stopped) = &advanced
-            && !stopped.follows
-        {
-            self.line.lock().fabric.abort(&stopped.error.to_string());
+        if let Err(stopped) = &advanced {
+            self.give_up(stopped);
         }
         advanced
     }
@@ -157,9 +155,9 @@ impl Rank {
             }
         }
         let wall = Instant::now();
-        self.agree(undone)?;
+        let seconds = self.agree(undone, begun.elapsed().as_secs_f64())?;
         self.seconds[1] += wall.elapsed().as_secs_f64();
-        Ok(Advanced { undone, seconds: begun.elapsed().as_secs_f64() })
+        Ok(Advanced { undone, seconds })
     }
 
     /// Goes on although a condition has ended the run, because a value was written on some rank.
@@ -172,17 +170,38 @@ impl Rank {
         Ok(())
     }
 
-    /// Compares with all ranks how many steps were not done: a condition ends the run on all of them or on none.
-    fn agree(&mut self, undone: u64) -> Result<(), Stopped> {
+    /// Compares with all ranks how many steps were not done: a condition ends the run on all of them or on none. Returns the
+    /// seconds of the rank that took longest.
+    fn agree(&mut self, undone: u64, seconds: f64) -> Result<f64, Stopped> {
         let mut line = self.line.lock();
-        let all = line.gather(&undone.to_le_bytes());
+        let own = [undone.to_le_bytes(), seconds.to_le_bytes()];
+        let all = line.gather(own.as_flattened());
         let all = all.map_err(|broken| line.stopped("the end of an advance", "all ranks", broken))?;
-        match all.iter().position(|other| other[..] != undone.to_le_bytes()) {
-            None => Ok(()),
-            Some(other) => {
-                let failed = format!("rank {other} did not do as many steps as rank {}", line.fabric.rank());
-                Err(line.stopped("the end of an advance", "all ranks", Broken::Failed(failed)))
+        let mut most = seconds;
+        for (rank, other) in all.iter().enumerate() {
+            match other.as_chunks::<8>().0 {
+                [steps, seconds] if *steps == own[0] => most = most.max(f64::from_le_bytes(*seconds)),
+                _ => {
+                    let failed =
+                        format!("rank {rank} did not do as many steps as rank {}", line.fabric.rank());
+                    return Err(line.stopped("the end of an advance", "all ranks", Broken::Failed(failed)));
+                }
             }
+        }
+        Ok(most)
+    }
+
+    /// Returns what each rank gives at this point, outside of an advance. `what` says it in errors.
+    pub fn gather(&mut self, what: &str, own: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
+        let mut line = self.line.lock();
+        let all = line.gather(own);
+        all.map_err(|broken| line.stopped(what, "all ranks", broken))
+    }
+
+    /// Tells all ranks to give up, because this one has, unless it only follows another.
+    pub fn give_up(&mut self, stopped: &Stopped) {
+        if !stopped.follows {
+            self.line.lock().fabric.abort(&stopped.error.to_string());
         }
     }
 

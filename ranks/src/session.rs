@@ -1,4 +1,7 @@
 //! The session of all ranks together.
+//!
+//! All ranks are threads of this process, or some are, and other processes have the others: then all processes make the same
+//! calls in the same order, each advances its own ranks, and what is read goes over the fabric to all of them.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,6 +11,7 @@ use abide_core::backend::{RankReport, check_field, check_values, check_window, w
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
+use crate::answer::Answer;
 use crate::fabric::Fabric;
 use crate::rank::{Rank, Stopped};
 
@@ -16,6 +20,7 @@ type Order = Box<dyn FnOnce(&mut Rank) + Send>;
 
 /// A rank's thread. It ends when its orders do.
 struct Worker {
+    rank: usize,
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -27,9 +32,10 @@ pub struct Together {
     problem: Problem,
     plan: Plan,
     slabs: Slabs,
-    /// Planes of each field in each rank's slab.
-    held: Vec<Vec<usize>>,
+    /// This process's ranks.
     workers: Vec<Worker>,
+    /// Planes of each field in the slab of each of them.
+    held: Vec<Vec<usize>>,
     undone: u64,
     /// Why the ranks stopped for good.
     stopped: Option<Error>,
@@ -39,7 +45,8 @@ pub struct Together {
 pub type Open = Box<dyn FnOnce(&Problem, Vec<Array>) -> Result<Box<dyn Session>> + Send>;
 
 impl Together {
-    /// Opens a session for each rank, by the functions and at the ends of a fabric given, in the order of ranks.
+    /// Opens a session for each of this process's ranks, by the functions and at the ends of a fabric given, in the order of
+    /// ranks. `fields` are those of the whole domain.
     pub fn open(
         backend: &'static str,
         problem: &Problem,
@@ -48,27 +55,28 @@ impl Together {
         fields: Vec<Array>,
         ranks: Vec<(Open, Box<dyn Fabric>)>,
     ) -> Result<Together> {
+        let numbers: Vec<usize> = ranks.iter().map(|(_, fabric)| fabric.rank()).collect();
         let parts: Vec<Problem> =
-            (0..ranks.len()).map(|rank| slabs.problem(rank, problem)).collect::<Result<_>>()?;
+            numbers.iter().map(|&rank| slabs.problem(rank, problem)).collect::<Result<_>>()?;
         let planes = |problem: &Problem, field: usize| problem.extents_of(field)[slabs.axis];
         let held: Vec<Vec<usize>> =
             parts.iter().map(|part| (0..fields.len()).map(|field| planes(part, field)).collect()).collect();
         let mut own: Vec<Vec<Array>> = parts.iter().map(|_| Vec::new()).collect();
         for (field, values) in fields.into_iter().enumerate() {
             // Each field is dropped once all slabs have their part of it.
-            for (rank, own) in own.iter_mut().enumerate() {
-                own.push(slabs.part(rank, &values, planes(problem, field), held[rank][field])?);
+            for ((&rank, held), own) in numbers.iter().zip(&held).zip(&mut own) {
+                own.push(slabs.part(rank, &values, planes(problem, field), held[field])?);
             }
         }
         let shares: Vec<_> =
-            parts.iter().enumerate().map(|(rank, part)| slabs.shares(rank, problem, part)).collect();
+            numbers.iter().zip(&parts).map(|(&rank, part)| slabs.shares(rank, problem, part)).collect();
         let mut workers = Vec::new();
         let mut opened = Vec::new();
         for (((part, fields), shares), (open, fabric)) in parts.into_iter().zip(own).zip(shares).zip(ranks) {
             let (reply, replied) = channel();
             let (orders, inbox) = channel::<Order>();
-            let own = slabs.clone();
-            let name = format!("abide-rank-{}", fabric.rank());
+            let (own, number) = (slabs.clone(), fabric.rank());
+            let name = format!("abide-rank-{number}");
             let work = move || {
                 let rank = match open(&part, fields) {
                     Ok(session) => Rank::new(backend, &own, &part, shares, session, fabric),
@@ -87,15 +95,21 @@ impl Together {
                 let limit = format!("what the system grants ({error})");
                 Error::limit("threads of ranks", slabs.slabs.len(), limit, "take fewer devices")
             })?;
-            workers.push(Worker { orders: Some(orders), thread: Some(thread) });
-            opened.push((opened.len(), replied));
+            workers.push(Worker { rank: number, orders: Some(orders), thread: Some(thread) });
+            opened.push((number, replied));
         }
         collect(backend, opened)?;
         let (problem, plan) = (problem.clone(), plan.clone());
         Ok(Together { backend, problem, plan, slabs, held, workers, undone: 0, stopped: None })
     }
 
-    /// Has some ranks do something at the same time, and returns what each answers.
+    /// Returns whether other processes have ranks.
+    fn is_part(&self) -> bool {
+        self.workers.len() < self.slabs.slabs.len()
+    }
+
+    /// Has some of this process's ranks do something at the same time, and returns what each answers. Where one fails, the
+    /// ranks of other processes, which hear of nothing else, give up.
     fn ask<R: Send + 'static>(
         &self,
         orders: impl IntoIterator<Item = (usize, impl FnOnce(&mut Rank) -> Result<R, Stopped> + Send + 'static)>,
@@ -103,16 +117,65 @@ impl Together {
         if let Some(error) = &self.stopped {
             return Err(error.clone());
         }
-        let replies = orders.into_iter().map(|(rank, order)| {
+        let is_part = self.is_part();
+        let replies = orders.into_iter().filter_map(|(rank, order)| {
+            let worker = self.workers.iter().find(|worker| worker.rank == rank)?;
             let (reply, replied) = channel();
-            let order: Order = Box::new(move |rank| drop(reply.send(order(rank))));
+            let order: Order = Box::new(move |rank| {
+                let answer = order(rank);
+                if let (true, Err(stopped)) = (is_part, &answer) {
+                    rank.give_up(stopped);
+                }
+                drop(reply.send(answer));
+            });
             // A thread that has ended drops the order, and its reply with it.
-            if let Some(orders) = &self.workers[rank].orders {
+            if let Some(orders) = &worker.orders {
                 let _ = orders.send(order);
             }
-            (rank, replied)
+            Some((rank, replied))
         });
         collect(self.backend, replies.collect())
+    }
+
+    /// Has some ranks of all processes do something at the same time, and returns what each answers, in order. All processes
+    /// give the same ranks orders.
+    fn gather<R: Answer>(
+        &self,
+        what: &'static str,
+        orders: Vec<(usize, impl FnOnce(&mut Rank) -> Result<R, Stopped> + Send + 'static)>,
+    ) -> Result<Vec<R>> {
+        if !self.is_part() {
+            return self.ask(orders);
+        }
+        let asked: Vec<usize> = orders.iter().map(|(rank, _)| *rank).collect();
+        let mut orders = orders;
+        // A rank without an order takes part with nothing.
+        let all = self.workers.iter().map(|worker| {
+            let at = orders.iter().position(|(rank, _)| *rank == worker.rank);
+            let order = at.map(|at| orders.swap_remove(at).1);
+            let share = move |rank: &mut Rank| {
+                let own = order.map(|order| order(rank)).transpose()?;
+                rank.gather(what, own.as_ref().map(|own| own.bytes()).as_deref().unwrap_or_default())
+            };
+            (worker.rank, share)
+        });
+        let all = self.ask(all.collect::<Vec<_>>())?.into_iter().next().unwrap_or_default();
+        let answer = |rank: usize| {
+            let answer = all.get(rank).and_then(|bytes| R::of(bytes, self.problem.dtype));
+            let (backend, operation) = (self.backend, format!("rank {rank}, {what}"));
+            let message =
+                "its answer is of another kind; start all processes with the same arguments".to_owned();
+            answer.ok_or(Error::Device { backend, operation, message })
+        };
+        asked.into_iter().map(answer).collect()
+    }
+
+    /// Has all of this process's ranks do something.
+    fn ask_all<R: Send + 'static>(
+        &self,
+        order: impl Fn(&mut Rank) -> Result<R, Stopped> + Clone + Send + 'static,
+    ) -> Result<Vec<R>> {
+        self.ask(self.workers.iter().map(|worker| (worker.rank, order.clone())))
     }
 
     fn planes(&self, field: usize) -> usize {
@@ -128,7 +191,7 @@ impl Together {
             (!range.is_empty())
                 .then(|| (rank, range.start - own.start + begin..range.end - own.start + begin))
         };
-        (0..self.workers.len()).filter_map(owned).collect()
+        (0..self.slabs.slabs.len()).filter_map(owned).collect()
     }
 
     fn check_field_number(&self, field: usize) -> Result<()> {
@@ -139,7 +202,7 @@ impl Together {
     /// Has every rank go on although a condition has ended the run, as it does where a value is written.
     fn go_on(&self) -> Result<()> {
         match self.problem.until {
-            Some(_) => self.ask((0..self.workers.len()).map(|rank| (rank, Rank::go_on))).map(drop),
+            Some(_) => self.ask_all(Rank::go_on).map(drop),
             None => Ok(()),
         }
     }
@@ -179,11 +242,12 @@ impl Session for Together {
     }
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
-        let all = (0..self.workers.len()).map(|rank| (rank, move |rank: &mut Rank| rank.advance(steps)));
-        match self.ask(all) {
+        match self.ask_all(move |rank| rank.advance(steps)) {
             Ok(all) => {
-                self.undone = all.first().map_or(0, |first| first.undone);
-                Ok(all.iter().map(|rank| rank.seconds).fold(0.0, f64::max))
+                // All ranks have agreed on both.
+                let first = all.first();
+                self.undone = first.map_or(0, |first| first.undone);
+                Ok(first.map_or(0.0, |first| first.seconds))
             }
             Err(error) => {
                 // Slabs are no longer of the same step.
@@ -211,19 +275,18 @@ impl Session for Together {
             (low[axis], high[axis]) = (planes.start, planes.end);
             (rank, move |rank: &mut Rank| Ok(rank.session.read_window(field, low, high)?))
         });
-        let parts = self.ask(owners)?;
+        let parts = self.gather("reading a field", owners.collect())?;
         Array::join(self.problem.dtype, window.iter().product(), parts.into_iter().map(Ok))
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         check_field(&self.problem, field, values)?;
         let planes = self.planes(field);
-        let parts: Vec<Array> = (0..self.workers.len())
-            .map(|rank| self.slabs.part(rank, values, planes, self.held[rank][field]))
-            .collect::<Result<_>>()?;
-        let orders = parts.into_iter().enumerate();
-        let orders = orders
-            .map(|(rank, values)| (rank, move |rank: &mut Rank| Ok(rank.session.write(field, &values)?)));
+        let mut orders = Vec::new();
+        for (worker, held) in self.workers.iter().zip(&self.held) {
+            let values = self.slabs.part(worker.rank, values, planes, held[field])?;
+            orders.push((worker.rank, move |rank: &mut Rank| Ok(rank.session.write(field, &values)?)));
+        }
         self.ask(orders)?;
         self.go_on()
     }
@@ -238,8 +301,9 @@ impl Session for Together {
         let window = check_values(&self.problem, field, low, high, values)?;
         let (axis, planes) = (self.slabs.axis, self.planes(field));
         let mut orders = Vec::new();
-        for rank in 0..self.workers.len() {
-            let pieces = self.slabs.pieces(rank, low[axis]..high[axis], planes, self.held[rank][field]);
+        for (worker, held) in self.workers.iter().zip(&self.held) {
+            let rank = worker.rank;
+            let pieces = self.slabs.pieces(rank, low[axis]..high[axis], planes, held[field]);
             for (from, at) in pieces {
                 // The piece within the window's values, and its place in the slab.
                 let (mut begin, mut end) = ([0; 3], window);
@@ -264,27 +328,36 @@ impl Session for Together {
             };
             (rank, order)
         });
-        Ok(self.ask(owners)?.into_iter().sum())
+        Ok(self.gather("counting values", owners.collect())?.into_iter().sum::<u64>())
     }
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
         // Each rank finishes every reduction by itself, so all have the same.
-        let all = self.ask([(0, |rank: &mut Rank| Ok(rank.session.scalars()?))])?;
+        let all = self.ask_all(|rank| Ok(rank.session.scalars()?))?;
         Ok(all.into_iter().next().unwrap_or_default())
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        let all = (0..self.workers.len())
-            .map(|rank| (rank, move |rank: &mut Rank| Ok(rank.session.set_parameter(parameter, value)?)));
-        self.ask(all)?;
+        self.ask_all(move |rank| Ok(rank.session.set_parameter(parameter, value)?))?;
         self.go_on()
     }
 
+    fn most(&mut self, own: f64) -> Result<f64> {
+        if !self.is_part() {
+            return Ok(own);
+        }
+        let all = (0..self.slabs.slabs.len()).map(|rank| (rank, move |_: &mut Rank| Ok([own, 0.0])));
+        let all = self.gather("the most of all processes", all.collect())?;
+        Ok(all.into_iter().map(|[own, _]| own).fold(own, f64::max))
+    }
+
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
-        let all = (0..self.workers.len())
-            .map(|rank| (rank, |rank: &mut Rank| Ok((rank.take_seconds(), rank.exchange_word()))));
-        let taken = self.ask(all)?;
-        let report = |(rank, ([seconds, exchange_seconds], exchange)): (usize, ([f64; 2], &'static str))| {
+        let all = (0..self.slabs.slabs.len()).map(|rank| (rank, |rank: &mut Rank| Ok(rank.take_seconds())));
+        let seconds = self.gather("the times of ranks", all.collect())?;
+        // All ranks exchange in the same way.
+        let first = self.workers.first().map(|own| (own.rank, |rank: &mut Rank| Ok(rank.exchange_word())));
+        let exchange = self.ask(first)?.first().copied().unwrap_or_default();
+        let report = |(rank, [seconds, exchange_seconds]): (usize, [f64; 2])| {
             let all = seconds + exchange_seconds;
             let efficiency = if all > 0.0 { seconds / all } else { 0.0 };
             RankReport {
@@ -296,7 +369,7 @@ impl Session for Together {
                 efficiency,
             }
         };
-        Ok(taken.into_iter().enumerate().map(report).collect())
+        Ok(seconds.into_iter().enumerate().map(report).collect())
     }
 }
 

@@ -9,7 +9,7 @@ use abide_core::backend::Backend;
 use abide_cuda::CudaBackend;
 use abide_ranks::{Device, Ranked};
 
-use super::{Kind, Opened, entry};
+use super::{Kind, Opened, entry, processes};
 use crate::{DeviceSpec, Error, Result};
 
 /// The environment variable with the devices of runs that do not say it themselves: a number, or `all`.
@@ -88,14 +88,14 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
     let named = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
     let devices = match (asked, named) {
         (Some(devices), _) => devices,
-        (None, None) => Devices::Count(1),
+        (None, None) => Devices::Count(processes::count()),
         (None, Some(text)) => text.to_string_lossy().parse().map_err(|_| {
             let what = format!("{VARIABLE}={}", text.to_string_lossy());
             let change = "set it to a number of devices or to all, or unset it";
             Error::invalid(what, "neither a whole number nor `all`", change)
         })?,
     };
-    devices.check()
+    processes::check(devices.check()?)
 }
 
 /// A backend's way to run on several devices.
@@ -141,6 +141,9 @@ pub fn list(name: &str) -> Result<Vec<Listed>> {
 /// has fewer devices.
 pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
     let entry = entry(name)?;
+    if let Some(opened) = processes::open_on(name, devices)? {
+        return Ok(opened);
+    }
     match &entry.several {
         _ if devices.is_one() => (entry.open)(),
         Some(several) => (several.open)(devices),

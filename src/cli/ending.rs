@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use abide::backend::processes;
 use abide::solve::SolverError;
 use abide::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -63,6 +64,8 @@ impl Ending {
     /// told before it.
     pub fn unwritten(faults: &[Error]) -> Ended {
         let Some((first, others)) = faults.split_first() else { return Ok(()) };
+        // Several processes have the same, but for those of the first's files.
+        let others = if processes::is_first() { others } else { &[] };
         others.iter().for_each(|fault| complain(format_args!("error: {fault}")));
         Err(first.clone().into())
     }
@@ -105,37 +108,61 @@ pub fn wants_json(arguments: &[OsString]) -> bool {
 
 /// Runs a command and turns its outcome into words and an exit status.
 pub fn conclude(json: bool, command: impl FnOnce() -> Result<Ended, clap::Error>) -> ExitCode {
-    if let Err(error) = signals::listen(move |ending| tell(json, &ending.json())) {
-        return report(json, &error.into());
-    }
-    // The panic's hook has written to standard error; a script reads standard output.
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(command)) {
-        Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
-        Ok(Ok(Err(ending))) => report(json, &ending),
-        Ok(Err(error)) => {
-            // An error of standard error itself cannot be told there.
-            let _ = error.print();
-            if error.use_stderr() {
-                tell(json, &Ending::of_parser(&error).json());
-            }
-            ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    let last = move |ending: &Ending| {
+        if processes::is_first() {
+            tell(json, &ending.json());
         }
+    };
+    if let Err(error) = signals::listen(last) {
+        let ending = Ending::from(error);
+        report(json, &ending);
+        return ExitCode::from(ending.status());
+    }
+    let ended = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(command)) {
+        Ok(ended) => ended.map_err(|error| Fault::Parser(error.into())),
         Err(panic) => {
             let words =
                 panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            let sentence = format!("a defect of Abide, please report it: {}", words.unwrap_or("a panic"));
-            tell(json, &json!({ "error": sentence, "kind": "defect" }));
-            ExitCode::from(PANICKED)
+            Err(Fault::Panic(format!("a defect of Abide, please report it: {}", words.unwrap_or("a panic"))))
         }
+    };
+    let (status, words) = match &ended {
+        Ok(Ok(())) => (0, ""),
+        Ok(Err(ending)) => (ending.status(), &ending.sentence[..]),
+        Err(Fault::Parser(error)) => (if error.use_stderr() { 2 } else { 0 }, "its arguments are wrong"),
+        Err(Fault::Panic(sentence)) => (PANICKED, &sentence[..]),
+    };
+    // Of several processes one tells.
+    let closed = processes::close(status, words);
+    match &ended {
+        _ if !closed.tells => {}
+        Ok(Ok(())) => {}
+        Ok(Err(ending)) => report(json, ending),
+        Err(Fault::Parser(error)) => {
+            // An error of standard error itself cannot be told there.
+            let _ = error.print();
+            if error.use_stderr() {
+                tell(json, &Ending::of_parser(error).json());
+            }
+        }
+        // The panic's hook has written to standard error; a script reads standard output.
+        Err(Fault::Panic(sentence)) => tell(json, &json!({ "error": sentence, "kind": "defect" })),
     }
+    processes::end(closed.status);
+    ExitCode::from(closed.status)
 }
 
-fn report(json: bool, ending: &Ending) -> ExitCode {
+/// What ends a command beside its own endings.
+enum Fault {
+    Parser(Box<clap::Error>),
+    Panic(String),
+}
+
+fn report(json: bool, ending: &Ending) {
     if !ending.sentence.is_empty() {
         complain(format_args!("error: {}", ending.sentence));
     }
     tell(json, &ending.json());
-    ExitCode::from(ending.status())
 }
 
 /// Writes an error as JSON, unless a report has told it already.

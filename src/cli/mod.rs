@@ -29,6 +29,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
+use abide::backend::processes;
 use abide::memory::amount as bytes;
 use abide::{Error, Result};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -106,11 +107,15 @@ impl Verb {
 pub fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     hush_decoders();
-    let arguments = match config::with_options(&typed) {
-        Ok(arguments) => arguments,
-        Err(error) => return ending::conclude(ending::wants_json(&typed), || Ok(Err(error.into()))),
-    };
-    ending::conclude(ending::wants_json(&arguments), || {
+    let arguments = config::with_options(&typed);
+    ending::conclude(ending::wants_json(arguments.as_ref().unwrap_or(&typed)), || {
+        // Before the arguments are looked at, so that of several processes one tells what is wrong with them. Runs alone are
+        // divided: other commands are of one process, whoever starts it.
+        let joined = if typed.get(1).is_some_and(|verb| verb == "run") { processes::join() } else { Ok(()) };
+        let arguments = match joined.and(arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(Err(error.into())),
+        };
         let mut matches = Command::command().try_get_matches_from(&arguments)?;
         let given = config::Given::of(&matches);
         let mut command = Command::from_arg_matches_mut(&mut matches)?;

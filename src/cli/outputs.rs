@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use abide::backend::processes;
 use abide::io::{self, Batch, Format, Movie, Numbered, Range, Staged, Targets, Written};
 use abide::{Array, DType, Error, Program, Result, Running, Shape, Simulation};
 
@@ -63,7 +64,9 @@ pub struct Writer {
     seen: Option<Range>,
     /// The fields and files of movies that have not begun.
     asked_movies: Vec<(String, PathBuf)>,
-    movies: Vec<(String, PathBuf, Movie)>,
+    /// The movies under way. One that failed is none, and its field is read on, because all processes read the same; those
+    /// of all processes but the first are none.
+    movies: Vec<(String, PathBuf, Option<Movie>)>,
     /// The extents of each field, in a batch those of each member's.
     shapes: Vec<Shape>,
     /// The members of a batch.
@@ -271,12 +274,14 @@ impl Writer {
         // unfinished file.
         for (field, path) in std::mem::take(&mut self.asked_movies) {
             let movie =
-                Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.range)?;
+                || Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.range);
+            let movie = processes::is_first().then(movie).transpose()?;
             self.movies.push((field, path, movie));
         }
         let step = simulation.step();
         for (field, _, movie) in &mut self.movies {
-            movie.add(&simulation.field(field)?)?;
+            let values = simulation.field(field)?;
+            movie.as_mut().map_or(Ok(()), |movie| movie.add(&values))?;
         }
         let number = self.number(step, |name| simulation.scalar(name))?;
         self.add_frame(step, number, &mut |field| simulation.field(field))
@@ -291,10 +296,11 @@ impl Writer {
         let step = running.step();
         let number = self.number(step, |name| running.scalar(name))?;
         let mut news = Vec::new();
-        for (field, path, mut movie) in std::mem::take(&mut self.movies) {
-            match of_a_file(running.field(&field).and_then(|values| movie.add(&values)))? {
-                None => self.movies.push((field, path, movie)),
-                Some(fault) => news.push(fault),
+        for (field, _, movie) in &mut self.movies {
+            let values = running.field(field)?;
+            if let Some(Err(fault)) = movie.as_mut().map(|movie| movie.add(&values)) {
+                *movie = None;
+                news.push(fault);
             }
         }
         if let Some(fault) = of_a_file(self.add_frame(step, number, &mut |field| running.field(field)))? {
@@ -319,11 +325,16 @@ impl Writer {
     pub fn finish(mut self, simulation: &mut Simulation) -> Wrote {
         let mut batch = Batch::default();
         for (field, path, movie) in std::mem::take(&mut self.movies) {
+            let Some(movie) = movie else { continue };
             batch.add(format!("{} ({field})", path.display()), movie.finish());
         }
         for Output { field, path, format } in &self.outputs {
             let fields = self.fields(field.as_ref(), *format);
             let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>();
+            // An error is the same everywhere, and told by one.
+            if !processes::is_first() && values.is_ok() {
+                continue;
+            }
             let file = values.and_then(|values| {
                 let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
                 let (step, shape) = (simulation.step(), self.shape(&fields[0]));
@@ -388,6 +399,9 @@ impl Writer {
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
+        if !processes::is_first() {
+            return Ok(());
+        }
         let (shape, range) = (self.shape(&fields[0]), self.range.or(seen));
         let written = io::write_as(&path, self.members, &shape, &named, step, range).and_then(Staged::commit);
         self.seen = seen;

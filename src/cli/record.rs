@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use abide::backend::processes;
 use abide::io::Table;
 use abide::program::{Probe as Place, Rows};
 use abide::{Builder, Error, Result, Simulation};
@@ -70,7 +71,8 @@ impl Recorded {
 /// The file of a record while a run goes on.
 pub struct Recording {
     path: PathBuf,
-    table: Table,
+    /// None in all processes but the first.
+    table: Option<Table>,
     rows: u64,
     /// The reason why the file ends early; the run went on.
     fault: Option<Error>,
@@ -80,7 +82,8 @@ impl Recording {
     /// Begins the file with its names and the values before the first step.
     pub fn begin(recorded: &Recorded, simulation: &mut Simulation) -> Result<Option<Recording>> {
         let Some(path) = recorded.record.clone() else { return Ok(None) };
-        let table = Table::new(&path, &simulation.columns())?;
+        let table = || Table::new(&path, &simulation.columns());
+        let table = processes::is_first().then(table).transpose()?;
         let mut recording = Recording { path, table, rows: 0, fault: None };
         match recording.add(&simulation.records()?) {
             Some(fault) => Err(fault),
@@ -93,7 +96,7 @@ impl Recording {
         if self.fault.is_some() {
             return None;
         }
-        match self.table.add(rows) {
+        match self.table.as_mut().map_or(Ok(()), |table| table.add(rows)) {
             Ok(()) => self.rows += rows.len() as u64,
             Err(fault) => self.fault = Some(fault),
         }

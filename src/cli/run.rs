@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use abide::backend::Pace;
+use abide::backend::{Pace, processes};
 use abide::io::checkpoint::Head;
 use abide::io::{self, Range};
 use abide::{Choice, DType, Error, Result, Simulation};
@@ -162,7 +162,7 @@ impl Run {
         }
         let mut simulation = self.recorded.apply(builder)?.build()?;
 
-        if let Some(path) = &self.write_config {
+        if let Some(path) = self.write_config.as_ref().filter(|_| processes::is_first()) {
             self.given.write(path, simulation.problem())?;
         }
         signals::watch();
@@ -181,7 +181,9 @@ impl Run {
             for fault in fault.into_iter().chain(writer.observe(running)?) {
                 bar.suspend(|| complain(format_args!("warning: {fault}; the run goes on")));
             }
-            Ok(if signals::received() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            // A signal that reaches one process ends the run in all of them.
+            let is_over = running.most(f64::from(signals::received()))? > 0.0;
+            Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         bar.finish_and_clear();
         let mut report = report?;
@@ -202,6 +204,9 @@ impl Run {
         };
         // A script must know first of a file that is missing.
         let ended = Ending::unwritten(&faults).and(ended);
+        if !processes::is_first() {
+            return ended;
+        }
         if self.json {
             return print_report(&report, ended);
         }
@@ -212,6 +217,9 @@ impl Run {
 
 /// Makes the progress bar, which is drawn on a terminal only.
 fn progress_bar(steps: u64) -> ProgressBar {
+    if !processes::is_first() {
+        return ProgressBar::hidden();
+    }
     let bar = ProgressBar::new(steps);
     let style = ProgressStyle::with_template("{wide_bar} {human_pos}/{human_len} steps  {msg}  {eta} left");
     if let Ok(style) = style {

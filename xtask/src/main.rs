@@ -1,9 +1,10 @@
-//! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu`, `python` and `web`.
+//! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu`, `mpi`, `python` and `web`.
 
 mod cargo;
 mod chaos;
 mod fuzz;
 mod gpu;
+mod mpi;
 mod python;
 mod setup;
 mod summary;
@@ -36,6 +37,8 @@ enum Task {
     Chaos(chaos::Chaos),
     /// Build the package for Python into the folder target/python/ and run its tests
     Python(python::Python),
+    /// Run processes as ranks over MPI: the fabric's tests and the command, against the files of one process
+    Mpi,
     /// Build the page that runs Abide in a browser into the folder target/web/
     Web(web::Web),
 }
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Task::Gpu(gpu) => gpu.run(),
         Task::Chaos(chaos) => chaos.run(),
         Task::Python(python) => python::run(&python),
+        Task::Mpi => mpi::run(),
         Task::Web(web) => web.run(),
     };
     match outcome {

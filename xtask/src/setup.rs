@@ -1,5 +1,5 @@
 //! The tests' needs besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser,
-//! Python, rustfmt and clippy.
+//! Python, MPI, rustfmt and clippy.
 //!
 //! Each is looked for first. Only missing ones are installed, and every installation is announced.
 
@@ -25,6 +25,9 @@ const WINDOW_PACKAGES: [&str; 8] = [
     "libxrandr2",
     "libx11-xcb1",
 ];
+
+/// Open MPI with its launcher, and the library that reads its headers.
+const MPI_PACKAGES: [&str; 4] = ["libopenmpi-dev", "openmpi-bin", "libclang-dev", "clang"];
 
 /// The interpreter on the path.
 pub const PYTHON: &str = "python3";
@@ -143,6 +146,33 @@ pub fn cpp() -> Result<()> {
     }
     println!("installing: g++ (a C++ compiler; none was found)");
     apt_install(&["g++"]).context("the tests run CUDA kernels as C++ and no compiler could be installed")
+}
+
+/// Installs Open MPI and libclang, if there is no MPI or nothing to read its headers.
+pub fn mpi() -> Result<()> {
+    let there =
+        ["mpicc", "mpirun", "clang"].iter().all(|name| answers(name, &["--version"])) && has_libclang();
+    if there {
+        return Ok(());
+    }
+    println!(
+        "installing: {} (MPI with its launcher, and libclang; some were not found)",
+        MPI_PACKAGES.join(" ")
+    );
+    apt_install(&MPI_PACKAGES).context("the tests run processes as ranks and no MPI could be installed")
+}
+
+/// Returns whether libclang is where its users look: named by the environment, known to the linker, or in LLVM's folders.
+fn has_libclang() -> bool {
+    let in_folder = |folder: PathBuf| {
+        let files = std::fs::read_dir(folder.join("lib")).into_iter().flatten().flatten();
+        files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("libclang.so"))
+    };
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut llvm = folders.filter(|folder| folder.file_name().to_string_lossy().starts_with("llvm"));
+    std::env::var_os("LIBCLANG_PATH").is_some()
+        || has_library("libclang.so")
+        || llvm.any(|folder| in_folder(folder.path()))
 }
 
 /// Installs Python with its virtual environments, if it is missing.

@@ -85,6 +85,7 @@ pub fn run(test: &Test) -> Result<bool> {
                 ["test", "--release", "--package", "abide-core", "--test", "functions", "--", "--ignored"];
             Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
         });
+        steps.run("processes as ranks (MPI)", crate::mpi::check);
         steps.run("other Pythons and notebooks", crate::python::check_full);
         steps.run("fuzzing", |_| Fuzz::all(1.0).run());
         steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());

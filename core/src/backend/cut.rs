@@ -153,6 +153,10 @@ impl Session for CutSession {
         self.inner.set_parameter(parameter, value)
     }
 
+    fn most(&mut self, own: f64) -> Result<f64> {
+        self.inner.most(own)
+    }
+
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
         self.inner.take_ranks()
     }
