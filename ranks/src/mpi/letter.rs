@@ -47,6 +47,8 @@ impl Letter {
             Kind::Tagged(Tag { round, what: What::Gathered }) => (2, round),
             Kind::Gone => (3, 0),
             Kind::Aborted => (4, 0),
+            Kind::Tagged(Tag { round, what: What::Taken(Side::Low) }) => (6, round),
+            Kind::Tagged(Tag { round, what: What::Taken(Side::High) }) => (7, round),
             Kind::Closing { status, follows } => (5, u64::from(status) + (u64::from(follows) << 8)),
         };
         let close = |mut bytes: Vec<u8>, left: usize| {
@@ -98,6 +100,8 @@ impl Begun {
             3 => Kind::Gone,
             4 => Kind::Aborted,
             5 => Kind::Closing { status: (number & 0xff) as u8, follows: number >> 8 != 0 },
+            6 => tagged(What::Taken(Side::Low)),
+            7 => tagged(What::Taken(Side::High)),
             _ => {
                 return Err(
                     "a message came that this version of Abide does not know: start one version".to_owned()
@@ -119,6 +123,8 @@ mod tests {
             tag(What::Planes(Side::Low)),
             tag(What::Planes(Side::High)),
             tag(What::Gathered),
+            tag(What::Taken(Side::Low)),
+            tag(What::Taken(Side::High)),
             Kind::Gone,
             Kind::Aborted,
             Kind::Closing { status: 130, follows: false },
