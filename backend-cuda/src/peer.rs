@@ -45,7 +45,7 @@ impl Borrowed {
         // SAFETY: both ranges lie within their buffers, of which this session has one and `held` keeps the other until the
         // stream has done the copy. The lender's work on it was waited for before it was lent.
         let status = unsafe {
-            if Arc::ptr_eq(here, there) {
+            if here.cu_ctx() == there.cu_ctx() {
                 sys::cuMemcpyDtoDAsync_v2(target, source, own.len(), stream)
             } else {
                 sys::cuMemcpyPeerAsync(target, here.cu_ctx(), source, there.cu_ctx(), own.len(), stream)
