@@ -143,9 +143,7 @@ fn wheel(folder: &Path, venv: &Path) -> Result<Option<PathBuf>> {
     let wheels = folder.join("wheels");
     setup::clear(&wheels)?;
     let mut maturin = tool(venv, "maturin", &root());
-    maturin
-        .args(["build", "--profile", "python", "--manifest-path", "python/Cargo.toml", "--out"])
-        .arg(&wheels);
+    maturin.args(["build", "--profile", "dev", "--manifest-path", "python/Cargo.toml", "--out"]).arg(&wheels);
     if !succeeds(maturin.env("VIRTUAL_ENV", venv))? {
         return Ok(None);
     }
