@@ -13,7 +13,7 @@ pub trait Gather: Send {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] where a rank gives up, is gone, or nothing comes from it within a deadline.
+    /// [`Error::Device`](crate::Error::Device) where a rank gives up, is gone, or nothing comes from it within a deadline.
     fn gather(&mut self, own: Array, values: &[usize]) -> Result<Vec<Array>>;
 }
 
