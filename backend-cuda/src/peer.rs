@@ -42,7 +42,7 @@ impl Borrowed {
         here.bind_to_thread().map_err(during("binding the context"))?;
         let [target, source] = [to.address() + own.start as u64, from.address() + bytes.start as u64];
         let stream = to.stream.cu_stream();
-        // SAFETY: both ranges lie within their buffers, of which this session has one and `held` keeps the other until the
+        // SAFETY: both ranges lie within their buffers, of which this session has one and the list below keeps the other until the
         // stream has done the copy. The lender's work on it was waited for before it was lent.
         let status = unsafe {
             if here.cu_ctx() == there.cu_ctx() {

@@ -7,7 +7,8 @@ use abide_core::backend::Gather;
 use abide_core::program::{Does, Reduction};
 use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
-use abide_core::{Array, Error, Real, Result};
+use abide_core::{Error, Real, Result, with_array};
+use abide_shaders::cuda::KernelLaunch;
 
 use super::ProgramSession;
 
@@ -65,36 +66,21 @@ impl ProgramSession {
                 Some((stage, reduction, scalar))
             });
             let Some((stage, reduction, scalar)) = reduced else { continue };
-            let Some(Some(share)) = together.shares.get(stage) else {
+            let kernels = self.kernels.of(launch).map_or(&[][..], |kernels| &kernels.launches);
+            let (Some(Some(share)), Some(blocks)) =
+                (together.shares.get(stage), kernels.iter().find_map(KernelLaunch::joined_leaves))
+            else {
                 return Err(Error::device("cuda", "a reduction over slabs", "a stage has no share of it"));
             };
-            let value = self.whole_value(stage, reduction, share, together.gather.as_mut())?;
+            let leaves = self.memory.leaves(blocks.iter().product())?;
+            let leaf = leaf(self.problem.shape.dimensions());
+            let value = with_array!(&leaves, leaves => {
+                let own = own(share, reduction, leaf, blocks, leaves);
+                finish(reduction, share, together.gather.as_mut(), own)
+            })?;
             self.memory.set_scalar(scalar, value)?;
         }
         self.launch_end(self.steps)
-    }
-
-    /// Returns a reduction's value over the whole domain, once this slab's leaves are made.
-    fn whole_value(
-        &self,
-        stage: usize,
-        reduction: Reduction,
-        share: &Share,
-        gather: &mut dyn Gather,
-    ) -> Result<f64> {
-        let leaf = leaf(self.problem.shape.dimensions());
-        // The kernel's grid of leaves, which begins at the slab's first plane.
-        let indices = &self.boxes.stages[stage][0];
-        let blocks = [0, 1, 2].map(|axis| (indices[axis].end.max(1) as usize).div_ceil(leaf[axis]));
-        let leaves = self.memory.leaves(blocks.iter().product())?;
-        match leaves {
-            Array::F32(leaves) => {
-                finish(reduction, share, gather, own(share, reduction, leaf, blocks, &leaves))
-            }
-            Array::F64(leaves) => {
-                finish(reduction, share, gather, own(share, reduction, leaf, blocks, &leaves))
-            }
-        }
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) enum Part {
     /// Points.
     Points,
     /// The leaves of a reduction.
-    Leaves,
+    Leaves(Grid),
     /// A formula of scalars.
     Scalar,
     /// The end of a step.
@@ -108,9 +108,12 @@ pub(crate) enum Part {
 }
 
 impl KernelLaunch {
-    /// Returns whether the kernel joins the leaves of a reduction to its scalar.
-    pub fn joins_leaves(&self) -> bool {
-        self.part == Part::Leaves
+    /// Returns the leaves of a reduction along each axis, which the kernel joins to its scalar; `None` if it joins none.
+    pub fn joined_leaves(&self) -> Option<[usize; 3]> {
+        match &self.part {
+            Part::Leaves(grid) => Some(grid.blocks),
+            _ => None,
+        }
     }
 }
 

@@ -74,7 +74,7 @@ impl Entry {
             Entry::Update | Entry::Reduce => Part::Tiles(body.grid.clone()),
             Entry::Carry => Part::Carried(body.grid.clone()),
             Entry::Points => Part::Points,
-            Entry::JoinLeaves => Part::Leaves,
+            Entry::JoinLeaves => Part::Leaves(body.grid.clone()),
             Entry::Scalar => Part::Scalar,
         }
     }
