@@ -1,5 +1,7 @@
 //! The CUDA backend: a device, its compiler, plans and sessions.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,10 +48,19 @@ impl CudaBackend {
         Ok(CudaBackend { context, device, nvrtc, winners, counter })
     }
 
-    /// Lets this device copy from another's memory directly, as exchanges of planes do, and returns whether it can. Where it
-    /// cannot, because no link connects them, the driver copies by way of the host.
-    pub fn connect(&self, other: &CudaBackend) -> Result<bool> {
-        peer::connect(&self.context, &other.context)
+    /// Opens devices by their numbers, each once, and lets each copy from the others' memory directly, as exchanges of
+    /// planes do. Where two cannot, because no link connects them, the driver copies by way of the host.
+    pub fn connected(numbers: &[usize]) -> Result<Vec<Arc<CudaBackend>>> {
+        let mut opened: BTreeMap<usize, Arc<CudaBackend>> = BTreeMap::new();
+        for &number in numbers {
+            if let Entry::Vacant(free) = opened.entry(number) {
+                free.insert(Arc::new(Self::with_ordinal(number)?));
+            }
+        }
+        for (own, other) in opened.values().flat_map(|own| opened.values().map(move |other| (own, other))) {
+            peer::connect(&own.context, &other.context)?;
+        }
+        Ok(numbers.iter().map(|number| opened[number].clone()).collect())
     }
 
     /// Returns whether this device could copy from another's memory directly.

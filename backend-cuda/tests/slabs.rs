@@ -10,27 +10,24 @@ mod common;
 #[path = "../../examples/cloverleaf/deck.rs"]
 #[allow(dead_code)]
 mod deck;
+#[path = "../../ranks/tests/common/mod.rs"]
+mod ranks;
 
 use std::sync::Arc;
 
 use abide_core::slabs::Slabs;
-use abide_core::{Array, Backend, Options, Problem, Result};
+use abide_core::{Array, Options, Problem, Result};
 use abide_cuda::{CudaBackend, device_count};
 use abide_random::cases::random;
 use abide_ranks::{Device, Ranked};
 use clover::clover;
 use common::present;
 use deck::Deck;
+use ranks::assert_same_from;
 
 /// Returns a backend of slabs on the devices of these numbers.
 fn slabs(numbers: &[usize]) -> Result<Ranked> {
-    let all: Vec<Arc<CudaBackend>> = numbers
-        .iter()
-        .map(|&number| CudaBackend::with_ordinal(number).map(Arc::new))
-        .collect::<Result<_>>()?;
-    for (own, other) in all.iter().flat_map(|own| all.iter().map(move |other| (own, other))) {
-        own.connect(other)?;
-    }
+    let all = CudaBackend::connected(numbers)?;
     let (single, count) = (all[0].clone(), all.len());
     let make = move |ranks: usize| {
         let device = |backend: &Arc<CudaBackend>| Device { backend: backend.clone(), weight: 1 };
@@ -40,27 +37,7 @@ fn slabs(numbers: &[usize]) -> Result<Ranked> {
 }
 
 fn follow(ranked: &Ranked, name: &str, problem: &Problem, start: Vec<Array>, steps: u64) -> Result<()> {
-    let reference = abide_cpu::CpuBackend::reference();
-    let mut sessions = [&reference as &dyn Backend, ranked].map(|backend| {
-        let plan = backend.plan(problem, &Options::default())?;
-        backend.open(problem, &plan, start.clone())
-    });
-    let [Ok(one), Ok(several)] = &mut sessions else {
-        return sessions.into_iter().try_for_each(|session| session.map(drop));
-    };
-    for steps in [steps, 2, 1] {
-        one.advance(steps)?;
-        several.advance(steps)?;
-        assert_eq!(one.undone(), several.undone(), "{name}");
-        for (field, own) in problem.program.fields().iter().enumerate() {
-            let same = one.read(field)?.same_bits(&several.read(field)?);
-            assert!(same, "{name}: field {own} after {steps} steps");
-        }
-        let [own, other] = [one.scalars()?, several.scalars()?];
-        let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
-        assert!(own.len() == other.len() && own.iter().zip(&other).all(same), "{name}: {own:?}, {other:?}");
-    }
-    let ranks = several.take_ranks()?;
+    let ranks = assert_same_from(problem, start, ranked, &Options::default(), steps).take_ranks()?;
     assert!(ranks.iter().all(|rank| rank.exchange == "copies"), "{name}: {ranks:?}");
     Ok(())
 }

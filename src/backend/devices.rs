@@ -1,6 +1,5 @@
 //! The devices of a run, and the backends that can take several.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -102,15 +101,17 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
 pub(super) struct Several {
     /// Opens devices that advance a domain together.
     open: fn(&Devices) -> Result<Opened>,
-    /// Lists the devices that can be asked for by number.
+    /// Counts the devices that can be asked for by number.
+    count: fn() -> Result<usize>,
+    /// Lists them.
     list: fn() -> Result<Vec<Listed>>,
 }
 
 /// The CPU's threads, in as many groups as are asked for.
-pub(super) const CPUS: Several = Several { open: cpus, list: || Ok(Vec::new()) };
+pub(super) const CPUS: Several = Several { open: cpus, count: || Ok(0), list: || Ok(Vec::new()) };
 
 /// NVIDIA's GPUs, as the driver counts those that it shows (`CUDA_VISIBLE_DEVICES`).
-pub(super) const GPUS: Several = Several { open: gpus, list: list_gpus };
+pub(super) const GPUS: Several = Several { open: gpus, count: abide_cuda::device_count, list: list_gpus };
 
 /// A device among several of a backend.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,6 +122,16 @@ pub struct Listed {
     pub device: DeviceSpec,
     /// The numbers of the other devices whose memory it can copy from directly.
     pub reaches: Vec<usize>,
+}
+
+/// Counts the devices of a backend that can be asked for by number, and opens none; 0 where it runs on one alone, or on
+/// groups of threads.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where there is no driver.
+pub fn count(name: &str) -> Result<usize> {
+    entry(name)?.several.as_ref().map_or(Ok(0), |several| (several.count)())
 }
 
 /// Lists the devices of a backend that can be asked for by number; none where it runs on one alone, or on groups of
@@ -198,19 +209,9 @@ fn gpus(devices: &Devices) -> Result<Opened> {
         Devices::All => (0..there).collect(),
         Devices::These(numbers) => numbers.clone(),
     };
-    let mut opened = BTreeMap::new();
-    for &number in &numbers {
-        if let std::collections::btree_map::Entry::Vacant(free) = opened.entry(number) {
-            free.insert(Arc::new(CudaBackend::with_ordinal(number)?));
-        }
-    }
-    for (own, other) in opened.values().flat_map(|own| opened.values().map(move |other| (own, other))) {
-        own.connect(other)?;
-    }
     let times = |number: usize| numbers.iter().filter(|&&other| other == number).count();
-    let all: Vec<Device> = (numbers.iter())
-        .map(|&number| {
-            let backend = opened[&number].clone();
+    let all: Vec<Device> = (CudaBackend::connected(&numbers)?.into_iter().zip(&numbers))
+        .map(|(backend, &number)| {
             // By bandwidth, because most of what is computed is bound by it; slabs of one device share it.
             let weight = (backend.device().memory_bandwidth / 1e9) as usize / times(number);
             Device { backend, weight: weight.max(1) }

@@ -70,9 +70,11 @@ impl Devices {
 
 /// Returns the devices of a backend that has more than one to choose from.
 fn others(name: &str) -> Vec<Listed> {
-    // What keeps one of them from being listed is told where it is asked for.
-    let listed = backend::list(name).unwrap_or_default();
-    if listed.len() > 1 { listed } else { Vec::new() }
+    match backend::count(name) {
+        // What keeps one of them from being listed is told where it is asked for.
+        Ok(2..) => backend::list(name).unwrap_or_default(),
+        _ => Vec::new(),
+    }
 }
 
 fn told(listed: &Listed) -> Value {

@@ -61,14 +61,14 @@ pub fn assert_same(problem: &Problem, ranked: &Ranked, options: &Options, steps:
     assert_same_from(problem, fields(problem), ranked, options, steps);
 }
 
-/// Checks the same from these fields on.
+/// Checks the same from these fields on, and returns the session of the ranks.
 pub fn assert_same_from(
     problem: &Problem,
     fields: Vec<Array>,
     ranked: &Ranked,
     options: &Options,
     steps: u64,
-) {
+) -> Box<dyn Session> {
     let mut one = open_from(&CpuBackend::reference(), problem, fields.clone(), &Options::default());
     let mut several = open_from(ranked, problem, fields, options);
     let what = format!(
@@ -91,6 +91,7 @@ pub fn assert_same_from(
         let (one, several) = (one.scalars().unwrap(), several.scalars().unwrap());
         assert!(same_scalars(&one, &several), "{what}: {one:?}, {several:?}");
     }
+    several
 }
 
 /// Returns whether scalars have the same bits; NaN is NaN.

@@ -144,10 +144,10 @@ impl Cases {
 
     /// Returns the devices that the backend of choice could be asked for: its own by number, or groups of threads.
     pub fn devices(&self) -> usize {
-        let listed = |name: &str| backend::list(name).unwrap_or_default().len();
+        let counted = |name: &str| backend::count(name).unwrap_or(0);
         let found = match self.backend {
-            Choice::Named(name) => listed(name),
-            Choice::Auto => backend::names().map(listed).find(|&found| found > 0).unwrap_or(0),
+            Choice::Named(name) => counted(name),
+            Choice::Auto => backend::names().map(counted).find(|&found| found > 0).unwrap_or(0),
         };
         match found {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
