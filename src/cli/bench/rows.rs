@@ -26,9 +26,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns whether the words that name a problem are asked for.
+    /// Returns whether the words that name a problem are asked for. A name of several words is asked for by any of them.
     pub fn ask_for(&self, words: &[String; 4]) -> bool {
-        let is_one = |word: &str| words.iter().any(|own| own == word);
+        let is_one = |word: &str| words.iter().flat_map(|own| own.split(' ')).any(|own| own == word);
         self.only.iter().all(|group| group.split(',').any(is_one))
     }
 
@@ -87,6 +87,9 @@ mod tests {
         ] {
             assert_eq!(rows(only, None).ask_for(&words), asked, "{only:?}");
         }
+        let several = ["weak 2d5pt 64x64 fixed", "128x64", "f64", "2"].map(str::to_owned);
+        assert!(rows(&["weak", "2d5pt,3d7pt", "64x64"], None).ask_for(&several));
+        assert!(!rows(&["strong"], None).ask_for(&several));
     }
 
     #[test]
