@@ -322,6 +322,13 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
     } else {
         plan_streaming(problem, device, options)
     };
+    let wants_cache = options.cache != CachePolicy::Auto;
+    let keeps_loops = |plan: &Plan| plan.stepwise().is_some_and(|stepwise| stepwise.lowering.keeps_loops());
+    match best {
+        // All other kernels would write out each turn of formulas that are too long for it.
+        Ok(plan) if keeps_loops(&plan) && !wants_cache => return Ok(plan),
+        _ => {}
+    }
     let mut notes = Vec::new();
     let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
         (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => {
@@ -331,7 +338,6 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
         (_, Err(why)) => notes.push(format!("not {kernel} because that cannot be: {why}")),
         _ => {}
     };
-    let wants_cache = options.cache != CachePolicy::Auto;
     if !wants_cache {
         consider("streaming", plan_streaming(problem, device, options), false);
     }

@@ -156,8 +156,8 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     check_depth(options.depth)?;
     let piece_cells = piece_cells(problem, device)?;
     let (mut tile, mut threads) = tile_of(problem, device);
-    let lowering = lowering(problem, options);
-    let rows = rows(problem, options, lowering)?;
+    let lowering = lowering(problem, device, options);
+    let rows = rows(problem, device, options, lowering)?;
     let points = points(problem, device, options, lowering, rows)?;
     let shared = |stage: &Stage, tile: [usize; 3]| {
         let radius = stage.footprint.radius;

@@ -32,24 +32,40 @@ fn places(plan: &Plan) -> Vec<Placement> {
 }
 
 #[test]
-fn few_entries_are_constants_and_many_are_shared() {
+fn tables_are_shared_as_far_as_there_is_room() {
     let device = DeviceSpec::preset("h200").unwrap();
     let of = |n: usize| planned(&problem(n, &[100_000]), &device, Options::default()).unwrap();
-    // 15·16 entries of 8 bytes are below the 2048 bytes of the cache, 16·17 above it.
-    let small = of(15);
-    assert_eq!(places(&small), [Placement::Constant; 2]);
-    assert_eq!(small.stepwise().unwrap().launched, None);
-    assert!(small.explain().contains("2 of 1920 bytes in constant memory"));
-    let large = of(16);
-    assert_eq!(places(&large), [Placement::Shared; 2]);
-    let tiles = large.stepwise().unwrap();
+    let some = of(16);
+    assert_eq!(places(&some), [Placement::Shared; 2]);
+    let tiles = some.stepwise().unwrap();
     assert_eq!((tiles.table_bytes(0), tiles.tile, tiles.threads), (2176, [1, 1, 256], [1, 1, 256]));
     // Eight blocks of 256 threads fill a multiprocessor; there are not as many tiles.
-    assert_eq!((tiles.launched, tiles.launched(large.shape.padded())), (Some(132 * 8), 391));
-    assert!(large.explain().contains("2 of 2176 bytes in shared memory"));
+    assert_eq!((tiles.launched, tiles.launched(some.shape.padded())), (Some(132 * 8), 391));
+    assert!(some.explain().contains("2 of 2176 bytes in shared memory"));
     // The pairs are read once each and take what is left no more: half of 227 KiB, with 1 KiB for the system.
     assert_eq!(places(&of(119)), [Placement::Shared; 2]);
     assert_eq!(places(&of(120)), [Placement::Shared, Placement::Memory]);
+    let constant = Options { tables: Placement::Constant, ..Options::default() };
+    let asked = planned(&problem(15, &[1000]), &device, constant).unwrap();
+    assert_eq!(asked.stepwise().unwrap().launched, None);
+    assert!(asked.explain().contains("2 of 1920 bytes in constant memory"));
+}
+
+#[test]
+fn long_formulas_stay_loops_where_blocks_share_tables() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let other = DeviceSpec { constant_bytes: None, ..device.clone() };
+    let of = |n: usize, device: &DeviceSpec| {
+        let problem = problem(n, &[1000]);
+        let terms = problem.program.stages()[0].looped.as_ref().unwrap().written_out();
+        let plan = plan(&problem, device, &Options::default()).unwrap();
+        (terms, plan.stepwise().map(|stepwise| stepwise.lowering))
+    };
+    let (few, many) = (of(12, &device), of(40, &device));
+    assert!(few.0 < 1000 && 1000 < many.0, "{few:?} {many:?}");
+    assert_ne!(few.1, Some(Lowering::Loops));
+    assert_eq!(many.1, Some(Lowering::Loops));
+    assert_ne!(of(40, &other).1, Some(Lowering::Loops));
 }
 
 #[test]
@@ -100,8 +116,8 @@ fn points_are_as_many_as_registers_hold() {
         Ok((tiles.points, tiles.tile, tiles.threads))
     };
     assert_eq!(points(&[1000], Jam::Auto), Ok((8, [1, 1, 2048], [1, 1, 256])));
-    assert_eq!(points(&[1000], Jam::Points(2)), Ok((2, [1, 1, 1024], [1, 1, 256])));
-    assert_eq!(points(&[9, 1000], Jam::Points(4)), Ok((4, [1, 32, 128], [1, 8, 32])));
+    assert_eq!(points(&[1000], Jam::Points(2)), Ok((2, [1, 1, 512], [1, 1, 256])));
+    assert_eq!(points(&[9, 1000], Jam::Points(4)), Ok((4, [1, 8, 128], [1, 8, 32])));
     for refused in [3, 32] {
         let error = points(&[1000], Jam::Points(refused)).unwrap_err().to_string();
         assert!(error.contains("a power of two up to 16"), "{error}");
@@ -109,7 +125,7 @@ fn points_are_as_many_as_registers_hold() {
 }
 
 #[test]
-fn rows_go_together_where_they_are_asked_to() {
+fn rows_go_together_within_their_limits() {
     let device = DeviceSpec::preset("h200").unwrap();
     let of = |n: usize, options| -> Result<_> {
         let plan = planned(&problem(n, &[1000]), &device, options)?;
@@ -117,10 +133,13 @@ fn rows_go_together_where_they_are_asked_to() {
         Ok((tiles.rows, tiles.points, plan.explain()))
     };
     let rows = |rows| Options { rows, ..Options::default() };
-    for alone in [LoopRows::Auto, LoopRows::Turns(1)] {
-        let (one, _, words) = of(53, rows(alone)).unwrap();
-        assert!(one == 1 && !words.contains("turns of a loop go"), "{words}");
-    }
+    let (one, _, words) = of(53, rows(LoopRows::Turns(1))).unwrap();
+    assert!(one == 1 && !words.contains("turns of a loop go"), "{words}");
+    assert_eq!(of(53, rows(LoopRows::Auto)).unwrap().0, 4);
+    assert_eq!(of(1, rows(LoopRows::Auto)).unwrap().0, 1);
+    let other = DeviceSpec { constant_bytes: None, ..device.clone() };
+    let portable = planned(&problem(53, &[1000]), &other, Options::default()).unwrap();
+    assert_eq!(portable.stepwise().unwrap().rows, 1);
     let (five, _, words) = of(53, rows(LoopRows::Turns(5))).unwrap();
     assert!(five == 5 && words.contains("up to 5 turns of a loop go through the loops within it together"));
     // Each row takes registers of points.
