@@ -12,10 +12,11 @@ use crate::driver::during;
 use crate::lent::DeviceBuffer;
 use crate::window::Layout;
 
-/// What a session lends: a field's buffer, and where in it the planes lie.
+/// What a session lends: a field's buffer, where in it the planes lie, and when they are there.
 struct Lent {
     buffer: DeviceBuffer,
     bytes: Range<usize>,
+    made: CudaEvent,
 }
 
 /// What a session has borrowed, until its own stream has copied it.
@@ -25,14 +26,15 @@ pub(crate) struct Borrowed(Vec<DeviceBuffer>);
 /// Lends planes of a buffer.
 pub(crate) fn lend(buffer: DeviceBuffer, planes: &Planes) -> Result<Loan> {
     let bytes = span(&buffer.layout, planes)?;
-    Ok(Box::new(Lent { buffer, bytes }))
+    let made = reached(&buffer.stream)?;
+    Ok(Box::new(Lent { buffer, bytes, made }))
 }
 
 impl Borrowed {
     /// Puts a copy of what was lent to planes of a buffer on the buffer's stream.
     pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, loan: Loan) -> Result<()> {
         let Ok(lent) = loan.downcast::<Lent>() else { return Err(not_ours("planes")) };
-        let Lent { buffer: from, bytes } = *lent;
+        let Lent { buffer: from, bytes, made } = *lent;
         let own = span(&to.layout, planes)?;
         if own.len() != bytes.len() || from.layout.dtype != to.layout.dtype {
             let reason = format!("{} bytes of {} in place of {}", bytes.len(), from.layout.dtype, own.len());
@@ -40,10 +42,11 @@ impl Borrowed {
         }
         let [here, there] = [to, &from].map(|buffer| buffer.stream.context());
         here.bind_to_thread().map_err(during("binding the context"))?;
+        wait(&to.stream, &made)?;
         let [target, source] = [to.address() + own.start as u64, from.address() + bytes.start as u64];
         let stream = to.stream.cu_stream();
         // SAFETY: both ranges lie within their buffers, of which this session has one and the list below keeps the other until the
-        // stream has done the copy. The lender's work on it was waited for before it was lent.
+        // stream has done the copy. It waits for the lender's work on the other, and the lender for the copy.
         let status = unsafe {
             if here.cu_ctx() == there.cu_ctx() {
                 sys::cuMemcpyDtoDAsync_v2(target, source, own.len(), stream)
@@ -72,19 +75,28 @@ impl Borrowed {
 
 /// Returns the point that a stream has reached once all that it was asked is done.
 pub(crate) fn point(stream: &CudaStream) -> Result<Loan> {
+    Ok(Box::new(reached(stream)?))
+}
+
+fn reached(stream: &CudaStream) -> Result<CudaEvent> {
     let record = || -> std::result::Result<CudaEvent, DriverError> {
         stream.context().bind_to_thread()?;
         let event = stream.context().new_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING))?;
         event.record(stream)?;
         Ok(event)
     };
-    Ok(Box::new(record().map_err(during("recording an event"))?))
+    record().map_err(during("recording an event"))
 }
 
 /// Has a stream wait for a point of another one.
 pub(crate) fn wait_for(stream: &CudaStream, point: Loan) -> Result<()> {
     let Ok(event) = point.downcast::<CudaEvent>() else { return Err(not_ours("a point")) };
     stream.context().bind_to_thread().map_err(during("binding the context"))?;
+    wait(stream, &event)
+}
+
+/// Has a stream, whose context is that of the thread, wait for an event of any device.
+fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
     // SAFETY: stream and event live; an event that is destroyed is kept by the driver as long as a stream waits for it.
     unsafe { sys::cuStreamWaitEvent(stream.cu_stream(), event.cu_event(), 0) }
         .result()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use abide_core::backend::{Loan, Peer, Planes};
 use abide_core::plan::Schedule;
 use abide_core::{Array, Plan, Result, Session};
+use cudarc::driver::CudaStream;
 
 use crate::count::Counter;
 use crate::driver::during;
@@ -50,6 +51,31 @@ pub(crate) struct CudaSession {
     launcher: Box<dyn Launcher>,
     counter: Arc<Counter>,
     borrowed: Borrowed,
+    begun: Begun,
+}
+
+/// The clocks of steps that were begun and not yet waited for, used again once they were.
+#[derive(Default)]
+struct Begun {
+    timers: Vec<Timer>,
+    count: usize,
+}
+
+impl Begun {
+    /// Returns a clock for the next steps.
+    fn next(&mut self, stream: &CudaStream) -> Result<&Timer> {
+        if self.count == self.timers.len() {
+            self.timers.push(Timer::new(stream)?);
+        }
+        self.count += 1;
+        Ok(&self.timers[self.count - 1])
+    }
+
+    /// Returns the seconds of all steps begun, which the device has done.
+    fn seconds(&mut self) -> Result<f64> {
+        let count = std::mem::take(&mut self.count);
+        self.timers[..count].iter().map(Timer::seconds).sum()
+    }
 }
 
 impl CudaSession {
@@ -61,7 +87,8 @@ impl CudaSession {
     ) -> Result<Self> {
         let timer = Timer::new(&fields.stream)?;
         let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
-        Ok(CudaSession { plan, fields, parameters, timer, launcher, counter, borrowed: Borrowed::default() })
+        let (borrowed, begun) = (Borrowed::default(), Begun::default());
+        Ok(CudaSession { plan, fields, parameters, timer, launcher, counter, borrowed, begun })
     }
 }
 
@@ -138,6 +165,28 @@ impl CudaSession {
 }
 
 impl Peer for CudaSession {
+    fn begin(&mut self, steps: u64) -> Result<bool> {
+        self.fields.context.bind_to_thread().map_err(during("binding the context"))?;
+        let mut left = steps;
+        while left > 0 {
+            let now = left.min(self.launcher.most_steps());
+            self.launcher.prepare(&self.fields, &mut self.parameters, now)?;
+            let timer = self.begun.next(&self.fields.stream)?;
+            timer.start(&self.fields.stream)?;
+            self.launcher.launch(&mut self.fields, &mut self.parameters, now)?;
+            timer.end(&self.fields.stream)?;
+            left -= now;
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<f64> {
+        self.fields.context.bind_to_thread().map_err(during("binding the context"))?;
+        self.fields.stream.synchronize().map_err(during("running the kernels"))?;
+        self.borrowed.done();
+        self.begun.seconds()
+    }
+
     fn lend(&mut self, planes: Planes) -> Result<Loan> {
         peer::lend(self.buffer(planes.field)?, &planes)
     }

@@ -27,8 +27,18 @@ impl Timer {
 
     /// Waits for the work since [`Timer::start`] and returns its seconds.
     pub fn stop(&self, stream: &CudaStream) -> Result<f64> {
-        self.stop.record(stream).map_err(during("stopping the clock"))?;
+        self.end(stream)?;
         stream.synchronize().map_err(during("running the kernel"))?;
+        self.seconds()
+    }
+
+    /// Ends the time that is measured, once the work so far is done.
+    pub fn end(&self, stream: &CudaStream) -> Result<()> {
+        self.stop.record(stream).map_err(during("stopping the clock"))
+    }
+
+    /// Returns the seconds between start and end, which the stream has passed.
+    pub fn seconds(&self) -> Result<f64> {
         let milliseconds = self.start.elapsed_ms(&self.stop).map_err(during("reading the clock"))?;
         Ok(f64::from(milliseconds) * 1e-3)
     }

@@ -31,9 +31,15 @@ pub struct Rank {
     /// The condition that ends the run, and whether it has.
     until: Option<Until>,
     has_ended: bool,
+    /// Times that steps were begun since the host last waited for the device.
+    begun: u32,
     /// Seconds of computing, and of exchanging.
     seconds: [f64; 2],
 }
+
+/// The times that steps are begun before the host waits for the device: neither its queue nor what it has borrowed grows
+/// for ever, and an error is seen.
+const MOST_BEGUN: u32 = 64;
 
 /// What a rank did in an advance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,6 +108,7 @@ impl Rank {
             left: u64::from(slabs.depth),
             until: slab.until,
             has_ended: false,
+            begun: 0,
             seconds: [0.0; 2],
         };
         let mut line = own.line.lock();
@@ -124,8 +131,8 @@ impl Rank {
     }
 
     fn try_advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
-        let begun = Instant::now();
-        let mut undone = steps;
+        let (begun, before) = (Instant::now(), self.seconds);
+        let (mut undone, mut has_begun) = (steps, false);
         // To a session whose run has ended, an exchange would look like a user's change, after which it goes on.
         while undone > 0 && !self.has_ended {
             // Passes shorter than what is asked for cost more than an exchange.
@@ -133,6 +140,11 @@ impl Rank {
                 self.exchange()?;
             }
             let now = undone.min(self.left);
+            if self.begin(now)? {
+                has_begun = true;
+                (self.left, undone) = (self.left - now, undone - now);
+                continue;
+            }
             let wall = Instant::now();
             let advanced = self.session.advance(now);
             let mut line = self.line.lock();
@@ -154,10 +166,40 @@ impl Rank {
                 break;
             }
         }
+        self.finish()?;
+        if has_begun {
+            // The host saw none of the exchanges: they took what the device did not compute.
+            let computed = self.seconds[0] - before[0];
+            self.seconds[1] = before[1] + (begun.elapsed().as_secs_f64() - computed).max(0.0);
+        }
         let wall = Instant::now();
         let seconds = self.agree(undone, begun.elapsed().as_secs_f64())?;
         self.seconds[1] += wall.elapsed().as_secs_f64();
         Ok(Advanced { undone, seconds })
+    }
+
+    /// Has the device begin steps if the host need not see their end, and returns whether it has.
+    fn begin(&mut self, steps: u64) -> Result<bool, Stopped> {
+        if !self.lends || self.until.is_some() {
+            return Ok(false);
+        }
+        if self.begun == MOST_BEGUN {
+            self.finish()?;
+        }
+        let Some(peer) = self.session.peer() else { return Ok(false) };
+        let has_begun = peer.begin(steps)?;
+        self.begun += u32::from(has_begun);
+        Ok(has_begun)
+    }
+
+    /// Waits for all steps begun.
+    fn finish(&mut self) -> Result<(), Stopped> {
+        if std::mem::take(&mut self.begun) > 0
+            && let Some(peer) = self.session.peer()
+        {
+            self.seconds[0] += peer.finish()?;
+        }
+        Ok(())
     }
 
     /// Goes on although a condition has ended the run, because a value was written on some rank.

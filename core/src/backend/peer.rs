@@ -36,7 +36,22 @@ pub struct Planes {
 /// The lender goes on only once it was told to wait ([`Peer::wait_for`]) for a point after all copies of what it lent
 /// ([`Peer::taken`]). So no step changes values that are still being copied, and the host waits for none of it.
 pub trait Peer {
-    /// Lends planes as the last step left them.
+    /// Puts steps on the device behind all that it was asked before, and returns without waiting for them. Whoever begins
+    /// steps calls [`Peer::finish`] before anything of the session but its other methods as a peer.
+    ///
+    /// Returns `false`, with nothing begun, where the host has to see each step's end, as of a program whose condition ends
+    /// the run: then [`Session::advance`](super::Session::advance) does the steps.
+    fn begin(&mut self, steps: u64) -> Result<bool> {
+        let _ = steps;
+        Ok(false)
+    }
+
+    /// Waits for all steps begun, and returns the seconds that the device took for them, without those between them.
+    fn finish(&mut self) -> Result<f64> {
+        Ok(0.0)
+    }
+
+    /// Lends planes as the last step leaves them, which may still be under way.
     fn lend(&mut self, planes: Planes) -> Result<Loan>;
 
     /// Replaces planes by those of a loan, which are as many values. Steps that follow have them.
