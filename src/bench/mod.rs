@@ -28,7 +28,7 @@ mod scaling;
 mod tests;
 mod timing;
 
-pub use ahead::{Wanted, compiled_ahead};
+pub use ahead::{Wanted, Worker, compiled_ahead, workers};
 pub use case::{Case, words};
 pub use check::{Check, Checked, stepwise};
 pub use domain::{Domain, STENCILS, problem};

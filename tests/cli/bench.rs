@@ -252,3 +252,31 @@ fn loops_are_grouped_so_that_little_is_moved() {
         place.fails(&format!("bench search {line}"), words);
     }
 }
+
+/// A helper, which compiles kernels for another process, answers line by line, and does nothing else. The CPU has no
+/// compiler, so that its answers are all there is.
+#[test]
+fn a_helper_answers_and_neither_measures_nor_writes() {
+    use std::io::Write as _;
+    use std::process::Stdio;
+
+    let place = Place::new();
+    std::fs::write(place.path("kept.csv"), "no table").unwrap();
+    let before = place.contents();
+    for line in [
+        "bench chip --only 2d5pt --csv kept.csv --append",
+        "bench planner --only 64x64 --csv kept.csv --append --plans plans.csv",
+        "bench programs --csv rows.csv --json",
+        "bench stencils --csv kept.csv --append --plot plot.svg",
+    ] {
+        let asked = "0 0\n1 25\n77 0\n";
+        let mut command = place.command(&format!("{line} --backend cpu"));
+        command.env("ABIDE_BENCH_HELPER", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut helper = command.stderr(Stdio::piped()).spawn().unwrap();
+        helper.stdin.take().unwrap().write_all(asked.as_bytes()).unwrap();
+        let output = helper.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{line}: {}", words(&output));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("ready\n{asked}"), "{line}");
+        assert_eq!(place.contents(), before, "{line}");
+    }
+}

@@ -131,3 +131,74 @@ fn make_executable(path: &Path) -> Result<()> {
 fn make_executable(_: &Path) -> Result<()> {
     Ok(())
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Output;
+
+    use super::*;
+
+    /// Runs the script in a folder of these programs, which are scripts too.
+    fn run(programs: &[(&str, &str)], arguments: &[&str]) -> (Output, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("run.sh");
+        fs::write(&script, SCRIPT).unwrap();
+        fs::create_dir(folder.path().join("tests")).unwrap();
+        for (name, text) in programs {
+            let path = folder.path().join("tests").join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
+            make_executable(&path).unwrap();
+        }
+        let output = Command::new("bash").arg(&script).args(arguments).output().unwrap();
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        (output, text)
+    }
+
+    const GOOD: &str = "echo \"test result: ok. 1 passed; 0 failed\"";
+
+    /// A stress test that fails in one of its two runs.
+    fn stress(when: &str) -> (Output, String) {
+        let parts = std::thread::available_parallelism().unwrap().get();
+        let text = format!(
+            "case \"$*\" in *--exact*) is=compiling/$ABIDE_PART ;; *) is=running/$ABIDE_PART ;; esac
+            case $is in {when}) echo \"bad: $is\"; exit 1 ;; esac
+            echo \"good: $is\"; {GOOD}"
+        );
+        let (output, text) = run(&[("backend-cuda-stress", &text)], &["--stress"]);
+        assert!(text.contains(&format!("of {parts} processes failed")), "{text}");
+        assert!(text.contains(": running/\n"), "it runs in one process whatever failed before: {text}");
+        (output, text)
+    }
+
+    #[test]
+    fn the_stress_test_is_compiled_in_parts_and_fails_with_any() {
+        let last = std::thread::available_parallelism().unwrap().get() - 1;
+        let (output, text) = stress("nothing");
+        assert!(output.status.success() && text.contains(", 0 of "), "{text}");
+        for when in ["compiling/0/*", &format!("compiling/{last}/*")] {
+            let (output, text) = stress(when);
+            assert!(!output.status.success() && text.contains(", 1 of "), "{text}");
+            assert_eq!(text.matches("bad: compiling/").count(), 1, "{text}");
+        }
+        let (output, text) = stress("running/*");
+        assert!(!output.status.success() && text.contains("bad: running/"), "{text}");
+        // A test of another name would compile nothing.
+        let (output, _) =
+            run(&[("backend-cuda-stress", "echo \"test result: ok. 0 passed; 0 failed\"")], &["--stress"]);
+        assert!(!output.status.success());
+    }
+
+    #[test]
+    fn parts_that_fail_are_counted_and_told() {
+        let bits =
+            |when: &str| format!("case $ABIDE_PART in {when}) echo bad $ABIDE_PART; exit 1 ;; esac; {GOOD}");
+        let (good, never) = (("backend-cuda-a", GOOD), bits("none"));
+        let (output, text) = run(&[good, ("backend-cuda-bits", &never)], &[]);
+        assert!(output.status.success() && text.ends_with("\n2 passed, 0 failed\n"), "{text}");
+        let last = std::thread::available_parallelism().unwrap().get() - 1;
+        let fails = bits(&format!("{last}/*"));
+        let (output, text) = run(&[good, ("backend-cuda-bits", &fails)], &[]);
+        assert!(!output.status.success() && text.contains(&format!("bad {last}/")), "{text}");
+        assert!(text.ends_with(" passed, 1 failed\n"), "{text}");
+    }
+}

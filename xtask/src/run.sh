@@ -24,13 +24,43 @@ if [ "${1-}" = --bench ]; then
     exit $status
 fi
 
+log=$(mktemp)
+trap 'rm -f "$log" "$log".*' EXIT
+
+# Runs a program in so many processes, each a part of its work. The first is shown, and kept in $log; any other has the
+# same tests with other work, and is told whole where it fails. Sets $status to that of the first and $lost to how many
+# others failed.
+in_parts() {
+    local all=$1 part waited=()
+    shift
+    for ((part = 1; part < all; part++)); do
+        ABIDE_PART=$part/$all "$@" >"$log.$part" 2>&1 &
+        waited+=($!)
+    done
+    ABIDE_PART=0/$all "$@" 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]} lost=0
+    for ((part = 1; part < all; part++)); do
+        if ! wait "${waited[part - 1]}"; then
+            cat "$log.$part"
+            lost=$((lost + 1))
+        fi
+        rm -f "$log.$part"
+    done
+}
+
 if [ "${1-}" = --stress ]; then
     shift
-    exec "$here"/tests/backend-cuda-stress --ignored --nocapture "$@"
+    program=$here/tests/backend-cuda-stress compile=the_kernels_of_every_protocol_are_compiled
+    # A process compiles one kernel at a time; but only kernels of one process meet on the device.
+    begun=$SECONDS
+    in_parts "$(nproc)" "$program" --ignored --exact "$compile" --nocapture
+    failed=$((lost + (status != 0)))
+    grep -aq '^test result: ok. 1 passed' "$log" || failed=$((failed + (status == 0)))
+    printf '== compiled in %d s, %d of %d processes failed\n' $((SECONDS - begun)) "$failed" "$(nproc)"
+    "$program" --ignored --nocapture --skip "$compile" "$@" || failed=$((failed + 1))
+    [ "$failed" -eq 0 ]
+    exit
 fi
-
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 
 if [ "${1-}" = --sanitize ]; then
     shift
@@ -80,25 +110,11 @@ for program in "$here"/tests/*; do
     name=${program##*/}
     echo "== $name"
     begun=$SECONDS
-    all=$(parts "$name") waited=()
-    for ((part = 1; part < all; part++)); do
-        ABIDE_PART=$part/$all "$program" "$@" >"$log.$part" 2>&1 &
-        waited+=($!)
-    done
-    ABIDE_PART=0/$all "$program" "$@" 2>&1 | tee "$log"
-    status=${PIPESTATUS[0]}
+    in_parts "$(parts "$name")" "$program" "$@"
     result=$(grep -a '^test result: ' "$log" | tail -n 1)
     good=$(sed -n 's/.* \([0-9]*\) passed.*/\1/p' <<<"$result")
     bad=$(sed -n 's/.* \([0-9]*\) failed.*/\1/p' <<<"$result")
-    good=${good:-0} bad=${bad:-0}
-    for ((part = 1; part < all; part++)); do
-        # A part has the same tests with other work: one that fails is told whole.
-        if ! wait "${waited[part - 1]}"; then
-            cat "$log.$part"
-            bad=$((bad + 1))
-        fi
-        rm -f "$log.$part"
-    done
+    good=${good:-0} bad=$((${bad:-0} + lost))
     # A program that died without a result is one failure.
     if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
     passed=$((passed + good)) failed=$((failed + bad))

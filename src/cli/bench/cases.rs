@@ -2,7 +2,7 @@
 //! a file.
 
 use abide::backend::{self, Opened};
-use abide::bench::{Case, Settings, Wanted, Way, compiled_ahead, words};
+use abide::bench::{Case, Settings, Wanted, Way, words};
 use abide::io::Targets;
 use abide::program::Problem;
 use abide::{Choice, Error, Execution, Fuse, Result};
@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::{Ended, Ending, print, print_report};
+use super::helpers::{is_helper, serve, with_helpers};
 use super::record::{Columns, Machine};
 use super::rows::Rows;
 use super::runs::Runs;
@@ -92,18 +93,28 @@ impl Cases {
             return Err(Ending::usage(Error::invalid("--only", reason, change)));
         }
         let (opened, notes) = choose(self.backend, |_| None)?;
+        if is_helper() {
+            let problems: Vec<&Problem> = items.iter().map(|item| &item.problem).collect();
+            serve(&opened, &problems, |number| wanted(&opened, &items[number]));
+            return Ok(());
+        }
         let machine = Machine::of(&opened);
         let mut lines: Vec<L> = self.rows.kept(&machine)?;
-        items.retain(|item| lines.iter().all(|line| line.words() != item.words));
+        let is_missing = |item: &Item| lines.iter().all(|line| line.words() != item.words);
+        let (rows, items): (Vec<_>, Vec<_>) = items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| is_missing(item))
+            .map(|(number, item)| ((number, &item.problem), item))
+            .unzip();
         if !self.json {
             print(&(machine.title(&notes) + "\n" + header))?;
         }
         let (mut remarks, mut holds, mut missing) = (Vec::new(), true, Vec::new());
         remarks.push(format!("runs: {} of {} s", settings.repeats, settings.seconds));
         let bar = progress_bar(items.len());
-        let problems: Vec<&Problem> = items.iter().map(|item| &item.problem).collect();
         let row = |number: usize| -> Result<(), Ending> {
-            let item = &items[number];
+            let item = items[number];
             let name = item.words.join(" ");
             bar.set_message(name.clone());
             let text = match measure(&opened, item, &settings) {
@@ -131,7 +142,7 @@ impl Cases {
             bar.inc(1);
             Ok(())
         };
-        compiled_ahead(opened.backend.compiler(), &problems, |number| wanted(&opened, &items[number]), row)?;
+        with_helpers(&opened, &rows, |number| wanted(&opened, items[number]), row)?;
         bar.finish_and_clear();
         let ended = judge(holds);
         if self.json {

@@ -4,6 +4,7 @@ mod cases;
 mod chip;
 mod functions;
 mod gas;
+mod helpers;
 mod labels;
 mod planner;
 mod portable;

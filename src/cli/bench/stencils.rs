@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use abide::bench::{
-    Check, Domain, Row, STENCILS, Settings, Wanted, compiled_ahead, measure, problem, stepwise, words,
-};
+use abide::bench::{Check, Domain, Row, STENCILS, Settings, Wanted, measure, problem, stepwise, words};
 use abide::catalogue;
 use abide::io::Targets;
 use abide::program::Problem;
@@ -15,6 +13,7 @@ use serde_json::json;
 
 use super::super::problem::Manner;
 use super::super::{Ended, Ending, print, print_report};
+use super::helpers::{is_helper, serve, with_helpers};
 use super::record::{Columns as _, Line, Machine};
 use super::rows::Rows;
 use super::runs::Runs;
@@ -141,6 +140,13 @@ impl Stencils {
         self.plot.iter().for_each(|path| targets.output(path));
         targets.check()?;
         let (opened, notes) = choose(self.backend, |_| None)?;
+        let options = [settings.options, stepwise()];
+        let wanted = |problem: &Problem| Wanted::of(&opened, problem, &options);
+        if is_helper() {
+            let problems: Vec<&Problem> = problems.iter().collect();
+            serve(&opened, &problems, |number| wanted(problems[number]));
+            return Ok(());
+        }
         let machine = Machine::of(&opened);
         let kept: Vec<Line> = self.rows.kept(&machine)?;
         let mut results = Results { machine, settings, kept, rows: Vec::new(), missing: Vec::new() };
@@ -149,11 +155,11 @@ impl Stencils {
             print(&table::header(self.baseline))?;
         }
         let is_kept = |problem: &&Problem| results.kept.iter().any(|line| line.words() == words(problem));
-        let problems: Vec<&Problem> = problems.iter().filter(|problem| !is_kept(problem)).collect();
-        let bar = progress_bar(problems.len());
-        let wanted = |number: usize| Wanted::of(&opened, problems[number], &[settings.options, stepwise()]);
+        let rows: Vec<(usize, &Problem)> =
+            problems.iter().enumerate().filter(|(_, problem)| !is_kept(problem)).collect();
+        let bar = progress_bar(rows.len());
         let row = |number: usize| -> Result<(), Ending> {
-            let problem = problems[number];
+            let (_, problem) = rows[number];
             bar.set_message(name_of(problem));
             match measure(&opened, problem, &settings) {
                 Ok(row) => results.rows.push(row),
@@ -167,7 +173,7 @@ impl Stencils {
             bar.inc(1);
             Ok(())
         };
-        compiled_ahead(opened.backend.compiler(), &problems, wanted, row)?;
+        with_helpers(&opened, &rows, |number| wanted(rows[number].1), row)?;
         bar.finish_and_clear();
         if let (Some(path), false) = (&self.plot, results.lines().is_empty()) {
             let marks = results.lines().iter().map(roofline::Mark::of).collect::<Result<Vec<_>>>()?;
