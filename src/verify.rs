@@ -376,10 +376,13 @@ pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<V
     let (present, skipped) = present(choice);
     let entries: Vec<&Entry> = catalogue::entries().collect();
     let mut findings = Vec::new();
-    for (number, entry) in entries.iter().enumerate() {
+    // Without a backend nothing would be compared with the reference.
+    let compared = if present.is_empty() { &[] } else { &entries[..] };
+    for (number, entry) in compared.iter().enumerate() {
         for dtype in [DType::F32, DType::F64] {
+            // The reference takes most of the time, and one thread a case.
             let cases: Vec<(Case, Vec<Array>)> = cases(entry, dtype)?
-                .into_iter()
+                .into_par_iter()
                 .map(|case| case.reference().map(|fields| (case, fields)))
                 .collect::<Result<_>>()?;
             for (name, opened) in &present {
