@@ -11,6 +11,7 @@ mod rig;
 
 use std::sync::Arc;
 
+use abide_core::expr::Looped;
 use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, plan};
 use abide_core::program::{Centring, Definition};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, Start};
@@ -134,9 +135,14 @@ fn planned(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, tables)
     if let Jam::Points(points) = jam {
         assert_eq!(tiles.points, points as usize);
     }
-    if let LoopRows::Turns(asked) = rows {
-        assert_eq!(tiles.rows, asked as usize);
-    }
+    let have_rows =
+        || problem.program.stages().iter().filter_map(|s| s.looped.as_ref()).any(Looped::has_rows);
+    let asked = match rows {
+        LoopRows::Turns(asked) => asked as usize,
+        LoopRows::Auto if lowering == Lowering::Loops && have_rows() => 4,
+        LoopRows::Auto => 1,
+    };
+    assert_eq!(tiles.rows, asked);
     let read = || tiles.tables.iter().flatten().filter(|table| table.entries > 0);
     assert!(tables == Placement::Auto || read().all(|table| table.place == tables));
     assert_eq!(tiles.launched.is_some(), read().any(|table| table.place == Placement::Shared));
