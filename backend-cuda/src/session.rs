@@ -47,7 +47,6 @@ pub(crate) struct CudaSession {
     fields: Fields,
     /// The kernels' `Parameters`.
     parameters: Vec<u8>,
-    timer: Timer,
     launcher: Box<dyn Launcher>,
     counter: Arc<Counter>,
     borrowed: Borrowed,
@@ -55,20 +54,18 @@ pub(crate) struct CudaSession {
 }
 
 /// The clocks of steps that were begun and not yet waited for, used again once they were.
-#[derive(Default)]
 struct Begun {
     timers: Vec<Timer>,
     count: usize,
 }
 
 impl Begun {
-    /// Returns a clock for the next steps.
+    /// Returns a clock for the next steps, which counts once they were begun.
     fn next(&mut self, stream: &CudaStream) -> Result<&Timer> {
         if self.count == self.timers.len() {
             self.timers.push(Timer::new(stream)?);
         }
-        self.count += 1;
-        Ok(&self.timers[self.count - 1])
+        Ok(&self.timers[self.count])
     }
 
     /// Returns the seconds of all steps begun, which the device has done.
@@ -85,10 +82,11 @@ impl CudaSession {
         launcher: Box<dyn Launcher>,
         counter: Arc<Counter>,
     ) -> Result<Self> {
-        let timer = Timer::new(&fields.stream)?;
+        // Made here, because making events takes time that no run should see.
+        let begun = Begun { timers: vec![Timer::new(&fields.stream)?], count: 0 };
         let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
-        let (borrowed, begun) = (Borrowed::default(), Begun::default());
-        Ok(CudaSession { plan, fields, parameters, timer, launcher, counter, borrowed, begun })
+        let borrowed = Borrowed::default();
+        Ok(CudaSession { plan, fields, parameters, launcher, counter, borrowed, begun })
     }
 }
 
@@ -98,18 +96,8 @@ impl Session for CudaSession {
     }
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
-        self.fields.context.bind_to_thread().map_err(during("binding the context"))?;
-        let (mut seconds, mut left) = (0.0, steps);
-        while left > 0 {
-            let now = left.min(self.launcher.most_steps());
-            self.launcher.prepare(&self.fields, &mut self.parameters, now)?;
-            self.timer.start(&self.fields.stream)?;
-            self.launcher.launch(&mut self.fields, &mut self.parameters, now)?;
-            seconds += self.timer.stop(&self.fields.stream)?;
-            left -= now;
-            self.borrowed.done();
-        }
-        Ok(seconds)
+        self.begin(steps)?;
+        self.finish()
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -175,6 +163,7 @@ impl Peer for CudaSession {
             timer.start(&self.fields.stream)?;
             self.launcher.launch(&mut self.fields, &mut self.parameters, now)?;
             timer.end(&self.fields.stream)?;
+            self.begun.count += 1;
             left -= now;
         }
         Ok(true)
