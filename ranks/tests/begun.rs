@@ -10,37 +10,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use abide_core::backend::{Loan, Peer, Planes};
-use abide_core::{
-    Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Options, Plan, Problem, Result, Session,
-};
-use abide_cpu::CpuBackend;
-use abide_ranks::{Device, Ranked};
-use common::{assert_same, problem};
+use abide_core::{Array, Boundaries, Boundary, DType, Options, Plan, Result, Session};
+use common::{Wrap, assert_same, problem, wrapped};
 
 /// The longest that a stream waits for another.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A backend whose sessions have a stream of work, a thread of its own, and lend.
-struct Streams(CpuBackend);
-
-impl Backend for Streams {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
-    fn device(&self) -> &DeviceSpec {
-        self.0.device()
-    }
-    fn driver(&self) -> String {
-        self.0.driver()
-    }
-    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
-        self.0.plan(problem, options)
-    }
-    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
-        let inner: Inner = Arc::new(Mutex::new(self.0.open(problem, plan, fields)?));
-        Ok(Box::new(Stream::new(plan.clone(), inner)))
-    }
-}
 
 type Inner = Arc<Mutex<Box<dyn Session>>>;
 type Work = Box<dyn FnOnce() + Send>;
@@ -61,6 +35,7 @@ impl Point {
     }
 }
 
+/// The CPU's session behind a stream of work, a thread of its own.
 struct Stream {
     plan: Plan,
     inner: Inner,
@@ -83,7 +58,8 @@ struct Lent {
 }
 
 impl Stream {
-    fn new(plan: Plan, inner: Inner) -> Stream {
+    fn new(inner: Box<dyn Session>) -> Stream {
+        let (plan, inner) = (inner.plan().clone(), Arc::new(Mutex::new(inner)));
         let (works, orders) = mpsc::channel::<Work>();
         let thread = thread::spawn(move || {
             let mut random = fastrand::Rng::new();
@@ -214,15 +190,7 @@ impl Drop for Stream {
     }
 }
 
-fn streams(ranks: usize) -> Ranked {
-    let make = |ranks: usize| {
-        let device = |_| -> Result<Device> {
-            Ok(Device { backend: Arc::new(Streams(CpuBackend::with_threads(1)?)), weight: 1 })
-        };
-        (0..ranks).map(device).collect()
-    };
-    Ranked::new(Arc::new(common::cpu()), ranks, make).unwrap()
-}
+const STREAMS: Option<Wrap> = Some(|inner| Box::new(Stream::new(inner)));
 
 #[test]
 fn a_host_that_runs_ahead_has_the_bits_of_the_definition() {
@@ -232,8 +200,8 @@ fn a_host_that_runs_ahead_has_the_bits_of_the_definition() {
         for boundary in [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror] {
             let mut problem = problem(name, extents, DType::F64);
             problem.boundaries = Boundaries::all(boundary);
-            for ranks in [2, 3] {
-                assert_same(&problem, &streams(ranks).every(2), &Options::default(), 11);
+            for ranks in [&[STREAMS; 2][..], &[STREAMS; 3]] {
+                assert_same(&problem, &wrapped(ranks).every(2), &Options::default(), 11);
             }
         }
     }
@@ -244,5 +212,5 @@ fn a_host_that_runs_ahead_has_the_bits_of_the_definition() {
 fn a_long_run_waits_now_and_then() {
     let mut problem = problem("2d5pt", &[21, 8], DType::F32);
     problem.boundaries = Boundaries::all(Boundary::Periodic);
-    assert_same(&problem, &streams(2).every(1), &Options::default(), 203);
+    assert_same(&problem, &wrapped(&[STREAMS; 2]).every(1), &Options::default(), 203);
 }

@@ -8,39 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use abide_core::backend::{Loan, Peer, Planes};
-use abide_core::{
-    Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session,
-};
-use abide_cpu::CpuBackend;
+use abide_core::{Array, Boundaries, Boundary, DType, Error, Options, Plan, Result, Session};
 use abide_ranks::threads::{Threads, threads};
-use abide_ranks::{Broken, Device, Fabric, Ranked, Tag, What};
-use common::{assert_same, open, problem};
-
-/// A backend whose sessions lend: the CPU's, which counts what is lent and not yet waited for.
-struct Lending(CpuBackend);
-
-impl Backend for Lending {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
-    fn device(&self) -> &DeviceSpec {
-        self.0.device()
-    }
-    fn driver(&self) -> String {
-        self.0.driver()
-    }
-    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
-        self.0.plan(problem, options)
-    }
-    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
-        let inner = self.0.open(problem, plan, fields)?;
-        Ok(Box::new(Lender { inner, out: Arc::default(), taken: Vec::new() }))
-    }
-}
+use abide_ranks::{Broken, Fabric, Tag, What};
+use common::{Wrap, assert_same, open, problem, wrapped};
 
 /// A field's planes, and the lender's count of those that are out.
 struct Lent(Array, Arc<AtomicUsize>);
 
+/// The CPU's session, which counts what is lent and not yet waited for.
 struct Lender {
     inner: Box<dyn Session>,
     out: Arc<AtomicUsize>,
@@ -108,18 +84,9 @@ impl Peer for Lender {
     }
 }
 
-/// Returns ranks of which those lend whose flag is set.
-fn lending(lend: &'static [bool]) -> Ranked {
-    let make = move |ranks: usize| {
-        let device = |&lends: &bool| -> Result<Device> {
-            let own = CpuBackend::with_threads(1)?;
-            let backend: Arc<dyn Backend> = if lends { Arc::new(Lending(own)) } else { Arc::new(own) };
-            Ok(Device { backend, weight: 1 })
-        };
-        lend[..ranks].iter().map(device).collect()
-    };
-    Ranked::new(Arc::new(common::cpu()), lend.len(), make).unwrap()
-}
+/// Lends, and sends values.
+const LENDS: Option<Wrap> = Some(|inner| Box::new(Lender { inner, out: Arc::default(), taken: Vec::new() }));
+const SENDS: Option<Wrap> = None;
 
 #[test]
 fn loans_have_the_bits_of_messages() {
@@ -130,8 +97,8 @@ fn loans_have_the_bits_of_messages() {
             let mut problem = problem(name, extents, DType::F64);
             problem.boundaries = Boundaries::all(boundary);
             // Two ranks of a ring are neighbours at both sides. Where one does not lend, all send values.
-            for ranks in [&[true; 2][..], &[true; 3], &[true, false, true]] {
-                assert_same(&problem, &lending(ranks).every(2), &Options::default(), 9);
+            for ranks in [&[LENDS; 2][..], &[LENDS; 3], &[LENDS, SENDS, LENDS]] {
+                assert_same(&problem, &wrapped(ranks).every(2), &Options::default(), 9);
             }
         }
     }
@@ -165,7 +132,7 @@ fn ranks_apart_send_values() {
     let connect = |ranks| -> Vec<Box<dyn Fabric>> {
         threads(ranks, DEADLINE).into_iter().map(|end| Box::new(Apart(end)) as Box<dyn Fabric>).collect()
     };
-    let apart = lending(&[true; 3]).every(1).connected(connect);
+    let apart = wrapped(&[LENDS; 3]).every(1).connected(connect);
     assert_same(&problem("gray-scott", &[41, 11], DType::F32), &apart, &Options::default(), 5);
     assert!(
         Apart(threads(1, DEADLINE).remove(0))
@@ -228,7 +195,7 @@ fn a_lost_loan_or_return_ends_all_ranks_within_the_deadline() {
         problem.boundaries = Boundaries::all(Boundary::Periodic);
         let begun = Instant::now();
         let mut session =
-            open(&lending(&[true; 3]).every(2).connected(connect), &problem, &Options::default());
+            open(&wrapped(&[LENDS; 3]).every(2).connected(connect), &problem, &Options::default());
         let error = session.advance(20).unwrap_err();
         assert!(matches!(error, Error::Device { backend: "cpu", .. }), "{error:?}");
         let told = error.to_string();

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use abide_core::{Array, Backend, DType, Options, Problem, Result, Session, Shape, catalogue};
+use abide_core::{
+    Array, Backend, DType, DeviceSpec, Options, Plan, Problem, Result, Session, Shape, catalogue,
+};
 use abide_cpu::CpuBackend;
 use abide_ranks::{Device, Ranked};
 
@@ -29,6 +31,46 @@ pub fn ranked(weights: &[usize]) -> Ranked {
         own[..ranks].iter().map(device).collect()
     };
     Ranked::new(Arc::new(cpu()), weights.len(), make).unwrap()
+}
+
+/// The CPU's backend with its sessions in others.
+struct Wrapped(CpuBackend, Wrap);
+
+/// Puts a session into another.
+pub type Wrap = fn(Box<dyn Session>) -> Box<dyn Session>;
+
+impl Backend for Wrapped {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn device(&self) -> &DeviceSpec {
+        self.0.device()
+    }
+    fn driver(&self) -> String {
+        self.0.driver()
+    }
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        self.0.plan(problem, options)
+    }
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        Ok((self.1)(self.0.open(problem, plan, fields)?))
+    }
+}
+
+/// Returns a backend of a rank for each element, a thread each, whose sessions are in others where one is named.
+pub fn wrapped(wraps: &'static [Option<Wrap>]) -> Ranked {
+    let make = move |ranks: usize| {
+        let device = |wrap: &Option<Wrap>| -> Result<Device> {
+            let own = CpuBackend::with_threads(1)?;
+            let backend: Arc<dyn Backend> = match *wrap {
+                Some(wrap) => Arc::new(Wrapped(own, wrap)),
+                None => Arc::new(own),
+            };
+            Ok(Device { backend, weight: 1 })
+        };
+        wraps[..ranks].iter().map(device).collect()
+    };
+    Ranked::new(Arc::new(cpu()), wraps.len(), make).unwrap()
 }
 
 /// Returns random fields of a problem.
