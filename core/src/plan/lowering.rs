@@ -22,7 +22,7 @@ const MOST_TOGETHER: usize = 16;
 const MOST_ROWS: usize = 16;
 
 /// The turns that go together unless a number is asked for, where blocks share tables. On an H200 the properties of 10, 33
-/// and 53 species were 1.2 to 1.3 times as fast as with one, up to 5 % faster than with two; eight leave too few warps.
+/// and 53 species were 1.17 to 1.33 times as fast as with one, up to 5 % faster than with two; eight leave too few warps.
 const ROWS: usize = 4;
 
 /// Registers of a thread beside those of its points' values: addresses, indices, entries of tables and constants.

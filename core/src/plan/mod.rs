@@ -324,10 +324,9 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
     };
     let wants_cache = options.cache != CachePolicy::Auto;
     let keeps_loops = |plan: &Plan| plan.stepwise().is_some_and(|stepwise| stepwise.lowering.keeps_loops());
-    match best {
+    if !wants_cache && best.as_ref().is_ok_and(keeps_loops) {
         // All other kernels would write out each turn of formulas that are too long for it.
-        Ok(plan) if keeps_loops(&plan) && !wants_cache => return Ok(plan),
-        _ => {}
+        return best;
     }
     let mut notes = Vec::new();
     let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
