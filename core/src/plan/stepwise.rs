@@ -185,7 +185,7 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     }
     let mut traffic = Traffic::uncached(problem, device);
     traffic.overhead_seconds = device.launch_seconds * problem.program.stages().len() as f64;
-    let estimate = traffic.overhead_seconds + step_seconds(problem, device, &traffic);
+    let estimate = traffic.overhead_seconds + step_seconds(problem, device, &traffic, tile, &shared_bytes);
     let unstaged: Vec<&str> = problem
         .program
         .stages()
@@ -258,18 +258,37 @@ pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()>
 /// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².
 pub(super) const SHORTEST_SECONDS: f64 = 2.8e-6;
 
-/// Returns the planner's estimate of a step in seconds, fitted to five stencils on an H200: the slower of
-/// memory and of staging tiles with their indices. The arithmetic and its operands from shared memory are not
-/// hidden behind that and add to it.
-fn step_seconds(problem: &Problem, device: &DeviceSpec, traffic: &Traffic) -> f64 {
-    /// Scheduler clocks per 32 cells of a stage.
-    const STAGING_CLOCKS: f64 = 93.0;
+/// Returns the planner's estimate of a step in seconds, fitted to nine stencils on an H200: the slower of
+/// memory and of staging tiles with their halos and indices. The arithmetic and its operands from shared memory are
+/// not hidden behind that and add to it.
+fn step_seconds(
+    problem: &Problem,
+    device: &DeviceSpec,
+    traffic: &Traffic,
+    tile: [usize; 3],
+    shared_bytes: &[usize],
+) -> f64 {
+    /// Scheduler clocks per 32 cells of a stage, and per 32 cells that are staged for them: 93 for stars of radius one in
+    /// two dimensions.
+    const CELL_CLOCKS: f64 = 43.0;
+    const STAGED_CLOCKS: f64 = 46.0;
     let bound = super::perks::project(traffic, device, 1);
     // Shared memory moves 128 bytes per clock and multiprocessor, which has four schedulers.
     let clocks = 4.0 * device.shared_bandwidth / 128.0;
-    let stages = problem.program.stages().len() as f64;
-    let staging = if clocks > 0.0 { stages * traffic.cells * STAGING_CLOCKS / 32.0 / clocks } else { 0.0 };
-    let shortest = if device.registers.is_some() { stages * SHORTEST_SECONDS } else { 0.0 };
+    let stages = problem.program.stages();
+    let staged = |(stage, bytes): (&Stage, &usize)| {
+        let fields = staged_fields(stage).len();
+        if *bytes == 0 || fields == 0 {
+            return 1.0;
+        }
+        let cells = *bytes / (fields * problem.dtype.bytes());
+        cells as f64 / tile.iter().product::<usize>() as f64
+    };
+    let clocks_of_cells =
+        stages.iter().zip(shared_bytes).map(|of| CELL_CLOCKS + STAGED_CLOCKS * staged(of)).sum::<f64>()
+            / 32.0;
+    let staging = if clocks > 0.0 { traffic.cells * clocks_of_cells / clocks } else { 0.0 };
+    let shortest = if device.registers.is_some() { stages.len() as f64 * SHORTEST_SECONDS } else { 0.0 };
     ((bound.memory_seconds / MEMORY_SHARE).max(staging) + ARITHMETIC * bound.arithmetic_seconds).max(shortest)
 }
 
