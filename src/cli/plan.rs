@@ -1,7 +1,7 @@
 //! `abide plan`.
 
 use abide::backend::{self, Devices, Timing};
-use abide::device::PRESETS;
+use abide::device::{Link, PRESETS};
 use abide::plan::fused::{Report, report};
 use abide::plan::papers::{Compared, compare};
 use abide::plan::{Alike, plan_ranks};
@@ -22,6 +22,7 @@ Examples:
   abide plan gray-scott --size 4096x4096 --device h200 --cache registers
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu --devices 4
+  abide plan 3d7pt --size 32768x512x512 --dtype f64 --device h200 --devices 64 --link 40,45
   abide plan 3d7pt --size 512x512x512 --dtype f64 --device a100 --papers
   abide plan 2d5pt --size 8352x8352 --measured --tune full
   abide plan 2d5pt --size 64x64 --batch 4096 --device h200
@@ -52,6 +53,11 @@ pub struct PlanArgs {
 
     #[command(flatten)]
     several: Several,
+
+    /// What connects several devices that need not be here: the microseconds of an exchange, and the GB/s that leave a
+    /// device, as in 40,45 [default: the device's own in one host]
+    #[arg(long, value_name = "MICROSECONDS,GB/S", requires = "device")]
+    link: Option<Link>,
 
     /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as
     /// --tune asks for, and the fastest is kept where it asks for any; else a few, and nothing is kept. Of a program
@@ -109,7 +115,8 @@ impl PlanArgs {
             return self.measure(&problem, &options);
         }
         let preset = |name: &str| -> Result<Plan> {
-            let device = DeviceSpec::preset(name)?;
+            let mut device = DeviceSpec::preset(name)?;
+            device.link = self.link.or(device.link);
             let count = match &devices {
                 Devices::Count(count) => *count,
                 other => {

@@ -83,6 +83,29 @@ fn plans_tell_the_cut_and_why_there_are_fewer_devices() {
     assert!(plan.contains("in whole leaves of 8 planes of its reductions' tree"), "{plan}");
 }
 
+/// A slower link between them makes a step longer and exchanges rarer; many devices are told by the first and the last.
+#[test]
+fn devices_are_planned_for_by_what_connects_them() {
+    let place = Place::new();
+    let told = |more: &str| {
+        let line =
+            format!("plan 3d7pt --size 2048x256x256 --dtype f64 --device h200 --devices 16 --json {more}");
+        let plan = json(&place.works(&line));
+        (plan["estimated_seconds"].as_f64().unwrap(), plan["ranks"]["depth"].as_u64().unwrap())
+    };
+    let (near, far) = (told(""), told("--link 400,10"));
+    assert!(near.0 < far.0 && near.1 < far.1, "{near:?} {far:?}");
+    assert_eq!(told("--link 15,390"), near);
+    let plan = place.works("plan 3d7pt --size 2048x256x256 --device h200 --devices 16");
+    assert!(
+        plan.contains("16, each a slab of z: planes 0..128, 128..256, 256..384, 384..512, … 1920..2048"),
+        "{plan}"
+    );
+    for wrong in ["40", "40,0", "x,1", "1,2,3", "1,inf"] {
+        place.fails(&format!("plan 3d7pt --device h200 --devices 2 --link {wrong}"), &["write it as 40,45"]);
+    }
+}
+
 /// A device that need not be here is planned for as one that is: the exchange over its link is in the estimate.
 #[test]
 fn several_devices_that_are_not_here_are_planned_for() {

@@ -4,8 +4,11 @@
 mod capabilities;
 mod presets;
 
+use std::str::FromStr;
+
 use serde::Serialize;
 
+use crate::error::{Error, Result};
 use crate::real::DType;
 
 pub use self::capabilities::Capability;
@@ -91,6 +94,26 @@ impl Link {
             _ => 20e9,
         };
         Link { seconds: 15e-6, bandwidth }
+    }
+}
+
+impl FromStr for Link {
+    type Err = Error;
+
+    /// Reads microseconds of an exchange and GB/s that leave a device, as in `40,45`.
+    fn from_str(text: &str) -> Result<Link> {
+        let positive = |text: &str| text.trim().parse().ok().filter(|&n: &f64| n > 0.0 && n.is_finite());
+        let numbers: Option<Vec<f64>> = text.split(',').map(positive).collect();
+        match numbers.as_deref() {
+            Some(&[microseconds, gigabytes]) => {
+                Ok(Link { seconds: microseconds / 1e6, bandwidth: gigabytes * 1e9 })
+            }
+            _ => Err(Error::invalid(
+                format!("link {text:?}"),
+                "a link is two numbers above 0: microseconds of an exchange, and GB/s that leave a device",
+                "write it as 40,45",
+            )),
+        }
     }
 }
 

@@ -49,11 +49,10 @@ impl Ranks {
             count(self.reductions, "reduction")
         );
         let reductions = (self.reductions > 0).then_some(("reductions", reductions));
-        let planes: Vec<String> = self.own.iter().map(|own| format!("{}..{}", own.start, own.end)).collect();
         let lines = [
             (
                 "devices",
-                format!("{}, each a slab of {}: planes {}", self.own.len(), self.axis, planes.join(", ")),
+                format!("{}, each a slab of {}: planes {}", self.own.len(), self.axis, planes(&self.own)),
             ),
             (
                 "exchange",
@@ -71,6 +70,22 @@ impl Ranks {
             "what follows is said of one device's slab; cells and bytes are those of all".to_owned(),
         );
         lines.into_iter().chain(reductions).chain([last]).collect()
+    }
+}
+
+/// Returns the planes of all ranks in words, of many the first and the last.
+fn planes(own: &[Range<usize>]) -> String {
+    /// The most ranks that are told one by one.
+    const MOST: usize = 8;
+    let told = |own: &[Range<usize>]| -> Vec<String> {
+        own.iter().map(|own| format!("{}..{}", own.start, own.end)).collect()
+    };
+    match own {
+        [first @ .., last] if own.len() > MOST => {
+            let first = told(&first[..MOST / 2]).join(", ");
+            format!("{first}, … {}..{}", last.start, last.end)
+        }
+        all => told(all).join(", "),
     }
 }
 
