@@ -2,6 +2,8 @@
 // Each suite is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
+pub mod faulty;
+
 use std::sync::Arc;
 
 use abide_core::{
