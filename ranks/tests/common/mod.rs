@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod faulty;
+pub mod solving;
 
 use std::sync::Arc;
 
