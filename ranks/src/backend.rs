@@ -77,12 +77,18 @@ impl Ranked {
         if let Some(devices) = made.get(&ranks) {
             return Ok(devices.clone());
         }
+        let devices = self.new_devices(ranks)?;
+        made.insert(ranks, devices.clone());
+        Ok(devices)
+    }
+
+    /// Returns devices that no other session has, as far as the backend can make such.
+    pub(crate) fn new_devices(&self, ranks: usize) -> Result<Vec<Device>> {
         let devices = (self.make)(ranks)?;
         if devices.len() != ranks {
             let change = "ask for as many devices as there are";
             return Err(Error::limit("devices", ranks, devices.len(), change));
         }
-        made.insert(ranks, devices.clone());
         Ok(devices)
     }
 }

@@ -80,7 +80,9 @@ impl LinearBackend for Ranked {
         }
         plan.check(self.single.name(), matrix, options)?;
         matrix.check(options)?;
-        let devices = self.devices(plan.ranks.len())?;
+        // Ranks wait for each other on their own threads. Systems that had these threads in common, and were solved at the
+        // same time, would wait for each other too.
+        let devices = self.new_devices(plan.ranks.len())?;
         let slabs = row_slabs(matrix, options, &plan.ranks)?.into_iter().map(Arc::new);
         let ranks: Vec<(Device, Arc<_>)> = devices.into_iter().zip(slabs).collect();
         Ok(Box::new(RankedSolver::open(self.single.name(), plan, options, ranks, self.connector.clone())?))

@@ -41,22 +41,21 @@ fn backends() -> Vec<(Ranked, usize)> {
 #[test]
 fn every_method_has_the_same_bits_on_every_matrix() {
     let backends = backends();
-    let mut turn = 0;
-    for dtype in [DType::F32, DType::F64] {
+    // The next cut is taken in turn.
+    let mut cuts = backends.iter().cycle();
+    for (parity, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
         for (name, matrix) in matrices(dtype) {
-            for method in methods() {
-                for preconditioner in PRECONDITIONERS {
+            for (row, method) in methods().into_iter().enumerate() {
+                // Each method on a matrix, and each preconditioner on it, has both types.
+                let own = PRECONDITIONERS.into_iter().skip((row + parity) % 2).step_by(2);
+                for (preconditioner, (ranked, ranks)) in own.zip(&mut cuts) {
                     let options = SolveOptions { preconditioner, ..SolveOptions::with_method(method) };
-                    // One cut in turn for each: none of the other numbers has a divisor in common with five.
-                    let (ranked, ranks) = &backends[turn % 5];
-                    let ranks = if matches!(preconditioner, Preconditioning::BlockJacobi { size: 3 }) {
+                    let ranks = match preconditioner {
                         // Blocks of three rows are whole where 768 rows are.
-                        matrix.rows().div_ceil(768).min(*ranks)
-                    } else {
-                        *ranks
+                        Preconditioning::BlockJacobi { size: 3 } => matrix.rows().div_ceil(768).min(*ranks),
+                        _ => *ranks,
                     };
                     assert_same(name, &matrix, &options, ranked, ranks);
-                    turn += 1 + usize::from(preconditioner == PRECONDITIONERS[4]);
                 }
             }
         }
@@ -158,6 +157,39 @@ fn a_run_ends_on_all_ranks_where_the_first_is_told_to() {
         "{ranks:?}"
     );
     assert!(session.take_ranks().iter().all(|rank| rank.seconds == 0.0));
+}
+
+/// Systems of one backend are solved at the same time, and one within another's observer.
+#[test]
+fn systems_do_not_wait_for_each_other() {
+    let (matrix, options): (Matrix, _) =
+        (laplacian_2d(41, 37, DType::F64).unwrap().into(), SolveOptions::default());
+    let three = ranked(&[1, 1, 1]);
+    let b = noise(matrix.rows(), 1, DType::F64);
+    let solution = || {
+        let mut session = open(&three, &matrix, &options).unwrap();
+        let mut x = Array::zeros(DType::F64, b.len()).unwrap();
+        let outcome = session.solve(&b, &mut x, &Parameters::DEFAULT, &mut |_, _| ControlFlow::Continue(()));
+        outcome.unwrap();
+        x
+    };
+    let expected = solution();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..4).for_each(|_| assert!(solution().same_bits(&expected))));
+        }
+    });
+    let mut session = open(&three, &matrix, &options).unwrap();
+    let mut x = Array::zeros(DType::F64, b.len()).unwrap();
+    let mut inner = None;
+    let outcome = session.solve(&b, &mut x, &Parameters::DEFAULT, &mut |iteration, _| {
+        if iteration == 3 {
+            inner = Some(solution());
+        }
+        ControlFlow::Continue(())
+    });
+    outcome.unwrap();
+    assert!(x.same_bits(&expected) && inner.is_some_and(|inner| inner.same_bits(&expected)));
 }
 
 /// A plan whose slabs cut a leaf in two is refused.
