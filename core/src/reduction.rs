@@ -197,13 +197,20 @@ impl<T: Real> Sums<T> {
 
     /// Adds the next leaf's sum.
     #[inline]
-    pub fn push(&mut self, mut sum: T) {
-        let full = self.leaves.trailing_ones() as usize;
-        for &before in &self.waiting[..full] {
+    pub fn push(&mut self, sum: T) {
+        self.push_block(0, sum);
+    }
+
+    /// Adds the sum of the next 2^`level` leaves, a subtree: as many leaves as a multiple of that come before it.
+    #[inline]
+    pub fn push_block(&mut self, level: u32, mut sum: T) {
+        let own = level as usize;
+        let full = own + (self.leaves >> level).trailing_ones() as usize;
+        for &before in &self.waiting[own..full] {
             sum = before + sum;
         }
         self.waiting[full] = sum;
-        self.leaves += 1;
+        self.leaves += 1 << level;
     }
 
     /// Returns the sum of all leaves.
@@ -280,6 +287,26 @@ mod tests {
             let products: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a * b).collect();
             let expected = block(Reduction::Sum, &products, 0, n.next_power_of_two());
             assert_eq!(dot(&a, &b).to_bits(), expected.to_bits(), "{n} values");
+        }
+    }
+
+    #[test]
+    fn subtrees_are_joined_as_their_leaves_are() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        let leaves: Vec<f64> = (0..100).map(|_| rng.f64() - 0.5).collect();
+        let all = |leaves: &[f64]| {
+            let mut sums = Sums::new();
+            leaves.iter().for_each(|&sum| sums.push(sum));
+            sums.finish()
+        };
+        for cuts in [[0, 1, 2, 100], [0, 37, 64, 100], [0, 99, 100, 100], [0, 48, 81, 100]] {
+            let mut sums = Sums::new();
+            for cut in cuts.windows(2) {
+                for block in crate::slabs::blocks(cut[0]..cut[1]) {
+                    sums.push_block(block.len().ilog2(), all(&leaves[block]));
+                }
+            }
+            assert_eq!(sums.finish().to_bits(), all(&leaves).to_bits(), "{cuts:?}");
         }
     }
 

@@ -7,6 +7,7 @@ use abide_core::backend::{Compiler, Cut, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Devices, Ranks, plan_ranks};
 use abide_core::slabs::Slabs;
+use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 
 use crate::connector::Connector;
@@ -28,11 +29,11 @@ type Make = dyn Fn(usize) -> Result<Vec<Device>> + Send + Sync;
 /// Several devices of one kind that advance a domain together, or one where the domain is too thin for more.
 pub struct Ranked {
     /// The backend of a single device.
-    single: Arc<dyn Backend>,
-    asked: usize,
+    pub(crate) single: Arc<dyn Backend>,
+    pub(crate) asked: usize,
     between: Option<u32>,
     make: Box<Make>,
-    connector: Box<dyn Connector>,
+    pub(crate) connector: Arc<dyn Connector>,
     made: Mutex<BTreeMap<usize, Vec<Device>>>,
 }
 
@@ -54,14 +55,14 @@ impl Ranked {
             let ends = threads(ranks, DEADLINE).into_iter();
             ends.map(|end| Box::new(end) as Box<dyn Fabric>).collect::<Vec<_>>()
         };
-        let (made, make, connector) = (Mutex::default(), Box::new(make), Box::new(connect));
+        let (made, make, connector) = (Mutex::default(), Box::new(make), Arc::new(connect));
         Ok(Ranked { single, asked, between: None, make, connector, made })
     }
 
     /// Connects ranks by another fabric. Where ranks are processes, `make` has the devices of all of them, but this
     /// process opens its own alone.
     pub fn connected(mut self, connector: impl Connector + 'static) -> Ranked {
-        self.connector = Box::new(connector);
+        self.connector = Arc::new(connector);
         self
     }
 
@@ -71,17 +72,23 @@ impl Ranked {
         self
     }
 
-    fn devices(&self, ranks: usize) -> Result<Vec<Device>> {
+    pub(crate) fn devices(&self, ranks: usize) -> Result<Vec<Device>> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(devices) = made.get(&ranks) {
             return Ok(devices.clone());
         }
+        let devices = self.new_devices(ranks)?;
+        made.insert(ranks, devices.clone());
+        Ok(devices)
+    }
+
+    /// Returns devices that no other session has, as far as the backend can make such.
+    pub(crate) fn new_devices(&self, ranks: usize) -> Result<Vec<Device>> {
         let devices = (self.make)(ranks)?;
         if devices.len() != ranks {
             let change = "ask for as many devices as there are";
             return Err(Error::limit("devices", ranks, devices.len(), change));
         }
-        made.insert(ranks, devices.clone());
         Ok(devices)
     }
 }
@@ -143,6 +150,10 @@ impl Backend for Ranked {
 
     fn compiler(&self) -> Option<&dyn Compiler> {
         self.single.compiler().map(|_| self as &dyn Compiler)
+    }
+
+    fn linear(&self) -> Option<&dyn LinearBackend> {
+        self.single.linear().map(|_| self as &dyn LinearBackend)
     }
 
     fn function_rate(&self, function: Function, dtype: DType) -> Result<Option<FunctionRate>> {

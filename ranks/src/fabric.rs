@@ -23,6 +23,8 @@ pub enum What {
     Taken(Side),
     /// A rank's part of what all ranks gather.
     Gathered,
+    /// Entries of a vector that the receiver's rows read.
+    Entries,
 }
 
 /// The reason why a fabric did not do what it was asked.

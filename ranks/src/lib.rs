@@ -1,7 +1,7 @@
 //! Runs a problem on several devices: each has a rank and a slab of the domain ([`abide_core::slabs`]).
 //!
 //! A [`Ranked`] backend plans slabs and opens a session for all of them, in which each rank is a thread that drives an
-//! ordinary session of its device ([`rank`](mod@rank)). Ranks hand each other planes through a [`Fabric`]: [`threads`] is
+//! ordinary session of its device ([`rank`](mod@rank)). Linear systems are solved likewise, by slabs of rows (`solver`). Ranks hand each other planes through a [`Fabric`]: [`threads`] is
 //! the one for ranks of one process, and with the feature `mpi` the module `mpi` has the one for processes. Nothing waits
 //! for ever: every wait of a fabric has a deadline, and ends where another rank is gone or has given up.
 #![deny(missing_docs)]
@@ -16,6 +16,7 @@ mod loans;
 pub mod mpi;
 pub mod rank;
 mod session;
+mod solver;
 pub mod threads;
 
 pub use backend::{Device, Ranked};

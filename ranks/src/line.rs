@@ -1,5 +1,5 @@
 //! A rank's end of the fabric, as the rank and its session share it: the one exchanges planes between steps, the other
-//! gathers what reductions need within them.
+//! gathers what reductions need within them. Solvers exchange entries and gather sums within their iterations.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -18,9 +18,9 @@ pub(crate) struct Line {
     /// Exchanges and gathers so far.
     pub rounds: u64,
     pub gathers: u64,
-    /// Seconds of gathering within steps, with the waiting for it.
+    /// Seconds of what goes over the line within steps or a solve, with the waiting for it.
     pub seconds: f64,
-    /// Why a gather within steps failed.
+    /// Why something within steps or a solve failed.
     pub stopped: Option<Stopped>,
 }
 

@@ -7,8 +7,8 @@ use clap::Args;
 /// The devices that a run takes, or a plan is made for.
 #[derive(Args)]
 pub struct Several {
-    /// Take so many devices of the backend, or `all`: each has a slab of the domain, and the bits are those of one. The
-    /// devices of --backend cpu are groups of its threads [default: ABIDE_DEVICES, else 1]
+    /// Take so many devices of the backend, or `all`: each has a slab of the domain, in a solve of the rows, and the bits are
+    /// those of one. The devices of --backend cpu are groups of its threads [default: ABIDE_DEVICES, else 1]
     #[arg(long, value_name = "N")]
     devices: Option<Devices>,
 

@@ -8,7 +8,7 @@ use abide_core::solver::{
 use abide_cpu::{Threads, threaded_operator};
 
 use super::Precision;
-use crate::backend::{self, Kind, Opened};
+use crate::backend::{self, Devices, Kind, Opened};
 use crate::memory::Budget;
 use crate::{Choice, DType, Error, Result};
 
@@ -32,6 +32,7 @@ pub(super) fn suitable(matrix: &Matrix) -> Result<Method, SolverError> {
 
 pub(super) fn begin(
     choice: Choice,
+    devices: &Devices,
     opened: Option<&Opened>,
     matrix: &Matrix,
     precision: Precision,
@@ -43,13 +44,14 @@ pub(super) fn begin(
     }
     let names = match choice {
         Choice::Named(name) => {
-            return begin_on(&backend::open(name)?, matrix, precision, options, parameters);
+            return begin_on(&backend::open_own(name, devices)?, matrix, precision, options, parameters);
         }
         Choice::Auto => backend::names(),
     };
     let mut refusals: Vec<String> = Vec::new();
     for name in names {
-        let begun = backend::open(name).map_err(SolverError::from).and_then(|opened| match opened.kind {
+        let opened = backend::open_own(name, devices).map_err(SolverError::from);
+        let begun = opened.and_then(|opened| match opened.kind {
             Kind::Software => {
                 let reason = "only a software driver is there".to_owned();
                 Err(Error::Unavailable { backend: name, reason }.into())
@@ -183,5 +185,13 @@ fn open(
 ) -> Result<Box<dyn LinearSession>, SolverError> {
     matrix.check_extents()?;
     let plan = linear.plan_solve(matrix, options)?;
+    if !plan.ranks.is_empty() {
+        // Each device has its rows, and room for what they read.
+        let vector = matrix.rows() as u128 * matrix.dtype().bytes() as u128;
+        Budget::new(format!("memory for a solve on {} devices", plan.ranks.len()))
+            .with("the rows of each", stored(matrix, matrix.dtype()))
+            .with("their parts of b and x, and what they read", 3 * vector)
+            .check("choose a smaller system, or one device")?;
+    }
     linear.open_solver(matrix, &plan, options)
 }

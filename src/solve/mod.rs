@@ -27,7 +27,7 @@ pub use vectors::{ones_vector, random_vector, true_residual};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::backend::Opened;
+use crate::backend::{self, Devices, Opened};
 use crate::{Array, Choice, DType, Error, Result};
 
 /// The type in which a system is solved.
@@ -81,6 +81,7 @@ pub struct Solve {
     parameters: Parameters,
     precision: Option<Precision>,
     choice: Choice,
+    devices: Option<Devices>,
     opened: Option<Opened>,
 }
 
@@ -100,6 +101,7 @@ impl Solve {
             parameters: Parameters { relative: 1e-8, ..Parameters::DEFAULT },
             precision: None,
             choice: Choice::Auto,
+            devices: None,
             opened: None,
         }
     }
@@ -157,6 +159,26 @@ impl Solve {
         Solve { opened: Some(opened.clone()), ..self }
     }
 
+    /// Solves on several devices of the backend, each with a slab of rows, with the bits of one device. Fewer solve where
+    /// there are too few rows, and a note of the plan says so. Unless given: what the environment variable `ABIDE_DEVICES`
+    /// says, else one. The CPU's devices are groups of its threads; CUDA and wgpu solve on one.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    /// use abide::sparse::laplacian_2d;
+    ///
+    /// let a = laplacian_2d(30, 31, DType::F64)?;
+    /// let b = Array::F64(vec![1.0; a.rows()]);
+    /// let mut on = |devices| Solve::new(a.clone()).backend(Choice::CPU).devices(devices).open()?.solve(&b);
+    /// let (one, three) = (on(1)?, on(3)?);
+    /// assert_eq!(three.report.ranks.len(), 3);
+    /// assert!(one.x.same_bits(&three.x));
+    /// # Ok::<(), SolverError>(())
+    /// ```
+    pub fn devices(self, devices: impl Into<Devices>) -> Self {
+        Solve { devices: Some(devices.into()), ..self }
+    }
+
     /// Checks the matrix and the options, plans, and loads the matrix.
     ///
     /// # Errors
@@ -177,9 +199,22 @@ impl Solve {
             }
         };
         let options = SolveOptions { method, preconditioner: self.preconditioner, cache: self.cache };
+        let devices = match (&self.opened, self.devices) {
+            (Some(opened), Some(several)) if !several.is_one() => {
+                return Err(Error::unsupported(
+                    format!("backend {}", opened.backend.name()),
+                    format!("{several} were asked for of a backend that is open already"),
+                    "open it by backend::open_on, or choose it by Solve::backend",
+                )
+                .into());
+            }
+            (Some(_), _) => Devices::Count(1),
+            (None, asked) => backend::own_devices(asked)?,
+        };
+        let opened = self.opened.as_ref();
         let begun =
-            begin::begin(self.choice, self.opened.as_ref(), &matrix, precision, &options, &self.parameters)?;
-        notes.extend(crate::backend::cache_refusal());
+            begin::begin(self.choice, &devices, opened, &matrix, precision, &options, &self.parameters)?;
+        notes.extend(backend::cache_refusal());
         notes.extend(begun.notes);
         Ok(System {
             backend: begun.backend,
@@ -263,6 +298,16 @@ impl System {
     ) -> Result<Report, SolverError> {
         self.matrix.check_vector("b", b)?;
         self.matrix.check_vector("x", x)?;
-        correct::solve(&mut *self.session, &self.matrix, b, x, parameters, observe)
+        let mut outcome = correct::solve(&mut *self.session, &self.matrix, b, x, parameters, observe);
+        let ranks = self.session.take_ranks();
+        match &mut outcome {
+            Ok(report) => report.ranks = ranks,
+            Err(error) => {
+                if let Some(report) = error.report_mut() {
+                    report.ranks = ranks;
+                }
+            }
+        }
+        outcome
     }
 }

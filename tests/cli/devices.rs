@@ -150,3 +150,52 @@ fn what_several_devices_cannot_do_is_refused() {
     place.fails("plan heat --device h200 --devices all", &["--device h200", "all devices"]);
     place.fails("plan heat --backend cpu --measured --devices 2", &["--measured", "2 devices"]);
 }
+
+/// A solve's files and report are those of one device, and the report has a line for each.
+#[test]
+fn systems_have_the_same_solutions_from_any_number_of_devices() {
+    let place = Place::new();
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    let systems = [
+        "--matrix laplacian2d:43x41 --rhs random:3",
+        "--operator laplacian3d --size 13x12x11 --preconditioner chebyshev --dtype f32 --tolerance 1e-4",
+        "--matrix random:1503:9001 --method bicgstab --preconditioner jacobi",
+        "--operator laplacian2d --size 37x39 --dtype mixed --preconditioner block-jacobi:3",
+    ];
+    for system in systems {
+        for devices in 1..=4 {
+            let report = place.works(&format!(
+                "solve {system} --backend cpu --devices {devices} --output x{devices}.npy --history h{devices}.csv"
+            ));
+            // Whole blocks of three rows and whole leaves are 768 rows.
+            let ranks = if system.contains("block-jacobi:3") { devices.min(2) } else { devices };
+            let told = report.matches("% efficiency").count();
+            assert_eq!(told, if ranks > 1 { ranks } else { 0 }, "{report}");
+            for name in ["x#.npy", "h#.csv"] {
+                let [own, one] = [devices, 1].map(|n| bytes(&name.replace('#', &n.to_string())));
+                assert!(own == one, "{system}, {devices} devices: {name}");
+            }
+        }
+    }
+    let line = "solve --matrix laplacian2d:43x41 --backend cpu --json";
+    let told = json(&place.works(&format!("{line} --devices 3")));
+    assert_eq!(told["report"]["ranks"].as_array().unwrap().len(), 3);
+    assert_eq!(told["plan"]["ranks"][2]["end"].as_u64(), Some(43 * 41));
+    let output = place.command(line).env("ABIDE_DEVICES", "2").output().unwrap();
+    let told = json(std::str::from_utf8(&output.stdout).unwrap());
+    assert_eq!(told["report"]["ranks"].as_array().unwrap().len(), 2);
+    assert!(json(&place.works(line))["report"]["ranks"].is_null());
+}
+
+#[test]
+fn solves_on_several_devices_are_refused_where_there_are_none() {
+    let place = Place::new();
+    for (line, says) in [
+        ("--backend wgpu --devices 2", "2 devices were asked for"),
+        ("--backend cpu --devices 0", "at least 1"),
+        ("--backend cpu --devices all", "groups of threads"),
+        ("--backend cpu --device-list 0,1", "groups of threads"),
+    ] {
+        place.fails(&format!("solve --matrix laplacian2d:9x9 {line}"), &[says]);
+    }
+}

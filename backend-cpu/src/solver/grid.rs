@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abide_core::Real;
 use abide_core::domain::Source;
-use abide_core::solver::{GridOperator, Operator};
+use abide_core::solver::{GridOperator, Operator, Reads, RowSlab};
 use multiversion::multiversion;
 
 use super::plan::WORK;
@@ -13,7 +13,7 @@ use super::plan::WORK;
 /// Cells of a chunk of a line: one vector of them stays in the first-level cache from tap to tap.
 const CHUNK: usize = 512;
 
-/// A stencil whose lines are shared among threads.
+/// A stencil whose lines are shared among threads: all of them, or those of a slab of rows.
 pub struct Grid<T> {
     operator: Arc<GridOperator>,
     /// The reference's operator, for questions that are asked once.
@@ -23,6 +23,9 @@ pub struct Grid<T> {
     lines: usize,
     /// Cells of a line whose taps all lie within it.
     inner: Range<usize>,
+    /// The cells that are computed, and those that are read.
+    cells: Range<usize>,
+    reads: Reads,
 }
 
 impl<T: Real> Grid<T> {
@@ -36,34 +39,49 @@ impl<T: Real> Grid<T> {
         let (width, radius) = (operator.shape().padded()[2], operator.radius()[2]);
         let inner = radius.min(width)..width.saturating_sub(radius).max(radius.min(width));
         let lines = (WORK / (width * taps.len()).max(1)).max(1);
-        Grid { operator, plain, taps, lines, inner }
+        let cells = operator.shape().cells();
+        Grid { operator, plain, taps, lines, inner, cells: 0..cells, reads: Reads::whole(cells) }
     }
 
-    fn lines(&self, first: usize, x: &[T], y: &mut [T]) {
+    /// Returns the same for the rows of a slab, which are computed from what they read.
+    pub fn of_slab(operator: Arc<GridOperator>, plain: Arc<dyn Operator<T>>, slab: &RowSlab) -> Self {
+        Grid { cells: slab.rows(), reads: slab.reads.clone(), ..Grid::new(operator, plain) }
+    }
+
+    /// Computes the cells from `first` on, some of which may be a part of a line only.
+    fn lines(&self, first: usize, x: &[T], mut y: &mut [T]) {
         let width = self.operator.shape().padded()[2];
-        let count = y.len() / width;
-        if count <= self.lines {
-            for (number, y) in y.chunks_exact_mut(width).enumerate() {
-                self.line(first + number, x, y);
+        let (line, end) = (first / width, (first + y.len()).div_ceil(width));
+        if end - line <= self.lines {
+            let mut first = first;
+            while !y.is_empty() {
+                let begin = first % width;
+                let (own, rest) = y.split_at_mut((width - begin).min(y.len()));
+                self.line(first / width, begin..begin + own.len(), x, own);
+                (first, y) = (first + own.len(), rest);
             }
             return;
         }
-        let (low, high) = y.split_at_mut(count / 2 * width);
-        rayon::join(|| self.lines(first, x, low), || self.lines(first + count / 2, x, high));
+        let middle = (line + (end - line) / 2) * width;
+        let (low, high) = y.split_at_mut(middle - first);
+        rayon::join(|| self.lines(first, x, low), || self.lines(middle, x, high));
     }
 
-    fn line(&self, number: usize, x: &[T], y: &mut [T]) {
+    /// Computes some cells of a line.
+    fn line(&self, number: usize, cells: Range<usize>, x: &[T], y: &mut [T]) {
         let [depth, height, width] = self.operator.shape().padded();
         let at = [number / height, number % height];
         let (boundaries, radius) = (self.operator.boundaries(), self.operator.radius());
         let start = number * width;
         let kept = (0..2).any(|a| !boundaries.computed(a, [depth, height][a], radius[a]).contains(&at[a]));
         if kept {
-            y.copy_from_slice(&x[start..start + width]);
+            y.copy_from_slice(&x[self.reads.place(start + cells.start)..][..cells.len()]);
             return;
         }
-        for cell in (0..self.inner.start).chain(self.inner.end..width) {
-            y[cell] = self.operator.product_at(x, start + cell);
+        let inner =
+            self.inner.start.clamp(cells.start, cells.end)..self.inner.end.clamp(cells.start, cells.end);
+        for cell in (cells.start..inner.start).chain(inner.end..cells.end) {
+            y[cell - cells.start] = self.operator.product_of(start + cell, |at| x[self.reads.place(at)]);
         }
         let source = |axis: usize, offset: isize| match boundaries.source(
             axis,
@@ -73,13 +91,16 @@ impl<T: Real> Grid<T> {
             Source::Cell(index) => Some(index),
             Source::Value(_) => None,
         };
-        // The line from which a tap reads, or none where the line lies beyond a side where all is 0.
-        let line =
-            |[dz, dy, _]: [isize; 3]| Some(&x[(source(0, dz)? * height + source(1, dy)?) * width..][..width]);
-        for (number, y) in y[self.inner.clone()].chunks_mut(CHUNK).enumerate() {
-            let start = self.inner.start + number * CHUNK;
+        // The first cell of the line from which a tap reads, or none where it lies beyond a side where all is 0.
+        let line = |[dz, dy, _]: [isize; 3]| Some((source(0, dz)? * height + source(1, dy)?) * width);
+        let own = inner.start - cells.start..inner.end - cells.start;
+        for (number, y) in y[own].chunks_mut(CHUNK).enumerate() {
+            let start = inner.start + number * CHUNK;
             for (number, &(offset, weight)) in self.taps.iter().enumerate() {
-                let from = line(offset).map(|line| &line[start.wrapping_add_signed(offset[2])..][..y.len()]);
+                // What a line's inner cells read of a line lies side by side.
+                let from = line(offset).map(|line| {
+                    &x[self.reads.place(line + start.wrapping_add_signed(offset[2]))..][..y.len()]
+                });
                 tap(y, number == 0, weight, from);
             }
         }
@@ -88,11 +109,11 @@ impl<T: Real> Grid<T> {
 
 impl<T: Real> Operator<T> for Grid<T> {
     fn rows(&self) -> usize {
-        self.operator.shape().cells()
+        self.cells.len()
     }
 
     fn apply(&self, x: &[T], y: &mut [T]) {
-        self.lines(0, x, y);
+        self.lines(self.cells.start, x, y);
     }
 
     fn diagonal(&self) -> Option<Vec<T>> {

@@ -1,20 +1,21 @@
 //! Solving linear systems: the reference's methods on all threads, with the reference's bits.
 //!
 //! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` counts what they
-//! move.
+//! move; `slab` opens the sessions of ranks that solve together.
 
 mod engine;
 mod grid;
 mod plan;
 mod rows;
+mod slab;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use abide_core::solver::{
-    BatchSystem, EngineSession, LinearBackend, LinearSession, Matrix, Operator, Parameters, Report, Serial,
-    SolveOptions, SolvePlan, SolverError, check_batch, solve_alone,
+    BatchSystem, EngineSession, LinearBackend, LinearSession, LinearSlabs, Matrix, Operator, Parameters,
+    Report, Serial, SolveOptions, SolvePlan, SolverError, check_batch, solve_alone,
 };
 use abide_core::{Backend, DType, Real, Result};
 use rayon::prelude::*;
@@ -77,6 +78,10 @@ impl LinearBackend for CpuBackend {
             DType::F32 => self.linear_session::<f32>(matrix, plan.clone(), options),
             DType::F64 => self.linear_session::<f64>(matrix, plan.clone(), options),
         }
+    }
+
+    fn slabs(&self) -> Option<&dyn LinearSlabs> {
+        Some(self)
     }
 
     /// Solves one system per thread: of small systems there are more than threads, and none waits for

@@ -22,6 +22,7 @@ pub use self::cut::cut;
 pub use self::exchange::{Edge, Exchange, Side};
 pub use self::reach::reach;
 pub use self::share::Share;
+pub(crate) use self::share::blocks;
 use self::share::unit;
 
 use crate::domain::{Boundaries, Boundary, axis_name};

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{Matrix, Parameters, Report, SolveOptions, SolvePlan, SolverError};
+use super::{LinearSlabs, Matrix, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::real::Array;
@@ -36,6 +36,12 @@ pub trait LinearBackend: Backend {
         plan: &SolvePlan,
         options: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError>;
+
+    /// Returns the part that solves on a slab of rows while other devices have the others; `None` where a system is solved
+    /// on one device alone.
+    fn slabs(&self) -> Option<&dyn LinearSlabs> {
+        None
+    }
 
     /// Solves independent systems whose matrices have their entries at the same places. There is one result
     /// per system, in order, each as [`LinearSession::solve`] gives it.
@@ -133,4 +139,9 @@ pub trait LinearSession: Send {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError>;
+
+    /// Returns what each device did since the last call, where several solve together; nothing otherwise.
+    fn take_ranks(&mut self) -> Vec<RankSolve> {
+        Vec::new()
+    }
 }

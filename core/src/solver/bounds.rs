@@ -57,7 +57,7 @@ impl Bounds {
         steps: usize,
     ) -> Result<Self, SolverError> {
         let n = a.rows();
-        let steps = steps.min(n);
+        let steps = steps.min(a.all_rows());
         if steps == 0 {
             let reason = "no step of Lanczos' method was asked for, or the operator has no rows";
             return Err(Error::invalid("the estimate of eigenvalues", reason, "take 30 steps").into());
@@ -65,6 +65,10 @@ impl Bounds {
         let mut run = Run::bare("lanczos");
         let (mut r, mut z, mut p, mut q) = (zeros::<T>(n)?, zeros(n)?, zeros(n)?, zeros(n)?);
         let mut random = fastrand::Rng::with_seed(0x4C61_6E63);
+        // The values of the rows before are other devices'.
+        for _ in 0..a.first_row() {
+            random.f64();
+        }
         r.fill_with(|| T::from_f64(2.0 * random.f64() - 1.0));
         m.apply(engine, &r, &mut z);
         p.copy_from_slice(&z);

@@ -39,6 +39,11 @@ pub trait Engine<T: Real>: Send + Sync {
         self.dots([(a, b)])[0]
     }
 
+    /// Returns whether something holds on all devices that share the vectors' rows; each calls it alike.
+    fn everywhere(&self, holds: bool) -> bool {
+        holds
+    }
+
     /// Computes `out[j] = (basis[j], w)` for each `j`, in one reduction.
     fn project(&self, basis: &[Vec<T>], w: &[T], out: &mut [T]) {
         for (out, v) in out.iter_mut().zip(basis) {

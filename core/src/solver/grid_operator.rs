@@ -102,13 +102,30 @@ impl GridOperator {
     /// Returns one row's product with `x`: the sum of its taps in order, the first a plain multiplication,
     /// every later one fused.
     pub fn product_at<T: Real>(&self, x: &[T], row: usize) -> T {
+        self.product_of(row, |at| x[at])
+    }
+
+    /// Returns the same product with a vector of which `read` has the entries.
+    #[inline]
+    pub fn product_of<T: Real>(&self, row: usize, read: impl Fn(usize) -> T) -> T {
         let Some(mut taps) = self.taps_of(self.shape.cell(row)) else {
-            return x[row];
+            return read(row);
         };
-        let read = |at: Option<usize>| at.map_or(T::ZERO, |at| x[at]);
+        let read = |at: Option<usize>| at.map_or(T::ZERO, &read);
         // A stencil has at least one tap.
         let first = taps.next().map_or(T::ZERO, |(at, weight)| T::from_f64(weight) * read(at));
         taps.fold(first, |sum, (at, weight)| T::from_f64(weight).mul_add(read(at), sum))
+    }
+
+    /// Returns one row's entry on the diagonal.
+    pub(super) fn diagonal_at<T: Real>(&self, row: usize) -> T {
+        // Taps that fall on their own cell by a mirror or a short period count too.
+        match self.taps_of(self.shape.cell(row)) {
+            Some(taps) => {
+                taps.filter(|(at, _)| *at == Some(row)).fold(T::ZERO, |sum, (_, w)| sum + T::from_f64(w))
+            }
+            None => T::ONE,
+        }
     }
 
     /// Returns the cells from which the taps of a cell read, with their weights; `None` for a cell that keeps
@@ -146,14 +163,7 @@ impl<T: Real> Operator<T> for GridOperator {
     }
 
     fn diagonal(&self) -> Option<Vec<T>> {
-        // Taps that fall on their own cell by a mirror or a short period count too.
-        let entry = |row: usize| match self.taps_of(self.shape.cell(row)) {
-            Some(taps) => {
-                taps.filter(|(at, _)| *at == Some(row)).fold(T::ZERO, |sum, (_, w)| sum + T::from_f64(w))
-            }
-            None => T::ONE,
-        };
-        Some((0..self.shape.cells()).map(entry).collect())
+        Some((0..self.shape.cells()).map(|row| self.diagonal_at(row)).collect())
     }
 
     fn diagonal_block(&self, start: usize, size: usize) -> Option<Vec<T>> {

@@ -35,6 +35,7 @@ mod refine;
 mod report;
 mod run;
 mod session;
+mod slabs;
 #[cfg(test)]
 mod tests;
 
@@ -57,9 +58,13 @@ pub use precondition::{
 pub(crate) use precondition::{check_block_size, check_degree};
 pub use progress::Measure;
 pub use refine::Refinement;
-pub use report::{Exhausted, Parameters, Report, SolverError};
-pub use run::{Begin, Run};
+pub use report::{Exhausted, Parameters, RankSolve, Report, SolverError};
+pub use run::{Begin, Run, check_lengths};
 pub use session::{EngineSession, vectors_of};
+pub use slabs::{
+    LinearSlabs, Reads, RowSlab, SlabEngine, SlabOperator, SlabProduct, SlabSession, Swap, cut_rows,
+    row_slabs, row_unit,
+};
 
 use std::ops::ControlFlow;
 

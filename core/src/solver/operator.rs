@@ -4,8 +4,18 @@ use crate::real::Real;
 
 /// A square linear operator: a sparse matrix, or a stencil that is never stored.
 pub trait Operator<T: Real>: Send + Sync {
-    /// Returns the number of rows, which equals that of columns.
+    /// Returns the number of rows, which equals that of columns unless other devices have rows too.
     fn rows(&self) -> usize;
+
+    /// Returns the number of the first row within the whole system: 0, unless other devices have the rows before it.
+    fn first_row(&self) -> usize {
+        0
+    }
+
+    /// Returns the number of rows of the whole system, of which other devices may have some.
+    fn all_rows(&self) -> usize {
+        self.rows()
+    }
 
     /// Computes `y = A x`; both vectors have [`rows`](Operator::rows) values.
     fn apply(&self, x: &[T], y: &mut [T]);
@@ -31,6 +41,14 @@ macro_rules! forwarded {
         impl<T: Real, O: Operator<T> + ?Sized> Operator<T> for $pointer {
             fn rows(&self) -> usize {
                 (**self).rows()
+            }
+
+            fn first_row(&self) -> usize {
+                (**self).first_row()
+            }
+
+            fn all_rows(&self) -> usize {
+                (**self).all_rows()
             }
 
             fn apply(&self, x: &[T], y: &mut [T]) {

@@ -254,6 +254,9 @@ pub fn polynomial_bounds<T: Real, E: Engine<T>>(
     a: &dyn Operator<T>,
 ) -> Result<(Option<Diagonal<T>>, Bounds), SolverError> {
     let mut scale = Diagonal::new(a).ok();
+    if !engine.everywhere(scale.is_some()) {
+        scale = None;
+    }
     let high = match &mut scale {
         Some(scale) => Bounds::estimate(engine, a, scale, 30),
         None => Bounds::estimate(engine, a, &mut Identity, 30),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::run::{Begin, Run, residual, zeros};
 use super::{
-    Engine, LinearSession, Observe, Operator, Parameters, Quantity, Report, SolvePlan, SolverError,
-    vectors_of,
+    Engine, LinearSession, Observe, Operator, Parameters, Quantity, RankSolve, Report, SolvePlan,
+    SolverError, vectors_of,
 };
 use crate::error::{Error, Result};
 use crate::real::{Array, DType};
@@ -138,5 +138,9 @@ impl<E: Engine<f64>> LinearSession for Refinement<E> {
     ) -> Result<Report, SolverError> {
         let (b, x) = vectors_of::<f64>(b, x)?;
         self.refine(b, x, parameters, observe)
+    }
+
+    fn take_ranks(&mut self) -> Vec<RankSolve> {
+        self.inner.take_ranks()
     }
 }

@@ -1,6 +1,7 @@
 //! A solver's parameters, its result and its errors: three types.
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -89,6 +90,24 @@ pub struct Report {
     pub seconds: f64,
     /// Seconds from the first residual to the last: those of `iterations` iterations.
     pub iteration_seconds: f64,
+    /// What each device did, where several solved together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankSolve>,
+}
+
+/// What one of several devices did in a solve.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankSolve {
+    /// The device's rank, counted from 0.
+    pub rank: usize,
+    /// Its own rows.
+    pub rows: Range<usize>,
+    /// Seconds in which it computed.
+    pub seconds: f64,
+    /// Seconds in which it exchanged entries and sums, or waited for other ranks.
+    pub exchange_seconds: f64,
+    /// The share of its time in which it computed, 0 to 1.
+    pub efficiency: f64,
 }
 
 impl Report {
@@ -103,6 +122,7 @@ impl Report {
             true_residual: None,
             seconds: 0.0,
             iteration_seconds: 0.0,
+            ranks: Vec::new(),
         }
     }
 }

@@ -84,14 +84,7 @@ impl<'p> Run<'p> {
         observe: &'p mut Observe<'_>,
     ) -> Result<Begin<'p>, SolverError> {
         let started = Instant::now();
-        for (name, len) in [("b", b.len()), ("x", x.len())] {
-            if len != rows {
-                let reason = format!("{len} values for a matrix of {rows} rows");
-                return Err(
-                    Error::invalid(format!("the vector {name}"), reason, "give one value a row").into()
-                );
-            }
-        }
+        check_lengths(rows, b.len(), x.len())?;
         parameters.check()?;
         let room = parameters.iterations.saturating_add(1).min(HISTORY);
         let history = memory::reserved(room, "a solver's history", "allow fewer iterations")?;
@@ -337,6 +330,17 @@ impl<'p> Run<'p> {
     /// Returns [`SolverError::NotConverged`].
     pub fn exhausted(&mut self, limit: Exhausted) -> SolverError {
         SolverError::NotConverged { limit, report: self.boxed() }
+    }
+}
+
+/// Fails unless the vectors of a system have a value for each of its rows; `b` and `x` are their lengths.
+pub fn check_lengths(rows: usize, b: usize, x: usize) -> Result<()> {
+    match [("b", b), ("x", x)].into_iter().find(|&(_, len)| len != rows) {
+        None => Ok(()),
+        Some((name, len)) => {
+            let reason = format!("{len} values for a matrix of {rows} rows");
+            Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row"))
+        }
     }
 }
 

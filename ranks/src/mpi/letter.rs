@@ -49,6 +49,7 @@ impl Letter {
             Kind::Aborted => (4, 0),
             Kind::Tagged(Tag { round, what: What::Taken(Side::Low) }) => (6, round),
             Kind::Tagged(Tag { round, what: What::Taken(Side::High) }) => (7, round),
+            Kind::Tagged(Tag { round, what: What::Entries }) => (8, round),
             Kind::Closing { status, follows } => (5, u64::from(status) + (u64::from(follows) << 8)),
         };
         let close = |mut bytes: Vec<u8>, left: usize| {
@@ -102,6 +103,7 @@ impl Begun {
             5 => Kind::Closing { status: (number & 0xff) as u8, follows: number >> 8 != 0 },
             6 => tagged(What::Taken(Side::Low)),
             7 => tagged(What::Taken(Side::High)),
+            8 => tagged(What::Entries),
             _ => {
                 return Err(
                     "a message came that this version of Abide does not know: start one version".to_owned()
@@ -125,6 +127,7 @@ mod tests {
             tag(What::Gathered),
             tag(What::Taken(Side::Low)),
             tag(What::Taken(Side::High)),
+            tag(What::Entries),
             Kind::Gone,
             Kind::Aborted,
             Kind::Closing { status: 130, follows: false },

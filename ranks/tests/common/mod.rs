@@ -2,6 +2,9 @@
 // Each suite is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
+pub mod faulty;
+pub mod solving;
+
 use std::sync::Arc;
 
 use abide_core::{

@@ -17,6 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use self::report::Told;
 use self::system::{RightHandSide, Source};
+use super::several::Several;
 use super::{Ended, Ending, complain, print_report, signals};
 
 const EXAMPLES: &str = "\
@@ -25,6 +26,7 @@ Examples:
   abide solve A.mtx.gz --rhs b.mtx --method gmres:50 --preconditioner jacobi --tolerance 1e-10
   abide solve --matrix laplacian2d:1000x999 --rhs random:7 --history h.csv --plot h.svg
   abide solve --operator laplacian3d --size 128x128x128 --dtype mixed --output u.npy
+  abide solve --operator laplacian3d --size 128x128x128 --backend cpu --devices 2
   abide solve --operator 3d7pt --size 64x64x64 --boundary periodic --method bicgstab --json
 
 Matrices by name: laplacian2d:NxN, laplacian3d:NxNxN, hpcg:NxNxN, trefethen:N, random:ROWS:ENTRIES[:SEED], arrow:N.
@@ -77,6 +79,9 @@ pub struct Solve {
     /// auto, cpu, wgpu or cuda; auto takes the first that is there and has solvers
     #[arg(long, default_value = "auto")]
     backend: Choice,
+
+    #[command(flatten)]
+    several: Several,
 
     /// What a persistent solver keeps on the chip: auto, none, vectors, matrix or mixed
     #[arg(long, default_value = "auto")]
@@ -163,6 +168,9 @@ impl Solve {
             .parameters(parameters)
             .precision(self.dtype)
             .backend(self.backend);
+        if let Some(devices) = self.several.asked() {
+            described = described.devices(devices);
+        }
         if let Some(method) = self.method {
             described = described.method(method);
         }

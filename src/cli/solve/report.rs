@@ -99,6 +99,19 @@ impl Told<'_> {
             "the least possible is nothing: all of it fits on the chip".to_owned()
         };
         line("moved", format!("{} per iteration by the plan's model; {least}", bytes(traffic.moved)));
+        for rank in &report.ranks {
+            line(
+                &format!("device {}", rank.rank),
+                format!(
+                    "rows {}..{}: {} computing, {} exchanging and waiting, {:.0} % efficiency",
+                    rank.rows.start,
+                    rank.rows.end,
+                    duration(rank.seconds),
+                    duration(rank.exchange_seconds),
+                    100.0 * rank.efficiency,
+                ),
+            );
+        }
         for note in self.opened.notes().iter().chain(&plan.notes) {
             line("note", note.clone());
         }

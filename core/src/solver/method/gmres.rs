@@ -124,7 +124,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
         };
         let n = b.len();
         // A basis with more vectors than rows or iterations would never be filled.
-        let restart = self.restart.min(n).min(parameters.iterations.max(1));
+        let restart = self.restart.min(a.all_rows()).min(parameters.iterations.max(1));
         let mut basis = (0..=restart).map(|_| zeros::<T>(n)).collect::<Result<Vec<_>, _>>()?;
         let (mut w, mut z) = (zeros(n)?, zeros(n)?);
         let mut h = zeros::<T>(restart)?;

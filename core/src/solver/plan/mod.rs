@@ -4,6 +4,7 @@ mod dispatches;
 pub mod krylov;
 
 use std::fmt::{self, Display, Write as _};
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -186,6 +187,9 @@ pub struct SolvePlan {
     pub traffic: SolveTraffic,
     /// The backend's own details.
     pub schedule: SolveSchedule,
+    /// The rows of each device, where several solve together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<Range<usize>>,
     /// The compiler's reports, one per kernel; empty until the plan is compiled.
     pub compiled: Vec<Compiled>,
     /// The differences from the request, with their reasons.
@@ -216,6 +220,7 @@ impl SolvePlan {
             synchronisation: SolveSync::None,
             traffic,
             schedule,
+            ranks: Vec::new(),
             compiled: Vec::new(),
             notes: Vec::new(),
         }
@@ -268,6 +273,9 @@ impl Display for SolvePlan {
         writeln!(f, "{:<14}{}, preconditioner {}", "method", self.method, self.preconditioner)?;
         let (product, wait) = (self.product, self.synchronisation);
         writeln!(f, "{:<14}{product}, {}, synchronisation {wait}", "product", self.schedule.describe())?;
+        for (rank, rows) in self.ranks.iter().enumerate() {
+            writeln!(f, "{:<14}rows {}..{}", format!("device {rank}"), rows.start, rows.end)?;
+        }
         let mut places = String::new();
         for Resident { what, place, bytes } in &self.residents {
             let comma = if places.is_empty() { "" } else { ", " };

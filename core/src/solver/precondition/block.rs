@@ -62,7 +62,8 @@ impl<T: Real> BlockDiagonal<T> {
             })?;
             let block: Vec<f64> = block.into_iter().map(Real::to_f64).collect();
             let inverse = inverse(&block, n).ok_or_else(|| {
-                let what = format!("the diagonal block of rows {start} to {}", start + n - 1);
+                let first = a.first_row() + start;
+                let what = format!("the diagonal block of rows {first} to {}", first + n - 1);
                 Error::invalid(
                     what,
                     "it is singular or not finite",

@@ -78,7 +78,7 @@ impl<T: Real> Diagonal<T> {
         for (row, value) in diagonal.iter_mut().enumerate() {
             let inverse = T::ONE / *value;
             if *value == T::ZERO || !value.is_finite() || !inverse.is_finite() {
-                let what = format!("the diagonal entry of row {row}");
+                let what = format!("the diagonal entry of row {}", a.first_row() + row);
                 let reason = format!("{:e} has no finite inverse", value.to_f64());
                 return Err(Error::invalid(what, reason, "reorder the rows or use another preconditioner"));
             }

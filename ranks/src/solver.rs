@@ -1,0 +1,90 @@
+//! Linear systems on several devices: each has a slab of rows ([`row_slabs`]), and all have the bits of one.
+//!
+//! [`together`] has all ranks work at the same time, `swap` brings them the entries that their rows read, `session` solves.
+
+mod session;
+mod swap;
+mod together;
+
+use std::sync::Arc;
+
+use abide_core::solver::{
+    LinearBackend, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError, cut_rows,
+    row_slabs, row_unit,
+};
+use abide_core::{Backend, Error, Result};
+
+use crate::backend::{Device, Ranked};
+use session::RankedSolver;
+
+/// Returns the solvers of a device.
+fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {
+    backend.linear().ok_or_else(|| {
+        let who = format!("backend {}", backend.name());
+        Error::unsupported(who, "it has no linear solvers", "use --backend cpu")
+    })
+}
+
+/// Returns the part of a device's solvers that solves together with other devices.
+fn slabs(backend: &dyn Backend, asked: usize) -> Result<&dyn LinearSlabs> {
+    linear(backend)?.slabs().ok_or_else(|| {
+        Error::unsupported(
+            format!("backend {} on {asked} devices", backend.name()),
+            "it solves a linear system on one device alone",
+            "ask for one device (--devices 1), or use --backend cpu, whose devices are groups of its threads",
+        )
+    })
+}
+
+impl LinearBackend for Ranked {
+    /// Plans the cut: whole leaves of the reduction tree for each device, by its weight; fewer devices than were asked for
+    /// where there are fewer leaves.
+    fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan> {
+        let mut plan = linear(&*self.single)?.plan_solve(matrix, options)?;
+        if self.asked == 1 {
+            return Ok(plan);
+        }
+        slabs(&*self.single, self.asked)?;
+        if let Some(processes) = self.connector.processes() {
+            return Err(Error::unsupported(
+                format!("a linear system on {processes} processes"),
+                "its devices are those of one process",
+                "start one process, with --devices",
+            ));
+        }
+        let (rows, unit) = (matrix.rows(), row_unit(options));
+        let units = rows.div_ceil(unit);
+        let ranks = self.asked.min(units);
+        if ranks < self.asked {
+            plan.notes.push(format!(
+                "{ranks} of {} devices solve: {rows} rows are cut between multiples of {unit}",
+                self.asked
+            ));
+        }
+        if ranks > 1 {
+            let devices = self.devices(ranks)?;
+            let weights: Vec<usize> = devices.iter().map(|device| device.weight).collect();
+            plan.ranks = cut_rows(rows, unit, &weights);
+        }
+        Ok(plan)
+    }
+
+    fn open_solver(
+        &self,
+        matrix: &Matrix,
+        plan: &SolvePlan,
+        options: &SolveOptions,
+    ) -> Result<Box<dyn LinearSession>, SolverError> {
+        if plan.ranks.is_empty() {
+            return linear(&*self.single)?.open_solver(matrix, plan, options);
+        }
+        plan.check(self.single.name(), matrix, options)?;
+        matrix.check(options)?;
+        // Ranks wait for each other on their own threads. Systems that had these threads in common, and were solved at the
+        // same time, would wait for each other too.
+        let devices = self.new_devices(plan.ranks.len())?;
+        let slabs = row_slabs(matrix, options, &plan.ranks)?.into_iter().map(Arc::new);
+        let ranks: Vec<(Device, Arc<_>)> = devices.into_iter().zip(slabs).collect();
+        Ok(Box::new(RankedSolver::open(self.single.name(), plan, options, ranks, self.connector.clone())?))
+    }
+}

@@ -1,0 +1,107 @@
+//! All ranks of a solve at work at the same time, each on a thread of its own.
+
+use std::thread;
+
+use abide_core::Error;
+use abide_core::solver::SolverError;
+
+use crate::line::SharedLine;
+
+/// Why a rank ended early.
+pub struct Ended {
+    /// The error.
+    pub error: SolverError,
+    /// Whether the rank ended only because another one had, and the wait that was in vain, as in
+    /// [`Stopped`](crate::rank::Stopped).
+    order: (bool, u64),
+    /// Whether the rank's thread is gone, in the middle of something.
+    pub is_lost: bool,
+}
+
+/// Tells the other ranks of a thread that ends by a fault of its own.
+struct Leaving<'a>(&'a SharedLine);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.lock().fabric.abort(ENDED);
+        }
+    }
+}
+
+const ENDED: &str = "its thread has ended";
+
+/// Has each rank do its work, and returns what they did in the order of ranks. Where one fails, it tells all others, which end
+/// too.
+///
+/// # Errors
+///
+/// Of several errors the one that the others follow from.
+pub fn together<I: Send, R: Send>(
+    backend: &'static str,
+    ranks: Vec<(SharedLine, I)>,
+    work: impl Fn(&SharedLine, I) -> Result<R, SolverError> + Sync,
+) -> Result<Vec<R>, Ended> {
+    let (count, work) = (ranks.len(), &work);
+    let ended = thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(count);
+        let mut refused = None;
+        for (rank, (line, input)) in ranks.into_iter().enumerate() {
+            let own = line.clone();
+            let run = move || {
+                let _leaving = Leaving(&own);
+                work(&own, input).map_err(|error| give_up(&own, error))
+            };
+            match thread::Builder::new().name(format!("abide-rank-{rank}")).spawn_scoped(scope, run) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    let limit = format!("what the system grants ({error})");
+                    let error = Error::limit("threads of ranks", count, limit, "take fewer devices");
+                    line.lock().fabric.abort(&error.to_string());
+                    refused = Some(Ended { error: error.into(), order: (false, 0), is_lost: false });
+                    break;
+                }
+            }
+        }
+        let ended = threads.into_iter().enumerate().map(|(rank, thread)| {
+            thread.join().unwrap_or_else(|_| {
+                let operation = format!("rank {rank}");
+                let error = Error::Device { backend, operation, message: ENDED.to_owned() };
+                Err(Ended { error: error.into(), order: (false, 0), is_lost: true })
+            })
+        });
+        let ended: Vec<_> = ended.collect();
+        refused.map(Err).into_iter().chain(ended).collect::<Vec<_>>()
+    });
+    let mut done = Vec::with_capacity(count);
+    let mut first: Option<Ended> = None;
+    let mut is_lost = false;
+    for ended in ended {
+        match ended {
+            Ok(own) => done.push(own),
+            Err(own) => {
+                is_lost |= own.is_lost;
+                if first.as_ref().is_none_or(|first| own.order < first.order) {
+                    first = Some(own);
+                }
+            }
+        }
+    }
+    match first {
+        Some(first) => Err(Ended { is_lost, ..first }),
+        None => Ok(done),
+    }
+}
+
+/// Tells all ranks of an error, unless it only follows theirs.
+fn give_up(line: &SharedLine, error: SolverError) -> Ended {
+    let mut line = line.lock();
+    let (error, order) = match line.stopped.take() {
+        Some(stopped) => (stopped.error.into(), (stopped.follows, stopped.wait)),
+        None => (error, (false, 0)),
+    };
+    if !order.0 {
+        line.fabric.abort(&error.to_string());
+    }
+    Ended { error, order, is_lost: false }
+}

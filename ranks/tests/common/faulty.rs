@@ -1,0 +1,96 @@
+//! A fabric that delays, reorders, alters or drops messages, falls silent, or loses a rank.
+
+use std::thread;
+use std::time::Duration;
+
+use abide_ranks::threads::{Threads, threads};
+use abide_ranks::{Broken, Fabric, Tag};
+
+/// What goes wrong at one rank's end, from a round on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// Every message takes a while.
+    Delay,
+    /// Messages are held back until the rank waits, and then sent in the opposite order.
+    Reorder,
+    /// One message never arrives.
+    Drop,
+    /// One message arrives without its last byte.
+    Shorten,
+    /// No message is sent any more, and nobody is told.
+    Silence,
+    /// The rank's thread ends as by a fault of its own.
+    Panic,
+}
+
+struct Faulty {
+    inner: Threads,
+    fault: Fault,
+    round: u64,
+    held: Vec<(usize, Tag, Vec<u8>)>,
+    is_done: bool,
+}
+
+impl Faulty {
+    fn release(&mut self) -> Result<(), Broken> {
+        while let Some((to, tag, bytes)) = self.held.pop() {
+            self.inner.send(to, tag, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Fabric for Faulty {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn send(&mut self, to: usize, tag: Tag, mut bytes: Vec<u8>) -> Result<(), Broken> {
+        if tag.round < self.round {
+            return self.inner.send(to, tag, bytes);
+        }
+        match self.fault {
+            Fault::Delay => thread::sleep(Duration::from_millis(2)),
+            Fault::Reorder => {
+                self.held.push((to, tag, bytes));
+                return Ok(());
+            }
+            Fault::Drop if !std::mem::replace(&mut self.is_done, true) => return Ok(()),
+            Fault::Shorten if !std::mem::replace(&mut self.is_done, true) => drop(bytes.pop()),
+            Fault::Silence => return Ok(()),
+            Fault::Panic => std::panic::resume_unwind(Box::new("a rank's fault")),
+            Fault::Drop | Fault::Shorten => {}
+        }
+        self.inner.send(to, tag, bytes)
+    }
+
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+        self.release()?;
+        self.inner.receive(from, tag)
+    }
+
+    fn abort(&mut self, reason: &str) {
+        self.inner.abort(reason);
+    }
+}
+
+/// Connects ranks of which the second has the fault from a round on.
+pub fn connector(
+    fault: Fault,
+    round: u64,
+    deadline: Duration,
+) -> impl Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync {
+    move |ranks: usize| {
+        let end = |end: Threads| -> Box<dyn Fabric> {
+            match end.rank() {
+                1 => Box::new(Faulty { inner: end, fault, round, held: Vec::new(), is_done: false }),
+                _ => Box::new(end),
+            }
+        };
+        threads(ranks, deadline).into_iter().map(end).collect()
+    }
+}
