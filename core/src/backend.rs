@@ -3,6 +3,7 @@
 mod batch;
 mod cut;
 mod launches;
+mod part;
 mod peer;
 
 use std::any::Any;
@@ -24,6 +25,7 @@ use crate::solver::LinearBackend;
 pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
 pub use self::launches::{LaunchTime, Timing, time_launches};
+pub use self::part::Part;
 pub use self::peer::{Gather, Loan, Peer, Planes};
 
 /// A way to run programs on one device.
@@ -194,6 +196,11 @@ pub trait Session: Send {
     /// by itself what is given. What the clock or a signal decides, they decide alike by it.
     fn most(&mut self, own: f64) -> Result<f64> {
         Ok(own)
+    }
+
+    /// Returns the part of the domain that this process has, where other processes have the rest; `None` where it has all.
+    fn part(&mut self) -> Option<&mut dyn Part> {
+        None
     }
 
     /// Returns what each rank did since the last call, where several devices advance the domain together; nothing

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use abide_core::backend::{RankReport, check_field, check_values, check_window, window_of};
+use abide_core::backend::{Part, RankReport, check_field, check_values, check_window, window_of};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
@@ -351,6 +351,11 @@ impl Session for Together {
         Ok(all.into_iter().map(|[own, _]| own).fold(own, f64::max))
     }
 
+    fn part(&mut self) -> Option<&mut dyn Part> {
+        // A process has one rank, so that its planes are one piece.
+        (self.is_part() && self.workers.len() == 1).then_some(self as &mut dyn Part)
+    }
+
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
         let all = (0..self.slabs.slabs.len()).map(|rank| (rank, |rank: &mut Rank| Ok(rank.take_seconds())));
         let seconds = self.gather("the times of ranks", all.collect())?;
@@ -370,6 +375,39 @@ impl Session for Together {
             }
         };
         Ok(seconds.into_iter().enumerate().map(report).collect())
+    }
+}
+
+impl Part for Together {
+    fn rank(&self) -> usize {
+        self.workers.first().map_or(0, |worker| worker.rank)
+    }
+
+    fn own(&self, field: usize) -> Range<usize> {
+        self.slabs.own(self.rank(), self.planes(field))
+    }
+
+    fn read_planes(&mut self, field: usize, planes: Range<usize>) -> Result<Array> {
+        self.check_field_number(field)?;
+        let own = self.rank();
+        let owners = self.owners(field, planes).into_iter().filter(|(rank, _)| *rank == own);
+        let order = owners.map(|(rank, planes)| {
+            let order = move |rank: &mut Rank| {
+                let [low, high] = rank.window(field, planes);
+                Ok(rank.session.read_window(field, low, high)?)
+            };
+            (rank, order)
+        });
+        match self.ask(order.collect::<Vec<_>>())?.into_iter().next() {
+            Some(values) => Ok(values),
+            None => Array::zeros(self.problem.dtype, 0),
+        }
+    }
+
+    fn gather_bytes(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let bytes = own.to_vec();
+        let all = self.ask_all(move |rank| rank.gather("what all processes say of a file", &bytes))?;
+        Ok(all.into_iter().next().unwrap_or_default())
     }
 }
 

@@ -5,6 +5,7 @@
 //! when it is complete. Only a record grows while a run goes on ([`Table`]). [`Targets`] are checked before any
 //! work.
 
+mod archive;
 pub mod checkpoint;
 mod colour;
 mod decoding;
@@ -13,6 +14,7 @@ pub mod model;
 mod movie;
 pub mod npy;
 mod numbered;
+pub(crate) mod parts;
 mod picture;
 mod place;
 mod rights;
@@ -33,6 +35,7 @@ pub use decoding::is_decoding;
 pub use members::{Axes, extents};
 pub use movie::Movie;
 pub use numbered::Numbered;
+pub use parts::piece_bytes;
 pub use staged::{Batch, Staged, Written, check_target, remove_unfinished};
 pub use table::Table;
 pub use targets::Targets;

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::{RankReport, Session};
+use super::{Part, RankReport, Session};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Probe, Problem, Rows, Watch};
@@ -155,6 +155,10 @@ impl Session for CutSession {
 
     fn most(&mut self, own: f64) -> Result<f64> {
         self.inner.most(own)
+    }
+
+    fn part(&mut self) -> Option<&mut dyn Part> {
+        self.inner.part()
     }
 
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {

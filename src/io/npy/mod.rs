@@ -1,16 +1,17 @@
 //! NumPy's `.npy`: the exact values of one field.
 
-mod header;
+pub(super) mod header;
 
 use std::io::{Read, Write};
 use std::path::Path;
 
-use ndarray::{ArrayView, IxDyn, ShapeBuilder};
-use ndarray_npy::WriteNpyExt;
+use abide_core::backend::Part;
+use ndarray::{ArrayView, ShapeBuilder};
 
 use self::header::{Descriptor, Header};
 use super::members::foreign;
-use super::{Announced, Axes, Loaded, Staged};
+use super::{Announced, Axes, Loaded, Staged, extents, parts};
+use crate::program::Problem;
 use crate::{Array, DType, Error, Real, Result, Shape};
 
 /// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the
@@ -163,6 +164,25 @@ pub(super) fn write_as(path: &Path, extents: &[usize], values: &Array) -> Result
     Staged::new(path)?.fill(|writer| encode_as(writer, extents, values))
 }
 
+/// Writes a field of a problem to a `.npy` file together with the processes that have the rest of it, in a batch with the
+/// members' axis first. Returns the file in the first process, which puts it in its place, and nothing in the others.
+///
+/// # Errors
+///
+/// [`Error::File`], the same in all processes; those of reading the field.
+pub(crate) fn write_parts(
+    path: &Path,
+    problem: &Problem,
+    field: usize,
+    part: &mut dyn Part,
+) -> Result<Option<Staged>> {
+    let members = problem.is_batch().then_some(problem.members());
+    let header = header::bytes(problem.dtype, &extents(members, &problem.shape_of(field)?));
+    let values = parts::Values::of(problem, field, header.len() as u64);
+    let length = values.at + values.bytes;
+    parts::write(part, path, length, &[values], |_| vec![(0, header)])
+}
+
 /// Writes a field to a stream.
 pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
     encode_as(writer, shape.extents(), values)
@@ -170,15 +190,12 @@ pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io
 
 /// Writes an array of any extents to a stream.
 pub(super) fn encode_as(writer: &mut impl Write, extents: &[usize], values: &Array) -> std::io::Result<()> {
-    fn all<T: Real + ndarray_npy::WritableElement>(
-        writer: &mut impl Write,
-        extents: &[usize],
-        v: &[T],
-    ) -> std::io::Result<()> {
-        let view = ArrayView::from_shape(IxDyn(extents), v).map_err(std::io::Error::other)?;
-        view.write_npy(writer).map_err(std::io::Error::other)
+    if extents.iter().product::<usize>() != values.len() {
+        let reason = format!("{} values are not those of extents {extents:?}", values.len());
+        return Err(std::io::Error::other(reason));
     }
-    abide_core::with_array!(values, v => all(writer, extents, v))
+    writer.write_all(&header::bytes(values.dtype(), extents))?;
+    writer.write_all(values.as_bytes())
 }
 
 #[cfg(test)]
