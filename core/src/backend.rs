@@ -2,6 +2,7 @@
 
 mod batch;
 mod cut;
+mod fields;
 mod launches;
 mod part;
 mod peer;
@@ -24,6 +25,7 @@ use crate::solver::LinearBackend;
 
 pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
+pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::part::Part;
 pub use self::peer::{Gather, Loan, Peer, Planes};
@@ -74,6 +76,12 @@ pub trait Backend: Send + Sync {
     /// a session that does not by itself. [`Members`] does so for a batch, where the plan has no kernel for all
     /// members.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
+
+    /// Opens a session as [`Backend::open`] does, with fields that are made now: whole, or of the slab alone where this
+    /// process has one and other processes have the rest.
+    fn open_from(&self, problem: &Problem, plan: &Plan, fields: &mut dyn Fields) -> Result<Box<dyn Session>> {
+        self.open(problem, plan, fields.whole()?)
+    }
 }
 
 /// A backend that has several plans for a problem, and can time them.

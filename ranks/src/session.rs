@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use abide_core::backend::{Part, RankReport, check_field, check_values, check_window, window_of};
+use abide_core::backend::{Fields, Part, RankReport, check_field, check_values, check_window, window_of};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
@@ -41,31 +41,65 @@ pub struct Together {
     stopped: Option<Error>,
 }
 
+/// The initial fields of a session.
+pub enum Initial<'a> {
+    /// All fields of the whole domain.
+    Whole(Vec<Array>),
+    /// Fields of which the planes of this process's slabs alone are made.
+    Made(&'a mut dyn Fields),
+}
+
 /// Opens the session of a rank on its device, with the slab's fields.
 pub type Open = Box<dyn FnOnce(&Problem, Vec<Array>) -> Result<Box<dyn Session>> + Send>;
 
 impl Together {
     /// Opens a session for each of this process's ranks, by the functions and at the ends of a fabric given, in the order of
-    /// ranks. `fields` are those of the whole domain.
+    /// ranks.
     pub fn open(
         backend: &'static str,
         problem: &Problem,
         plan: &Plan,
         slabs: Slabs,
-        fields: Vec<Array>,
+        fields: Initial<'_>,
         ranks: Vec<(Open, Box<dyn Fabric>)>,
     ) -> Result<Together> {
         let numbers: Vec<usize> = ranks.iter().map(|(_, fabric)| fabric.rank()).collect();
         let parts: Vec<Problem> =
             numbers.iter().map(|&rank| slabs.problem(rank, problem)).collect::<Result<_>>()?;
         let planes = |problem: &Problem, field: usize| problem.extents_of(field)[slabs.axis];
+        let names = problem.program.fields().len();
         let held: Vec<Vec<usize>> =
-            parts.iter().map(|part| (0..fields.len()).map(|field| planes(part, field)).collect()).collect();
+            parts.iter().map(|part| (0..names).map(|field| planes(part, field)).collect()).collect();
         let mut own: Vec<Vec<Array>> = parts.iter().map(|_| Vec::new()).collect();
-        for (field, values) in fields.into_iter().enumerate() {
-            // Each field is dropped once all slabs have their part of it.
-            for ((&rank, held), own) in numbers.iter().zip(&held).zip(&mut own) {
-                own.push(slabs.part(rank, &values, planes(problem, field), held[field])?);
+        let of_ranks =
+            |own: &mut Vec<Vec<Array>>, field: usize, part: &mut dyn FnMut(usize, usize) -> Result<Array>| {
+                let all = numbers.iter().zip(&held).zip(own);
+                all.map(|((&rank, held), own)| Ok(own.push(part(rank, held[field])?))).collect::<Result<()>>()
+            };
+        match fields {
+            Initial::Whole(fields) => {
+                for (field, values) in fields.into_iter().enumerate() {
+                    // Each field is dropped once all slabs have their part of it.
+                    of_ranks(&mut own, field, &mut |rank, held| {
+                        slabs.part(rank, &values, planes(problem, field), held)
+                    })?;
+                }
+            }
+            Initial::Made(fields) => {
+                for field in 0..names {
+                    of_ranks(&mut own, field, &mut |rank, held| {
+                        let (all, own) = (planes(problem, field), slabs.own(rank, planes(problem, field)));
+                        slabs.gathered(
+                            rank,
+                            problem.dtype,
+                            problem.values_of(field) / all,
+                            all,
+                            held,
+                            |planes| fields.planes(field, planes, &own),
+                        )
+                    })?;
+                }
+                fields.finish()?;
             }
         }
         let shares: Vec<_> =

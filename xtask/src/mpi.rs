@@ -14,7 +14,7 @@ use crate::summary::Counts;
 use crate::test::counted;
 
 /// Runs whose files are compared: a name, and the arguments without those for files.
-const RUNS: [(&str, &str); 7] = [
+const RUNS: [(&str, &str); 8] = [
     ("two axes", "run 2d5pt --size 61x47 --steps 23 --dtype f64 --input random:1"),
     ("three axes", "run 3d7pt --size 33x20x18 --steps 20 --dtype f32 --input random:2"),
     (
@@ -23,6 +23,10 @@ const RUNS: [(&str, &str); 7] = [
     ),
     ("uneven cuts", "run 2d9pt --size 23x40 --steps 17 --dtype f64 --depth 2 --input random:4"),
     ("two fields", "run gray-scott --size 64x48 --steps 60"),
+    (
+        "fields on nodes and faces",
+        "run cloverleaf --size 37x21 --dtype f32 --steps 12 --output xvel0=x.npy --output vol_flux_y=y.npy --output /dev/null",
+    ),
     ("reductions", "run cloverleaf --size 96x40 --dtype f64 --steps 40 --record rows.csv"),
     ("a condition", "run cloverleaf --size 96x40 --dtype f64 --steps 400 --until time>=0.5 --every time=0.1"),
 ];
@@ -74,6 +78,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     tell("a checkpoint that others go on from", resumed(&abide.path));
     tell("one process without a launcher", alone(&abide.path));
     tell("an error told once", told_once(&abide.path));
+    tell("a process whose part cannot be written", unwritten(&abide.path));
     tell("a process that is killed", killed(&abide.path));
     Ok(ok)
 }
@@ -220,6 +225,8 @@ fn told_once(abide: &Path) -> Result<()> {
             1,
             "/dev/full",
         ),
+        ("run heat --size 20x20 --steps 9 --backend cpu --output none/u.npy", 1, "none/u.npy"),
+        ("run heat --size 20x20 --steps 9 --backend cpu --every 4 --checkpoint /dev/full", 1, "/dev/full"),
     ] {
         let folder = tempfile::tempdir()?;
         let mut command = ranks(abide, 2);
@@ -231,6 +238,32 @@ fn told_once(abide: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Lets one of four processes write no further into files than its own planes begin.
+fn unwritten(abide: &Path) -> Result<()> {
+    const LIMITED: &str =
+        "if [ \"$OMPI_COMM_WORLD_RANK\" = 2 ]; then trap '' XFSZ; ulimit -f 1; fi; exec \"$0\" \"$@\"";
+    let folder = tempfile::tempdir()?;
+    let mut command = launched(4, Path::new("sh"));
+    command.args(["-c", LIMITED]).arg(abide);
+    command.args(words(
+        "run heat --size 100x80 --steps 30 --backend cpu --every 9 --output u.npy --checkpoint c.npz",
+    ));
+    let ended = ended(command, folder.path())?;
+    let told = |start: &str| ended.err.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>();
+    let (errors, warnings) = (told("error: "), told("warning: "));
+    let is_named = |line: &&str, file: &str| line.contains(file) && line.contains("rank 2: writing failed");
+    // On the way one warning, in the end an error for each file.
+    let is_right = ended.status == Some(1)
+        && (errors.len(), warnings.len()) == (2, 1)
+        && is_named(&warnings[0], "c.npz")
+        && ["u.npy", "c.npz"].iter().all(|file| errors.iter().any(|line| is_named(line, file)));
+    let left: Vec<_> = std::fs::read_dir(folder.path())?.flatten().map(|file| file.file_name()).collect();
+    match is_right && left.len() == 2 {
+        true => Ok(()),
+        false => bail!("status {:?}, {left:?} there: {}", ended.status, ended.err),
+    }
 }
 
 /// Kills one of four processes in the midst of a run.
