@@ -2,7 +2,7 @@
 
 use abide_core::plan::{Order, Schedule};
 
-use super::{Kind, Opened};
+use super::{Kind, Opened, processes};
 use crate::memory::Budget;
 use crate::program::Problem;
 use crate::{Plan, Result};
@@ -14,18 +14,20 @@ pub(crate) struct Host {
     pub(crate) fields: usize,
     /// Bytes that reading initial fields from files takes besides.
     pub(crate) reading: u128,
+    /// Bytes that reading them takes where a process has a part of the domain and the file is read whole all the same.
+    pub(crate) reading_whole: u128,
     /// Bytes that reading fields back and writing files takes at once.
     pub(crate) output: u128,
 }
 
 impl Host {
     /// Nothing beside what the backend takes: memory for the rest was asked for already.
-    pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, output: 0 };
+    pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, reading_whole: 0, output: 0 };
 
     /// Sums up a run that makes all fields anew and reads them back one at a time.
     pub(crate) fn of(problem: &Problem) -> Host {
         let output = field_bytes(problem);
-        Host { fields: problem.program.fields().len(), reading: 0, output }
+        Host { fields: problem.program.fields().len(), reading: 0, reading_whole: 0, output }
     }
 }
 
@@ -78,6 +80,24 @@ pub(super) fn check_memory(
         }
         _ => 0,
     };
+    if let Some(ranks) = plan.and_then(|plan| plan.ranks.as_ref())
+        && let Some(own) = ranks.own.get(processes::rank())
+        && processes::count() > 1
+    {
+        // A process has its slab alone, and makes and reads no more than that.
+        let planes = problem.shape.padded()[problem.slowest()].max(1) as u128;
+        let slab = field * (own.len() + 2 * ranks.halo) as u128 / planes + field / planes;
+        let reading = (host.reading * slab / field.max(1)).max(host.reading_whole);
+        let budget = Budget::new("memory for a process's slab of the fields");
+        let budget = budget.with(several(all), all as u128 * slab);
+        let budget =
+            budget.with("the CPU's second copy", written as u128 * slab).with("the planes at work", rings);
+        return match reading > host.output {
+            true => budget.with("reading the input", reading),
+            false => budget.with("the output", host.output),
+        }
+        .check("choose a smaller --size or --dtype f32, or start more processes on other machines");
+    }
     let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
     // With a device that has its own memory, the machine's memory holds the initial fields alone. Other
     // devices compute beside the fields.

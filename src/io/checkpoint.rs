@@ -1,6 +1,8 @@
 //! Checkpoints: an `.npz` that NumPy opens. It holds every field exactly, and `abide.json`, which says what
 //! the fields belong to.
 
+mod planes;
+
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -15,6 +17,8 @@ use super::{Axes, Staged, npy};
 use crate::domain::{BoundaryText, Sides};
 use crate::program::{Member, Problem};
 use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
+
+pub(crate) use self::planes::{Planes, changed};
 
 const ABOUT: &str = "abide.json";
 const FORMAT: &str = "abide-checkpoint";
@@ -202,18 +206,24 @@ pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<C
     let (mut fields, mut shapes) = (Vec::new(), Vec::new());
     for name in &head.fields {
         let values = entry(&mut zip, name, length, path, &axes)?;
-        // A field may stand on the nodes of any axis.
-        let pairs = || values.shape.extents().iter().zip(head.shape.extents());
-        let fits = values.shape.dimensions() == head.shape.dimensions()
-            && pairs().all(|(own, cells)| own == cells || own - 1 == *cells);
-        if !fits || values.values.dtype() != head.dtype || values.members != head.members() {
-            let found = format!("field {name} is {} {}", values.shape, values.values.dtype());
-            return Err(foreign(path, format!("{found}, the checkpoint {} {}", head.shape, head.dtype)));
-        }
+        check_field(path, &head, name, &values)?;
         fields.push(values.values);
         shapes.push(values.shape);
     }
     Ok(Checkpoint { head, fields, shapes })
+}
+
+/// Checks a field, or some planes of one, against the checkpoint that it stands in.
+fn check_field(path: &Path, head: &Head, name: &str, read: &super::Loaded) -> Result<()> {
+    // A field may stand on the nodes of any axis.
+    let pairs = || read.shape.extents().iter().zip(head.shape.extents());
+    let fits = read.shape.dimensions() == head.shape.dimensions()
+        && pairs().all(|(own, cells)| own == cells || own - 1 == *cells);
+    if fits && read.values.dtype() == head.dtype && read.members == head.members() {
+        return Ok(());
+    }
+    let found = format!("field {name} is {} {}", read.shape, read.values.dtype());
+    Err(foreign(path, format!("{found}, the checkpoint {} {}", head.shape, head.dtype)))
 }
 
 /// Reads what a checkpoint belongs to, without its fields.

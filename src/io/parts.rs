@@ -118,7 +118,7 @@ pub(super) fn write(
 }
 
 /// Returns the checksum of each field's values by those that each process said of its part of each.
-fn combined(all: &[Vec<u8>], fields: usize) -> Vec<Hasher> {
+pub(super) fn combined(all: &[Vec<u8>], fields: usize) -> Vec<Hasher> {
     let mut sums = vec![Hasher::new(); fields];
     for own in all {
         for (sum, said) in sums.iter_mut().zip(own.as_chunks::<12>().0) {

@@ -14,7 +14,7 @@ use crate::summary::Counts;
 use crate::test::counted;
 
 /// Runs whose files are compared: a name, and the arguments without those for files.
-const RUNS: [(&str, &str); 8] = [
+const RUNS: [(&str, &str); 9] = [
     ("two axes", "run 2d5pt --size 61x47 --steps 23 --dtype f64 --input random:1"),
     ("three axes", "run 3d7pt --size 33x20x18 --steps 20 --dtype f32 --input random:2"),
     (
@@ -22,10 +22,11 @@ const RUNS: [(&str, &str); 8] = [
         "run heat --size 48x31 --steps 30 --boundary periodic --input random:3 --record rows.csv --probe u@40,7",
     ),
     ("uneven cuts", "run 2d9pt --size 23x40 --steps 17 --dtype f64 --depth 2 --input random:4"),
+    ("an array of the other type", "run 3d7pt --steps 9 --input ../array.npy"),
     ("two fields", "run gray-scott --size 64x48 --steps 60"),
     (
         "fields on nodes and faces",
-        "run cloverleaf --size 37x21 --dtype f32 --steps 12 --output xvel0=x.npy --output vol_flux_y=y.npy --output /dev/null",
+        "run cloverleaf --size 101x37 --dtype f32 --steps 12 --output xvel0=x.npy --output vol_flux_y=y.npy",
     ),
     ("reductions", "run cloverleaf --size 96x40 --dtype f64 --steps 40 --record rows.csv"),
     ("a condition", "run cloverleaf --size 96x40 --dtype f64 --steps 400 --until time>=0.5 --every time=0.1"),

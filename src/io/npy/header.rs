@@ -13,7 +13,7 @@ const LONGEST: u32 = 1 << 16;
 
 /// The kind of values in the file.
 #[derive(Debug, PartialEq)]
-pub(super) enum Descriptor {
+pub(in crate::io) enum Descriptor {
     /// Plain numbers, as `<f8`.
     Plain(String),
     /// Records of several numbers.
@@ -22,12 +22,12 @@ pub(super) enum Descriptor {
 
 /// The contents of a header.
 #[derive(Debug, PartialEq)]
-pub(super) struct Header {
-    pub(super) descriptor: Descriptor,
-    pub(super) fortran: bool,
-    pub(super) shape: Vec<usize>,
+pub(in crate::io) struct Header {
+    pub(in crate::io) descriptor: Descriptor,
+    pub(in crate::io) fortran: bool,
+    pub(in crate::io) shape: Vec<usize>,
     /// Bytes before the values.
-    pub(super) length: u64,
+    pub(in crate::io) length: u64,
 }
 
 impl Header {
