@@ -354,11 +354,18 @@ impl Session for Together {
     }
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
+        const VALUES: usize = 4 << 20;
         self.check_field_number(field)?;
+        let step = (VALUES * self.planes(field) / self.problem.values_of(field).max(1)).max(1);
         let owners = self.owners(field, 0..self.planes(field)).into_iter().map(|(rank, planes)| {
             let order = move |rank: &mut Rank| {
-                let [low, high] = rank.window(field, planes);
-                Ok(rank.session.read_window(field, low, high)?.non_finite() as u64)
+                // Some planes at a time, so that no second slab is held.
+                let mut count = 0;
+                for start in planes.clone().step_by(step) {
+                    let [low, high] = rank.window(field, start..planes.end.min(start + step));
+                    count += rank.session.read_window(field, low, high)?.non_finite() as u64;
+                }
+                Ok(count)
             };
             (rank, order)
         });

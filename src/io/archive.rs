@@ -10,6 +10,8 @@ const DATE: u16 = 0x21;
 /// A regular file that its owner may write and everybody may read, made on Unix.
 const RIGHTS: u32 = 0o100_644 << 16;
 const UNIX: u16 = 3 << 8;
+/// The flag of a name that is not in ASCII.
+const IN_UTF8: u16 = 1 << 11;
 
 /// An entry and its place.
 struct Entry {
@@ -29,7 +31,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Lays out entries of these names, in ASCII, and lengths. None is as long as 4 GiB unless `large`.
+    /// Lays out entries of these names and lengths. None is as long as 4 GiB unless `large`.
     pub fn new(entries: impl IntoIterator<Item = (String, u64)>, large: bool) -> Layout {
         let mut layout = Layout { entries: Vec::new(), large, end: 0 };
         for (name, length) in entries {
@@ -65,8 +67,9 @@ impl Layout {
 
     /// Returns what the two headers of an entry have in common: from the version to the length of its name.
     fn common(&self, entry: &Entry, checksum: u32) -> Bytes {
-        // No flags, not compressed, at midnight.
-        let bytes = Bytes::default().short(self.version()).short(0).short(0).short(0).short(DATE);
+        let flags = if entry.name.is_ascii() { 0 } else { IN_UTF8 };
+        // Not compressed, at midnight.
+        let bytes = Bytes::default().short(self.version()).short(flags).short(0).short(0).short(DATE);
         let length = if self.large { u32::MAX } else { short_of(entry.length) };
         bytes.word(checksum).word(length).word(length).short(entry.name.len() as u16)
     }
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_archive_is_what_a_library_writes() {
-        let entries = [("abide.json", &b"{}"[..]), ("u.npy", &[7; 300]), ("empty.npy", &[])];
+        let entries = [("abide.json", &b"{}"[..]), ("u.npy", &[7; 300]), ("empty.npy", &[]), ("ü.npy", &[1])];
         for large in [false, true] {
             let options =
                 SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);

@@ -106,11 +106,10 @@ pub(super) fn write(
     let done = shared.close().map(|()| own);
     let all = agree(part, target, done)?;
     let framed = match &shared.staged {
-        Some(staged) => {
-            let mut file = staged.handle()?;
+        Some(staged) => staged.handle().and_then(|mut file| {
             let mut put = |(at, bytes): &Placed| put(&mut file, *at, bytes).map_err(|e| staged.fault(e));
             frame(&combined(&all, values.len())).iter().try_for_each(&mut put)
-        }
+        }),
         None => Ok(()),
     };
     agree(part, target, framed.map(|()| Vec::new()))?;
@@ -187,14 +186,18 @@ impl Shared {
         let mut starts = own.clone().step_by(step);
         self.hashed = own.len() as u64 * plane;
         loop {
-            let piece = match starts.next() {
-                Some(start) => {
-                    let piece = part.read_planes(values.field, start..own.end.min(start + step))?;
-                    hasher.update(piece.as_bytes());
-                    Some((values.at + start as u64 * plane, piece))
+            let mut piece = None;
+            if let (Some(start), None) = (starts.next(), &self.fault) {
+                match part.read_planes(values.field, start..own.end.min(start + step)) {
+                    Ok(read) => {
+                        hasher.update(read.as_bytes());
+                        piece = Some((values.at + start as u64 * plane, read));
+                    }
+                    // The others hear of it by themselves.
+                    Err(error @ Error::Device { .. }) => return Err(error),
+                    Err(error) => self.fault = Some(error),
                 }
-                None => None,
-            };
+            }
             match (piece, self.is_sent) {
                 (Some((at, piece)), false) => self.put(at, piece.as_bytes()),
                 (None, false) => return Ok(hasher),

@@ -22,7 +22,7 @@ const RUNS: [(&str, &str); 9] = [
         "run heat --size 48x31 --steps 30 --boundary periodic --input random:3 --record rows.csv --probe u@40,7",
     ),
     ("uneven cuts", "run 2d9pt --size 23x40 --steps 17 --dtype f64 --depth 2 --input random:4"),
-    ("an array of the other type", "run 3d7pt --steps 9 --input ../array.npy"),
+    ("an array of the other type", "run 3d7pt --steps 9 --input array.npy"),
     ("two fields", "run gray-scott --size 64x48 --steps 60"),
     (
         "fields on nodes and faces",
@@ -31,6 +31,9 @@ const RUNS: [(&str, &str); 9] = [
     ("reductions", "run cloverleaf --size 96x40 --dtype f64 --steps 40 --record rows.csv"),
     ("a condition", "run cloverleaf --size 96x40 --dtype f64 --steps 400 --until time>=0.5 --every time=0.1"),
 ];
+
+/// The file that a run reads, of the other type.
+const INPUT: &str = "array.npy";
 
 /// How long anything that ends may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -80,6 +83,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     tell("one process without a launcher", alone(&abide.path));
     tell("an error told once", told_once(&abide.path));
     tell("a process whose part cannot be written", unwritten(&abide.path));
+    tell("a checkpoint that is spoilt", spoilt(&abide.path));
     tell("a process that is killed", killed(&abide.path));
     Ok(ok)
 }
@@ -141,6 +145,14 @@ fn same_files(abide: &Path, arguments: &str) -> Result<()> {
     let mut files: Vec<Vec<(String, Vec<u8>)>> = Vec::new();
     for processes in [1, 2, 4] {
         let folder = tempfile::tempdir()?;
+        if arguments.contains(INPUT) {
+            let mut command = ranks(abide, 1);
+            command.args(words(
+                "run 3d7pt --size 26x9x7 --steps 0 --dtype f64 --input random:5 --backend cpu --output",
+            ));
+            command.arg(INPUT);
+            ended(command, folder.path())?;
+        }
         let mut command = ranks(abide, processes);
         command.args(words(arguments)).args([
             "--backend",
@@ -227,6 +239,7 @@ fn told_once(abide: &Path) -> Result<()> {
             "/dev/full",
         ),
         ("run heat --size 20x20 --steps 9 --backend cpu --output none/u.npy", 1, "none/u.npy"),
+        ("run heat --steps 9 --backend cpu --input none.npy", 1, "none.npy"),
         ("run heat --size 20x20 --steps 9 --backend cpu --every 4 --checkpoint /dev/full", 1, "/dev/full"),
     ] {
         let folder = tempfile::tempdir()?;
@@ -239,6 +252,32 @@ fn told_once(abide: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Changes a bit of a checkpoint in the planes of one process: all tell what one process alone tells.
+fn spoilt(abide: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let run = |processes: usize, arguments: &str| {
+        let mut command = ranks(abide, processes);
+        command.args(words("run heat --size 48x40 --backend cpu")).args(words(arguments));
+        ended(command, folder.path())
+    };
+    run(2, "--steps 20 --checkpoint c.npz --every 9")?;
+    let path = folder.path().join("c.npz");
+    let mut bytes = std::fs::read(&path)?;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes)?;
+    let mut told = Vec::new();
+    for processes in [1, 2, 4] {
+        let ended = run(processes, "--steps 20 --resume c.npz")?;
+        let errors = ended.err.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned);
+        told.push((ended.status, errors.collect::<Vec<_>>()));
+    }
+    match told[0].0 == Some(1) && told[0].1.len() == 1 && told.iter().all(|own| *own == told[0]) {
+        true => Ok(()),
+        false => bail!("{told:?}"),
+    }
 }
 
 /// Lets one of four processes write no further into files than its own planes begin.
