@@ -71,32 +71,28 @@ impl Together {
         let held: Vec<Vec<usize>> =
             parts.iter().map(|part| (0..names).map(|field| planes(part, field)).collect()).collect();
         let mut own: Vec<Vec<Array>> = parts.iter().map(|_| Vec::new()).collect();
-        let of_ranks =
-            |own: &mut Vec<Vec<Array>>, field: usize, part: &mut dyn FnMut(usize, usize) -> Result<Array>| {
-                let all = numbers.iter().zip(&held).zip(own);
-                all.map(|((&rank, held), own)| Ok(own.push(part(rank, held[field])?))).collect::<Result<()>>()
-            };
+        let mut of_ranks = |field: usize, part: &mut dyn FnMut(usize, usize) -> Result<Array>| {
+            for ((&rank, held), own) in numbers.iter().zip(&held).zip(&mut own) {
+                own.push(part(rank, held[field])?);
+            }
+            Ok::<(), Error>(())
+        };
         match fields {
             Initial::Whole(fields) => {
                 for (field, values) in fields.into_iter().enumerate() {
                     // Each field is dropped once all slabs have their part of it.
-                    of_ranks(&mut own, field, &mut |rank, held| {
-                        slabs.part(rank, &values, planes(problem, field), held)
-                    })?;
+                    let all = planes(problem, field);
+                    of_ranks(field, &mut |rank, held| slabs.part(rank, &values, all, held))?;
                 }
             }
             Initial::Made(fields) => {
                 for field in 0..names {
-                    of_ranks(&mut own, field, &mut |rank, held| {
-                        let (all, own) = (planes(problem, field), slabs.own(rank, planes(problem, field)));
-                        slabs.gathered(
-                            rank,
-                            problem.dtype,
-                            problem.values_of(field) / all,
-                            all,
-                            held,
-                            |planes| fields.planes(field, planes, &own),
-                        )
+                    let all = planes(problem, field);
+                    let plane = problem.values_of(field) / all.max(1);
+                    of_ranks(field, &mut |rank, held| {
+                        let own = slabs.own(rank, all);
+                        let read = |planes| fields.planes(field, planes, &own);
+                        slabs.gathered(rank, problem.dtype, plane, all, held, read)
                     })?;
                 }
                 fields.finish()?;

@@ -66,7 +66,6 @@ pub(super) fn check_memory(
     let program = &problem.program;
     let (all, field) = (program.fields().len(), field_bytes(problem));
     let written = (0..all).filter(|&field| program.is_written(field)).count();
-    let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
     // The planes that threads keep in a pass, of all threads at once.
     let rings = match plan.map(|plan| &plan.schedule) {
         Some(Schedule::Cpu(cpu)) => {
@@ -84,19 +83,8 @@ pub(super) fn check_memory(
         && let Some(own) = ranks.own.get(processes::rank())
         && processes::count() > 1
     {
-        // A process has its slab alone, and makes and reads no more than that.
-        let planes = problem.shape.padded()[problem.slowest()].max(1) as u128;
-        let slab = field * (own.len() + 2 * ranks.halo) as u128 / planes + field / planes;
-        let reading = (host.reading * slab / field.max(1)).max(host.reading_whole);
-        let budget = Budget::new("memory for a process's slab of the fields");
-        let budget = budget.with(several(all), all as u128 * slab);
-        let budget =
-            budget.with("the CPU's second copy", written as u128 * slab).with("the planes at work", rings);
-        return match reading > host.output {
-            true => budget.with("reading the input", reading),
-            false => budget.with("the output", host.output),
-        }
-        .check("choose a smaller --size or --dtype f32, or start more processes on other machines");
+        return of_slab(problem, own.len() + 2 * ranks.halo, rings, host)
+            .check("choose a smaller --size or --dtype f32, or start more processes on other machines");
     }
     let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
     // With a device that has its own memory, the machine's memory holds the initial fields alone. Other
@@ -128,4 +116,49 @@ pub(super) fn check_memory(
         true => "choose a smaller --batch, a smaller --size or --dtype f32",
         false => "choose a smaller --size or --dtype f32",
     })
+}
+
+/// Returns the memory of a process with a slab of so many planes: it makes, reads and keeps no more than that.
+fn of_slab(problem: &Problem, planes: usize, rings: u128, host: Host) -> Budget {
+    let program = &problem.program;
+    let (all, field) = (program.fields().len(), field_bytes(problem));
+    let written = (0..all).filter(|&field| program.is_written(field)).count();
+    let whole = problem.shape.padded()[problem.slowest()].max(1) as u128;
+    let slab = field * planes as u128 / whole;
+    let reading = (host.reading * planes as u128 / whole).max(host.reading_whole);
+    let budget =
+        Budget::new("memory for a process's slab of the fields").with(several(all), all as u128 * slab);
+    let budget =
+        budget.with("the CPU's second copy", written as u128 * slab).with("the planes at work", rings);
+    match reading > host.output {
+        true => budget.with("reading the input", reading),
+        false => budget.with("the output", host.output),
+    }
+}
+
+fn several(count: usize) -> String {
+    if count == 1 { "1 field".to_owned() } else { format!("{count} fields") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{DType, Shape};
+
+    #[test]
+    fn a_process_asks_for_its_slab_and_not_for_the_whole() {
+        let program = abide_core::catalogue::find("gray-scott").unwrap().program(2).unwrap();
+        let problem = Problem::new(Arc::new(program), Shape::new(&[1000, 50]).unwrap(), DType::F32).unwrap();
+        let plane = 50 * 4;
+        let bytes = |host| of_slab(&problem, 250, 7, host).bytes();
+        let output = Host { output: 3, ..Host::of(&problem) };
+        // Two fields and a second copy of each.
+        assert_eq!(bytes(output), 4 * 250 * plane + 7 + 3);
+        // An array of the other type is read in part, a picture whole.
+        let array = Host { reading: 2000 * plane, ..output };
+        assert_eq!(bytes(array), 4 * 250 * plane + 7 + 500 * plane);
+        assert_eq!(bytes(Host { reading_whole: 1000 * plane, ..array }), 5 * 250 * plane + 7 + 750 * plane);
+    }
 }

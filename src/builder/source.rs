@@ -187,7 +187,8 @@ mod tests {
         let doubles = Array::from_fn(DType::F64, 66, |i| 1.0 / (3 + i) as f64);
         io::npy::write(&path("u.npy"), &shape, &doubles).unwrap().commit().unwrap();
         io::write(&path("u.png"), &shape, &[("u", &doubles)], 0, None).unwrap().commit().unwrap();
-        let initials: [fn(&Path, &Array) -> Vec<(String, Initial)>; 4] = [
+        type Make = fn(&Path, &Array) -> Vec<(String, Initial)>;
+        let initials: [Make; 4] = [
             |_, _| Vec::new(),
             |_, _| vec![("u".to_owned(), Initial::Start("random:7".parse().unwrap()))],
             |_, given| vec![("v".to_owned(), Initial::Values(given.clone().into()))],
