@@ -206,21 +206,20 @@ pub(crate) fn cache_refusal() -> Option<String> {
     abide_tuning::refusal()
 }
 
-/// Opens a session on devices of the chosen backend. `fill` makes the fields, once a backend with room for
-/// them is found.
+/// Opens a session on devices of the chosen backend. The fields are made once a backend with room for them is found.
 pub(crate) fn begin(
     choice: Choice,
     devices: &Devices,
     problem: &Problem,
     options: &Options,
     host: Host,
-    fill: impl FnOnce() -> Result<Vec<Array>>,
+    fields: &mut dyn Fields,
 ) -> Result<Begun> {
     match choice {
-        Choice::Named(name) => begin_on(&open_on(name, devices)?, problem, options, host, fill),
+        Choice::Named(name) => begin_on(&open_on(name, devices)?, problem, options, host, fields),
         Choice::Auto => {
             let candidates = names().map(|name| (name, move || open_on(name, devices)));
-            first_able(candidates, problem, options, host, fill)
+            first_able(candidates, problem, options, host, fields)
         }
     }
 }
@@ -231,10 +230,10 @@ pub(crate) fn begin_on(
     problem: &Problem,
     options: &Options,
     host: Host,
-    fill: impl FnOnce() -> Result<Vec<Array>>,
+    fields: &mut dyn Fields,
 ) -> Result<Begun> {
     let plan = affordable_plan(opened, problem, options, host, 0)?;
-    let session = opened.backend.open(problem, &plan, fill()?)?;
+    let session = opened.backend.open_from(problem, &plan, fields)?;
     Ok(Begun::of(opened, session))
 }
 
@@ -318,14 +317,14 @@ fn first_able(
     problem: &Problem,
     options: &Options,
     host: Host,
-    fill: impl FnOnce() -> Result<Vec<Array>>,
+    fields: &mut dyn Fields,
 ) -> Result<Begun> {
     let mut refusals: Vec<String> = Vec::new();
     let mut candidates = candidates.peekable();
-    let (mut fill, mut fields) = (Some(fill), None);
+    let mut made: Option<Vec<Array>> = None;
     while let Some((name, open)) = candidates.next() {
         let copies = usize::from(candidates.peek().is_some());
-        let host = if fill.is_none() { Host { fields: 0, reading: 0, ..host } } else { host };
+        let host = if made.is_some() { Host { fields: 0, reading: 0, ..host } } else { host };
         let able = open().and_then(|opened| match opened.kind {
             Kind::Software => Err(Error::Unavailable {
                 backend: name,
@@ -333,19 +332,20 @@ fn first_able(
             }),
             _ => affordable_plan(&opened, problem, options, host, copies).map(|plan| (opened, plan)),
         });
-        if able.is_ok()
-            && let Some(fill) = fill.take()
-        {
-            fields = Some(fill()?);
+        if able.is_ok() && made.is_none() && copies == 1 {
+            made = Some(fields.whole()?);
         }
         let begun = able.and_then(|(opened, plan)| {
             // The last candidate takes the fields. Candidates before it take a copy, because they may turn
             // out to be unable.
-            let given = match (&fields, copies) {
-                (Some(fields), 1) => fields.iter().map(Array::try_clone).collect::<Result<_>>()?,
-                _ => fields.take().unwrap_or_default(),
+            let session = match (&made, copies) {
+                (Some(made), 1) => {
+                    let given = made.iter().map(Array::try_clone).collect::<Result<_>>()?;
+                    opened.backend.open(problem, &plan, given)?
+                }
+                (Some(_), _) => opened.backend.open(problem, &plan, made.take().unwrap_or_default())?,
+                (None, _) => opened.backend.open_from(problem, &plan, fields)?,
             };
-            let session = opened.backend.open(problem, &plan, given)?;
             Ok(Begun::of(&opened, session))
         });
         match begun {
@@ -411,7 +411,8 @@ mod tests {
         let program = abide_core::catalogue::find("1d3pt")?.program(1)?;
         let problem = Problem::new(Arc::new(program), Shape::new(&[5])?, DType::F32)?;
         let fields = vec![Array::F32(vec![1.0; 5])];
-        first_able(candidates.iter().copied(), &problem, options, Host::of(&problem), || Ok(fields))
+        let mut fields = Given::new(&problem, fields);
+        first_able(candidates.iter().copied(), &problem, options, Host::of(&problem), &mut fields)
     }
 
     #[test]

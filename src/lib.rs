@@ -23,6 +23,7 @@ extern crate self as abide;
 pub mod backend;
 pub mod bench;
 mod builder;
+mod files;
 // The command, for its own program and for tools that call it in their own process. It is no part of the
 // library's promises.
 #[cfg(feature = "command")]

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive, processes};
+use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive};
 use crate::builder::{Builder, IntoModel};
 use crate::program::{Problem, Rows};
-use crate::{Array, Error, Plan, Real, Result, io};
+use crate::{Array, Error, Plan, Real, Result, files, io};
 
 /// A program, its fields on a device, and the steps done so far.
 ///
@@ -268,8 +268,14 @@ impl Simulation {
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where the checkpoint cannot
     /// be put in its place, it is kept under another name, which the error tells.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        let staged = checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())?;
-        staged.map_or(Ok(()), io::Staged::commit_durably)
+        let (problem, session) = (&self.problem, self.session.as_mut());
+        files::write_checkpoint(problem, session, self.step, path.as_ref(), io::Staged::commit_durably)
+    }
+
+    /// Writes a field to a `.npy` file, which [`io::Staged::commit`] puts in its place. Where several processes advance the
+    /// domain, each writes its part, and all but the first get `None`. Errors of the file are the same in all.
+    pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
+        files::write_npy(&self.problem, self.session.as_mut(), name, path.as_ref())
     }
 }
 
@@ -362,8 +368,13 @@ impl Running<'_> {
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves an earlier
     /// file as it was, and the run can go on.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        let staged = checkpoint(self.problem, self.session, self.step, path.as_ref())?;
-        staged.map_or(Ok(()), io::Staged::replace_durably)
+        let put = io::Staged::replace_durably;
+        files::write_checkpoint(self.problem, self.session, self.step, path.as_ref(), put)
+    }
+
+    /// Writes a field to a `.npy` file, as [`Simulation::write_npy`] does.
+    pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
+        files::write_npy(self.problem, self.session, name, path.as_ref())
     }
 }
 
@@ -426,36 +437,4 @@ fn set_parameter(problem: &mut Problem, session: &mut dyn Session, name: &str, v
     let all = problem.batch.iter_mut().map(|member| &mut member.parameters).chain([&mut problem.parameters]);
     all.for_each(|parameters| parameters[number] = value);
     Ok(())
-}
-
-/// Writes a checkpoint beside its place; `None` in all processes but the first, which take part in the reading alone.
-fn checkpoint(
-    problem: &Problem,
-    session: &mut dyn Session,
-    step: u64,
-    path: &Path,
-) -> Result<Option<io::Staged>> {
-    let (mut scalars, mut problem) = (session.scalars()?, problem.clone());
-    let own = problem.program.scalars().len();
-    for (member, scalars) in problem.batch.iter_mut().zip(scalars.chunks_exact(own.max(1))) {
-        member.scalars = scalars.to_vec();
-    }
-    scalars.truncate(own);
-    problem.scalars = scalars;
-    let mut read = 0;
-    let mut field = |field| {
-        read = field + 1;
-        session.read(field)
-    };
-    let written = match processes::is_first() {
-        true => io::checkpoint::write(path, &problem, step, field).map(Some),
-        false => (0..problem.program.fields().len()).try_for_each(|own| field(own).map(drop)).map(|()| None),
-    };
-    // What the disk has no room for, the other processes read all the same.
-    if let (Err(error), true) = (&written, processes::count() > 1)
-        && !matches!(error, Error::Device { .. })
-    {
-        (read..problem.program.fields().len()).try_for_each(|own| session.read(own).map(drop))?;
-    }
-    written
 }

@@ -2,8 +2,11 @@
 
 mod batch;
 mod cut;
+mod fields;
 mod launches;
+mod part;
 mod peer;
+mod windows;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,14 +20,19 @@ use crate::error::{Error, Result};
 use crate::functions::{Function, FunctionRate};
 use crate::plan::{Measured, Options, Plan};
 use crate::program::{Problem, Rows};
-use crate::real::{Array, DType, Real};
+use crate::real::{Array, DType};
 use crate::slabs::Share;
 use crate::solver::LinearBackend;
 
 pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
+pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
+pub use self::part::Part;
 pub use self::peer::{Gather, Loan, Peer, Planes};
+pub use self::windows::{
+    check_field, check_fields, check_values, check_window, rows_of, window_of, write_rows,
+};
 
 /// A way to run programs on one device.
 pub trait Backend: Send + Sync {
@@ -72,6 +80,12 @@ pub trait Backend: Send + Sync {
     /// a session that does not by itself. [`Members`] does so for a batch, where the plan has no kernel for all
     /// members.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
+
+    /// Opens a session as [`Backend::open`] does, with fields that are made now: whole, or of the slab alone where this
+    /// process has one and other processes have the rest.
+    fn open_from(&self, problem: &Problem, plan: &Plan, fields: &mut dyn Fields) -> Result<Box<dyn Session>> {
+        self.open(problem, plan, fields.whole()?)
+    }
 }
 
 /// A backend that has several plans for a problem, and can time them.
@@ -196,6 +210,11 @@ pub trait Session: Send {
         Ok(own)
     }
 
+    /// Returns the part of the domain that this process has, where other processes have the rest; `None` where it has all.
+    fn part(&mut self) -> Option<&mut dyn Part> {
+        None
+    }
+
     /// Returns what each rank did since the last call, where several devices advance the domain together; nothing
     /// otherwise.
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
@@ -218,134 +237,6 @@ pub struct RankReport {
     pub exchange_seconds: f64,
     /// The share of its time in which it computed, 0 to 1.
     pub efficiency: f64,
-}
-
-/// Checks the arrays given to [`Backend::open`] against the problem.
-pub fn check_fields(problem: &Problem, fields: &[Array]) -> Result<()> {
-    let names = problem.program.fields();
-    if fields.len() != names.len() {
-        return Err(Error::limit(
-            "fields given",
-            fields.len(),
-            names.len(),
-            format!("give one array each for {}", names.join(", ")),
-        ));
-    }
-    fields.iter().enumerate().try_for_each(|(field, array)| check_field(problem, field, array))
-}
-
-/// Checks the array of one of the program's fields against the problem.
-pub fn check_field(problem: &Problem, field: usize, array: &Array) -> Result<()> {
-    let names = problem.program.fields();
-    let name = names.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))?;
-    let (centring, members) = (problem.program.kinds()[field].centring, problem.members());
-    let values = problem.values_of(field) * members;
-    if array.len() != values {
-        return Err(Error::invalid(
-            format!("field {name}"),
-            match problem.is_batch() {
-                true => format!(
-                    "it has {} values, {members} members of {} have {values}",
-                    array.len(),
-                    problem.shape
-                ),
-                false => format!("it has {} values, the domain {} has {values}", array.len(), problem.shape),
-            },
-            if problem.is_batch() {
-                "give one value for each of all members' values".to_owned()
-            } else if centring.is_cell() {
-                "give one value for each cell".to_owned()
-            } else {
-                format!("give {:?} values, one for each of the {centring}", problem.extents_of(field))
-            },
-        ));
-    }
-    if array.dtype() != problem.dtype {
-        return Err(Error::invalid(
-            format!("field {name}"),
-            format!("it is {}, the run is {}", array.dtype(), problem.dtype),
-            "cast it with Array::cast",
-        ));
-    }
-    Ok(())
-}
-
-/// Checks the values for a window of one of the program's fields, and returns the window's extents.
-pub fn check_values(
-    problem: &Problem,
-    field: usize,
-    low: [usize; 3],
-    high: [usize; 3],
-    values: &Array,
-) -> Result<[usize; 3]> {
-    let names = problem.program.fields();
-    let name = names.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))?;
-    let window = check_window(problem.extents_of(field), low, high)?;
-    let what = || format!("values for a window of field {name}");
-    let count = window.iter().product::<usize>() * problem.members();
-    if values.len() != count {
-        let limit = format!("{count} of {window:?}");
-        return Err(Error::limit(what(), values.len(), limit, "give one for each"));
-    }
-    if values.dtype() != problem.dtype {
-        let reason = format!("they are {}, the run is {}", values.dtype(), problem.dtype);
-        return Err(Error::invalid(what(), reason, "cast them with Array::cast"));
-    }
-    Ok(window)
-}
-
-/// Checks a window against a field's extents and returns the window's own.
-pub fn check_window(extents: [usize; 3], low: [usize; 3], high: [usize; 3]) -> Result<[usize; 3]> {
-    let fits = (0..3).all(|a| low[a] < high[a] && high[a] <= extents[a]);
-    if !fits {
-        return Err(Error::limit(
-            "window",
-            format!("{low:?}..{high:?}"),
-            format!("the field's {extents:?} values"),
-            "ask for values of the field",
-        ));
-    }
-    Ok([high[0] - low[0], high[1] - low[1], high[2] - low[2]])
-}
-
-/// Returns the values of a window of an array of a field's extents.
-pub fn window_of(extents: [usize; 3], array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-    let window = check_window(extents, low, high)?;
-    let mut values = Array::zeros(array.dtype(), window.iter().product())?;
-    match (array, &mut values) {
-        (Array::F32(from), Array::F32(to)) => read_rows(extents, from, low, high, to),
-        (Array::F64(from), Array::F64(to)) => read_rows(extents, from, low, high, to),
-        _ => {}
-    }
-    Ok(values)
-}
-
-fn read_rows<T: Real>(extents: [usize; 3], from: &[T], low: [usize; 3], high: [usize; 3], to: &mut [T]) {
-    let width = (high[2] - low[2]).max(1);
-    for (row, to) in rows_of(extents, low, high).zip(to.chunks_exact_mut(width)) {
-        to.copy_from_slice(&from[row]);
-    }
-}
-
-/// Replaces the values of a window, which has been checked, in the values of a field of some extents.
-pub fn write_rows<T: Real>(
-    extents: [usize; 3],
-    to: &mut [T],
-    low: [usize; 3],
-    high: [usize; 3],
-    values: &[T],
-) {
-    let width = (high[2] - low[2]).max(1);
-    for (row, from) in rows_of(extents, low, high).zip(values.chunks_exact(width)) {
-        to[row].copy_from_slice(from);
-    }
-}
-
-/// Returns where the rows of a window, which has been checked, lie in a field of some extents.
-pub fn rows_of(extents: [usize; 3], low: [usize; 3], high: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
-    let start = move |z: usize, y: usize| (z * extents[1] + y) * extents[2] + low[2];
-    (low[0]..high[0])
-        .flat_map(move |z| (low[1]..high[1]).map(move |y| start(z, y)..start(z, y) + high[2] - low[2]))
 }
 
 /// The state of a run after an epoch.

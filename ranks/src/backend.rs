@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::backend::{Compiler, Cut, check_fields};
+use abide_core::backend::{Compiler, Cut, Fields, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Devices, Ranks, plan_ranks};
 use abide_core::slabs::Slabs;
@@ -12,7 +12,7 @@ use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Proble
 
 use crate::connector::Connector;
 use crate::fabric::Fabric;
-use crate::session::{Open, Together};
+use crate::session::{Initial, Open, Together};
 use crate::threads::{DEADLINE, threads};
 
 /// A device of one rank.
@@ -198,9 +198,29 @@ impl Backend for Ranked {
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
         let Some(ranks) = &plan.ranks else { return self.single.open(problem, plan, fields) };
         check_fields(problem, &fields)?;
-        let slabs = slabs_of(problem, ranks)?;
         // What follows the whole domain is noted here, not by the ranks.
         let cut = Cut::new(problem, &fields)?;
+        Ok(Cut::around(cut, self.together(problem, plan, ranks, Initial::Whole(fields))?))
+    }
+
+    fn open_from(&self, problem: &Problem, plan: &Plan, fields: &mut dyn Fields) -> Result<Box<dyn Session>> {
+        let (Some(ranks), Some(_)) = (&plan.ranks, self.connector.processes()) else {
+            return self.open(problem, plan, fields.whole()?);
+        };
+        Cut::of_session(problem, self.together(problem, plan, ranks, Initial::Made(fields))?)
+    }
+}
+
+impl Ranked {
+    /// Opens the sessions of this process's ranks.
+    fn together(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        ranks: &Ranks,
+        fields: Initial<'_>,
+    ) -> Result<Box<dyn Session>> {
+        let slabs = slabs_of(problem, ranks)?;
         let devices = self.devices(slabs.slabs.len())?;
         let open = |end: Box<dyn Fabric>| -> Result<(Open, Box<dyn Fabric>)> {
             let (Some(device), Some(plan)) = (devices.get(end.rank()), ranks.slabs.get(end.rank())) else {
@@ -216,8 +236,7 @@ impl Backend for Ranked {
         };
         let ends = self.connector.connect(slabs.slabs.len())?.into_iter().map(open);
         let ends = ends.collect::<Result<Vec<_>>>()?;
-        let session = Together::open(self.name(), problem, plan, slabs, fields, ends)?;
-        Ok(Cut::around(cut, Box::new(session)))
+        Ok(Box::new(Together::open(self.name(), problem, plan, slabs, fields, ends)?))
     }
 }
 

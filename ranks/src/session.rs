@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use abide_core::backend::{RankReport, check_field, check_values, check_window, window_of};
+use abide_core::backend::{Fields, Part, RankReport, check_field, check_values, check_window, window_of};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
@@ -41,31 +41,61 @@ pub struct Together {
     stopped: Option<Error>,
 }
 
+/// The initial fields of a session.
+pub enum Initial<'a> {
+    /// All fields of the whole domain.
+    Whole(Vec<Array>),
+    /// Fields of which the planes of this process's slabs alone are made.
+    Made(&'a mut dyn Fields),
+}
+
 /// Opens the session of a rank on its device, with the slab's fields.
 pub type Open = Box<dyn FnOnce(&Problem, Vec<Array>) -> Result<Box<dyn Session>> + Send>;
 
 impl Together {
     /// Opens a session for each of this process's ranks, by the functions and at the ends of a fabric given, in the order of
-    /// ranks. `fields` are those of the whole domain.
+    /// ranks.
     pub fn open(
         backend: &'static str,
         problem: &Problem,
         plan: &Plan,
         slabs: Slabs,
-        fields: Vec<Array>,
+        fields: Initial<'_>,
         ranks: Vec<(Open, Box<dyn Fabric>)>,
     ) -> Result<Together> {
         let numbers: Vec<usize> = ranks.iter().map(|(_, fabric)| fabric.rank()).collect();
         let parts: Vec<Problem> =
             numbers.iter().map(|&rank| slabs.problem(rank, problem)).collect::<Result<_>>()?;
         let planes = |problem: &Problem, field: usize| problem.extents_of(field)[slabs.axis];
+        let names = problem.program.fields().len();
         let held: Vec<Vec<usize>> =
-            parts.iter().map(|part| (0..fields.len()).map(|field| planes(part, field)).collect()).collect();
+            parts.iter().map(|part| (0..names).map(|field| planes(part, field)).collect()).collect();
         let mut own: Vec<Vec<Array>> = parts.iter().map(|_| Vec::new()).collect();
-        for (field, values) in fields.into_iter().enumerate() {
-            // Each field is dropped once all slabs have their part of it.
+        let mut of_ranks = |field: usize, part: &mut dyn FnMut(usize, usize) -> Result<Array>| {
             for ((&rank, held), own) in numbers.iter().zip(&held).zip(&mut own) {
-                own.push(slabs.part(rank, &values, planes(problem, field), held[field])?);
+                own.push(part(rank, held[field])?);
+            }
+            Ok::<(), Error>(())
+        };
+        match fields {
+            Initial::Whole(fields) => {
+                for (field, values) in fields.into_iter().enumerate() {
+                    // Each field is dropped once all slabs have their part of it.
+                    let all = planes(problem, field);
+                    of_ranks(field, &mut |rank, held| slabs.part(rank, &values, all, held))?;
+                }
+            }
+            Initial::Made(fields) => {
+                for field in 0..names {
+                    let all = planes(problem, field);
+                    let plane = problem.values_of(field) / all.max(1);
+                    of_ranks(field, &mut |rank, held| {
+                        let own = slabs.own(rank, all);
+                        let read = |planes| fields.planes(field, planes, &own);
+                        slabs.gathered(rank, problem.dtype, plane, all, held, read)
+                    })?;
+                }
+                fields.finish()?;
             }
         }
         let shares: Vec<_> =
@@ -320,11 +350,18 @@ impl Session for Together {
     }
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
+        const VALUES: usize = 4 << 20;
         self.check_field_number(field)?;
+        let step = (VALUES * self.planes(field) / self.problem.values_of(field).max(1)).max(1);
         let owners = self.owners(field, 0..self.planes(field)).into_iter().map(|(rank, planes)| {
             let order = move |rank: &mut Rank| {
-                let [low, high] = rank.window(field, planes);
-                Ok(rank.session.read_window(field, low, high)?.non_finite() as u64)
+                // Some planes at a time, so that no second slab is held.
+                let mut count = 0;
+                for start in planes.clone().step_by(step) {
+                    let [low, high] = rank.window(field, start..planes.end.min(start + step));
+                    count += rank.session.read_window(field, low, high)?.non_finite() as u64;
+                }
+                Ok(count)
             };
             (rank, order)
         });
@@ -351,6 +388,11 @@ impl Session for Together {
         Ok(all.into_iter().map(|[own, _]| own).fold(own, f64::max))
     }
 
+    fn part(&mut self) -> Option<&mut dyn Part> {
+        // A process has one rank, so that its planes are one piece.
+        (self.is_part() && self.workers.len() == 1).then_some(self as &mut dyn Part)
+    }
+
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
         let all = (0..self.slabs.slabs.len()).map(|rank| (rank, |rank: &mut Rank| Ok(rank.take_seconds())));
         let seconds = self.gather("the times of ranks", all.collect())?;
@@ -370,6 +412,39 @@ impl Session for Together {
             }
         };
         Ok(seconds.into_iter().enumerate().map(report).collect())
+    }
+}
+
+impl Part for Together {
+    fn rank(&self) -> usize {
+        self.workers.first().map_or(0, |worker| worker.rank)
+    }
+
+    fn own(&self, field: usize) -> Range<usize> {
+        self.slabs.own(self.rank(), self.planes(field))
+    }
+
+    fn read_planes(&mut self, field: usize, planes: Range<usize>) -> Result<Array> {
+        self.check_field_number(field)?;
+        let own = self.rank();
+        let owners = self.owners(field, planes).into_iter().filter(|(rank, _)| *rank == own);
+        let order = owners.map(|(rank, planes)| {
+            let order = move |rank: &mut Rank| {
+                let [low, high] = rank.window(field, planes);
+                Ok(rank.session.read_window(field, low, high)?)
+            };
+            (rank, order)
+        });
+        match self.ask(order.collect::<Vec<_>>())?.into_iter().next() {
+            Some(values) => Ok(values),
+            None => Array::zeros(self.problem.dtype, 0),
+        }
+    }
+
+    fn gather_bytes(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let bytes = own.to_vec();
+        let all = self.ask_all(move |rank| rank.gather("what all processes say of a file", &bytes))?;
+        Ok(all.into_iter().next().unwrap_or_default())
     }
 }
 

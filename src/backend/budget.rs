@@ -2,7 +2,7 @@
 
 use abide_core::plan::{Order, Schedule};
 
-use super::{Kind, Opened};
+use super::{Kind, Opened, processes};
 use crate::memory::Budget;
 use crate::program::Problem;
 use crate::{Plan, Result};
@@ -14,18 +14,20 @@ pub(crate) struct Host {
     pub(crate) fields: usize,
     /// Bytes that reading initial fields from files takes besides.
     pub(crate) reading: u128,
+    /// Bytes that reading them takes where a process has a part of the domain and the file is read whole all the same.
+    pub(crate) reading_whole: u128,
     /// Bytes that reading fields back and writing files takes at once.
     pub(crate) output: u128,
 }
 
 impl Host {
     /// Nothing beside what the backend takes: memory for the rest was asked for already.
-    pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, output: 0 };
+    pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, reading_whole: 0, output: 0 };
 
     /// Sums up a run that makes all fields anew and reads them back one at a time.
     pub(crate) fn of(problem: &Problem) -> Host {
         let output = field_bytes(problem);
-        Host { fields: problem.program.fields().len(), reading: 0, output }
+        Host { fields: problem.program.fields().len(), reading: 0, reading_whole: 0, output }
     }
 }
 
@@ -64,7 +66,6 @@ pub(super) fn check_memory(
     let program = &problem.program;
     let (all, field) = (program.fields().len(), field_bytes(problem));
     let written = (0..all).filter(|&field| program.is_written(field)).count();
-    let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
     // The planes that threads keep in a pass, of all threads at once.
     let rings = match plan.map(|plan| &plan.schedule) {
         Some(Schedule::Cpu(cpu)) => {
@@ -78,6 +79,13 @@ pub(super) fn check_memory(
         }
         _ => 0,
     };
+    if let Some(ranks) = plan.and_then(|plan| plan.ranks.as_ref())
+        && let Some(own) = ranks.own.get(processes::rank())
+        && processes::count() > 1
+    {
+        return of_slab(problem, own.len() + 2 * ranks.halo, rings, host)
+            .check("choose a smaller --size or --dtype f32, or start more processes on other machines");
+    }
     let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
     // With a device that has its own memory, the machine's memory holds the initial fields alone. Other
     // devices compute beside the fields.
@@ -108,4 +116,49 @@ pub(super) fn check_memory(
         true => "choose a smaller --batch, a smaller --size or --dtype f32",
         false => "choose a smaller --size or --dtype f32",
     })
+}
+
+/// Returns the memory of a process with a slab of so many planes: it makes, reads and keeps no more than that.
+fn of_slab(problem: &Problem, planes: usize, rings: u128, host: Host) -> Budget {
+    let program = &problem.program;
+    let (all, field) = (program.fields().len(), field_bytes(problem));
+    let written = (0..all).filter(|&field| program.is_written(field)).count();
+    let whole = problem.shape.padded()[problem.slowest()].max(1) as u128;
+    let slab = field * planes as u128 / whole;
+    let reading = (host.reading * planes as u128 / whole).max(host.reading_whole);
+    let budget =
+        Budget::new("memory for a process's slab of the fields").with(several(all), all as u128 * slab);
+    let budget =
+        budget.with("the CPU's second copy", written as u128 * slab).with("the planes at work", rings);
+    match reading > host.output {
+        true => budget.with("reading the input", reading),
+        false => budget.with("the output", host.output),
+    }
+}
+
+fn several(count: usize) -> String {
+    if count == 1 { "1 field".to_owned() } else { format!("{count} fields") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{DType, Shape};
+
+    #[test]
+    fn a_process_asks_for_its_slab_and_not_for_the_whole() {
+        let program = abide_core::catalogue::find("gray-scott").unwrap().program(2).unwrap();
+        let problem = Problem::new(Arc::new(program), Shape::new(&[1000, 50]).unwrap(), DType::F32).unwrap();
+        let plane = 50 * 4;
+        let bytes = |host| of_slab(&problem, 250, 7, host).bytes();
+        let output = Host { output: 3, ..Host::of(&problem) };
+        // Two fields and a second copy of each.
+        assert_eq!(bytes(output), 4 * 250 * plane + 7 + 3);
+        // An array of the other type is read in part, a picture whole.
+        let array = Host { reading: 2000 * plane, ..output };
+        assert_eq!(bytes(array), 4 * 250 * plane + 7 + 500 * plane);
+        assert_eq!(bytes(Host { reading_whole: 1000 * plane, ..array }), 5 * 250 * plane + 7 + 750 * plane);
+    }
 }

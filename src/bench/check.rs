@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use super::timing::Timed;
-use crate::backend::{self, Host, Kind, Opened, begin_on};
+use crate::backend::{self, Given, Host, Kind, Opened, begin_on};
 use crate::program::Problem;
 use crate::{Array, Error, Execution, Options, Plan, Result, Shape};
 
@@ -161,7 +161,8 @@ fn cpu(on_cpu: bool, problem: &Problem, mut fields: Vec<Array>, steps: u64) -> R
         return Ok(fields);
     }
     let oracle = Opened::new(Kind::Cpu, CpuBackend::new());
-    let mut session = begin_on(&oracle, problem, &Options::default(), Host::ASKED, || Ok(fields))?.session;
+    let mut fields = Given::new(problem, fields);
+    let mut session = begin_on(&oracle, problem, &Options::default(), Host::ASKED, &mut fields)?.session;
     session.advance(steps)?;
     (0..problem.program.fields().len()).map(|field| session.read(field)).collect()
 }

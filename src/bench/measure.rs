@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::check::{Check, Checked, differs, few_steps_of, same_path, stepwise};
 use super::domain::Domain;
 use super::timing::{Timed, rates};
-use crate::backend::{Host, Opened, Session, begin_on};
+use crate::backend::{Given, Host, Opened, Session, begin_on};
 use crate::memory::Budget;
 use crate::program::Problem;
 use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape};
@@ -267,7 +267,8 @@ pub(super) fn begin(
     options: &Options,
     start: &[Array],
 ) -> Result<Box<dyn Session>> {
-    Ok(begin_on(opened, problem, options, Host::ASKED, || copied(start))?.session)
+    let mut fields = Given::new(problem, copied(start)?);
+    Ok(begin_on(opened, problem, options, Host::ASKED, &mut fields)?.session)
 }
 
 fn copied(fields: &[Array]) -> Result<Vec<Array>> {

@@ -3,13 +3,13 @@
 mod batch;
 mod model;
 mod prepare;
+mod source;
 
 use std::path::PathBuf;
 
 use crate::Simulation;
 use crate::backend::{self, Choice, Devices, Opened};
 use crate::domain::BoundaryText;
-use crate::io;
 use crate::program::Problem;
 use crate::{
     Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Jam, LoopRows, Lowering,
@@ -19,7 +19,8 @@ use crate::{
 use self::batch::Setting;
 pub use self::model::{IntoModel, Model, Values};
 pub(crate) use self::prepare::check_parameter;
-use self::prepare::{Prepared, fill, host};
+use self::prepare::{Prepared, host};
+use self::source::Source;
 
 enum Initial {
     Values(Values),
@@ -189,13 +190,13 @@ impl Builder {
     }
 
     /// Sets a field's initial values, cast to the run's type: an [`Array`](crate::Array) or a vector in the order of the
-    /// cells, an `ndarray`, or what [`io::read`] returned.
+    /// cells, an `ndarray`, or what [`io::read`](crate::io::read) returned.
     pub fn input(mut self, field: &str, values: impl Into<Values>) -> Self {
         self.initial.push((field.to_owned(), Initial::Values(values.into())));
         self
     }
 
-    /// Reads a field's initial values from a file as [`io::read`] does, cast to the run's type. The header is
+    /// Reads a field's initial values from a file as [`io::read`](crate::io::read) does, cast to the run's type. The header is
     /// read when the size is needed, the values once the machine is found to have memory for them.
     pub fn input_file(mut self, field: &str, path: impl Into<PathBuf>) -> Self {
         self.initial.push((field.to_owned(), Initial::File(path.into())));
@@ -344,29 +345,13 @@ impl Builder {
             (Some(_), _) => Devices::Count(1),
             (_, asked) => backend::devices(asked)?,
         };
-        let (mut step, mut notes) = (builder.first_step, Vec::new());
-        let fields = || match resumed {
-            Some((path, head)) => {
-                step = head.steps;
-                let checkpoint = io::checkpoint::read(&path)?;
-                let shapes = (0..head.fields.len()).map(|field| problem.shape_of(field));
-                if checkpoint.shapes != shapes.collect::<Result<Vec<_>>>()? {
-                    let message = "a field has not the extents of the program's";
-                    return Err(Error::file(path, message, "give a checkpoint of this program"));
-                }
-                match checkpoint.head == head {
-                    true => Ok(checkpoint.fields),
-                    false => {
-                        Err(Error::file(path, "it changed while it was read", "resume once it is written"))
-                    }
-                }
-            }
-            None => fill(&problem, builder.initial, &mut notes),
-        };
+        let step = resumed.as_ref().map_or(builder.first_step, |(_, head)| head.steps);
+        let mut source = Source::new(&problem, builder.initial, resumed);
         let mut begun = match &builder.opened {
-            Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, fields)?,
-            None => backend::begin(builder.choice, &devices, &problem, &builder.options, host, fields)?,
+            Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, &mut source)?,
+            None => backend::begin(builder.choice, &devices, &problem, &builder.options, host, &mut source)?,
         };
+        let mut notes = source.into_notes();
         notes.extend(backend::cache_refusal());
         notes.append(&mut begun.notes);
         begun.notes = notes;

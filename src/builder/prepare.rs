@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::batch::{all_values, axes, axes_of, for_all, make_batch, started};
+use super::batch::{all_values, axes, axes_of, make_batch};
 use super::{Builder, Initial, Model, Values};
-use crate::backend::{self, Host};
+use crate::backend::Host;
 use crate::domain::Sides;
 use crate::io;
 use crate::io::checkpoint::Head;
 use crate::program::{Marks, Member, Probe, Problem, Record, Until, check_members};
-use crate::{Array, Boundaries, DType, Error, Result, Shape};
+use crate::{Boundaries, DType, Error, Result, Shape};
 
 impl Builder {
     /// Checks the description against the program, its inputs' sizes and the checkpoint.
@@ -225,63 +225,19 @@ pub(super) fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
                 host.fields -= 1
             }
             Some((_, Initial::File(path))) => {
-                let announced = io::announced_as(path, &axes_of(problem))?;
-                let besides = announced.map_or(0, |announced| announced.besides(problem.dtype));
+                let Some(announced) = io::announced_as(path, &axes_of(problem))? else { continue };
+                let besides = announced.besides(problem.dtype);
                 host.reading = host.reading.max(besides);
+                if announced.dtype.is_none() {
+                    // A picture is read whole, also for a part of it.
+                    let values = all_values(problem, number) * problem.dtype.bytes();
+                    host.reading_whole = host.reading_whole.max(besides + values as u128);
+                }
             }
             _ => {}
         }
     }
     Ok(host)
-}
-
-/// Makes the initial fields in the program's order; `notes` tell what was changed to make the values fit.
-pub(super) fn fill(
-    problem: &Problem,
-    mut initial: Vec<(String, Initial)>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Array>> {
-    let mut fields = Vec::new();
-    for (number, name) in problem.program.fields().iter().enumerate() {
-        // Of several inputs for one field the last counts, so the others stay in their order.
-        let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.remove(at).1);
-        let shape = problem.shape_of(number)?;
-        fields.push(match own {
-            None => started(problem, problem.program.start(number), &shape)?,
-            Some(Initial::Start(start)) => started(problem, &start, &shape)?,
-            Some(Initial::Values(given)) => {
-                if let Some(own) = given.shape(name, &axes_of(problem))?.filter(|own| *own != shape) {
-                    return Err(Error::invalid(
-                        format!("input of field {name}"),
-                        format!("its size is {own}, the field's is {shape}"),
-                        "give inputs of the field's size",
-                    ));
-                }
-                for_all(problem, number, typed(problem, name, given.values, notes)?)?
-            }
-            Some(Initial::File(path)) => {
-                let loaded = io::read_as(&path, problem.dtype, &axes_of(problem))?;
-                if loaded.shape != shape {
-                    let message = format!("its size is {}, the field's is {shape}", loaded.shape);
-                    return Err(Error::file(path, message, "give inputs of the field's size"));
-                }
-                for_all(problem, number, typed(problem, name, loaded.values, notes)?)?
-            }
-        });
-    }
-    backend::check_fields(problem, &fields)?;
-    Ok(fields)
-}
-
-/// Returns the values in the run's type; where they are rounded, a note says so.
-fn typed(problem: &Problem, name: &str, values: Array, notes: &mut Vec<String>) -> Result<Array> {
-    if values.dtype() == problem.dtype {
-        return Ok(values);
-    }
-    if problem.dtype == DType::F32 {
-        notes.push(format!("field {name}: input in f64 rounded to f32, the run's type"));
-    }
-    values.cast(problem.dtype)
 }
 
 /// Checks that a parameter's value is a number of the run's type.

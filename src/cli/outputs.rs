@@ -250,9 +250,15 @@ impl Writer {
         // A picture shows a line of cells as a strip.
         let strip = if shape.dimensions() == 1 { 32 } else { 1 };
         let pixels = ((shape.cells() / planes) as u64).saturating_mul(strip.max(members));
+        // Several processes have no whole field for what each writes its part of.
+        let part = match processes::count() {
+            1 => field,
+            _ => self.shapes.iter().map(|shape| io::piece_bytes(shape, dtype)).fold(0, u64::max),
+        };
         let one = |named: bool, format: Format| match format {
             Format::Vti if !named => all,
-            Format::Vti | Format::Npy => field,
+            Format::Vti => field,
+            Format::Npy => part,
             Format::Png => field.saturating_add(pixels.saturating_mul(3)),
             Format::Gif => field.saturating_add(pixels.saturating_mul(2)),
         };
@@ -263,7 +269,7 @@ impl Writer {
             .iter()
             .filter_map(|frames| Some(one(frames.field.is_some(), Format::of(&frames.names.path(0)).ok()?)));
         // A field at a time is read to write checkpoints.
-        outputs.chain(movies).chain(frames).fold(field, u64::max)
+        outputs.chain(movies).chain(frames).fold(part, u64::max)
     }
 
     /// Writes the files that are due before the first step.
@@ -284,7 +290,7 @@ impl Writer {
             movie.as_mut().map_or(Ok(()), |movie| movie.add(&values))?;
         }
         let number = self.number(step, |name| simulation.scalar(name))?;
-        self.add_frame(step, number, &mut |field| simulation.field(field))
+        self.add_frame(step, number, simulation)
     }
 
     /// Writes the files that are due after an epoch. A file that cannot be written does not end the run,
@@ -303,7 +309,7 @@ impl Writer {
                 news.push(fault);
             }
         }
-        if let Some(fault) = of_a_file(self.add_frame(step, number, &mut |field| running.field(field)))? {
+        if let Some(fault) = of_a_file(self.add_frame(step, number, running))? {
             self.lost.frames += 1;
             if self.lost.frames == 1 {
                 news.push(fault);
@@ -330,6 +336,12 @@ impl Writer {
         }
         for Output { field, path, format } in &self.outputs {
             let fields = self.fields(field.as_ref(), *format);
+            let words = format!("{} ({})", path.display(), fields.join(", "));
+            if *format == Format::Npy {
+                let file = simulation.write_npy(&fields[0], path).transpose();
+                file.into_iter().for_each(|file| batch.add(words.clone(), file));
+                continue;
+            }
             let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>();
             // An error is the same everywhere, and told by one.
             if !processes::is_first() && values.is_ok() {
@@ -340,7 +352,7 @@ impl Writer {
                 let (step, shape) = (simulation.step(), self.shape(&fields[0]));
                 io::write_as(path, self.members, &shape, &named, step, self.range)
             });
-            batch.add(format!("{} ({})", path.display(), fields.join(", ")), file);
+            batch.add(words, file);
         }
         let Written { mut files, mut faults } = batch.commit();
         faults.splice(0..0, self.lost.faults);
@@ -386,16 +398,15 @@ impl Writer {
         }
     }
 
-    fn add_frame(
-        &mut self,
-        step: u64,
-        number: u64,
-        read: &mut dyn FnMut(&str) -> Result<Array>,
-    ) -> Result<()> {
+    fn add_frame(&mut self, step: u64, number: u64, state: &mut dyn State) -> Result<()> {
         let Some(frames) = &self.frames else { return Ok(()) };
         let path = frames.names.path(number);
-        let fields = self.fields(frames.field.as_ref(), Format::of(&path)?);
-        let values = fields.iter().map(|name| read(name)).collect::<Result<Vec<_>>>()?;
+        let format = Format::of(&path)?;
+        let fields = self.fields(frames.field.as_ref(), format);
+        if format == Format::Npy {
+            return state.npy(&fields[0], &path)?.map_or(Ok(()), Staged::commit);
+        }
+        let values = fields.iter().map(|name| state.field(name)).collect::<Result<Vec<_>>>()?;
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
@@ -406,6 +417,32 @@ impl Writer {
         let written = io::write_as(&path, self.members, &shape, &named, step, range).and_then(Staged::commit);
         self.seen = seen;
         written
+    }
+}
+
+/// A simulation whose fields are written: before its first step, or between two epochs.
+trait State {
+    fn field(&mut self, name: &str) -> Result<Array>;
+    fn npy(&mut self, name: &str, path: &Path) -> Result<Option<Staged>>;
+}
+
+impl State for Simulation {
+    fn field(&mut self, name: &str) -> Result<Array> {
+        Simulation::field(self, name)
+    }
+
+    fn npy(&mut self, name: &str, path: &Path) -> Result<Option<Staged>> {
+        self.write_npy(name, path)
+    }
+}
+
+impl State for Running<'_> {
+    fn field(&mut self, name: &str) -> Result<Array> {
+        Running::field(self, name)
+    }
+
+    fn npy(&mut self, name: &str, path: &Path) -> Result<Option<Staged>> {
+        self.write_npy(name, path)
     }
 }
 

@@ -178,7 +178,9 @@ impl Run {
                 Some(recording) => recording.add(&running.records()?),
                 None => None,
             };
-            for fault in fault.into_iter().chain(writer.observe(running)?) {
+            // Faults of files that processes write together are the same in all.
+            let news = fault.into_iter().chain(writer.observe(running)?);
+            for fault in news.filter(|_| processes::is_first()) {
                 bar.suspend(|| complain(format_args!("warning: {fault}; the run goes on")));
             }
             // A signal that reaches one process ends the run in all of them.

@@ -1,17 +1,24 @@
 //! Checkpoints: an `.npz` that NumPy opens. It holds every field exactly, and `abide.json`, which says what
 //! the fields belong to.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+mod planes;
+
+use std::io::{Read, Seek};
 use std::path::Path;
 
+use abide_core::backend::Part;
+use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
+use zip::ZipArchive;
 
+use super::archive::Layout;
+use super::parts::{self, Values, Whole};
 use super::{Axes, Staged, npy};
 use crate::domain::{BoundaryText, Sides};
 use crate::program::{Member, Problem};
 use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
+
+pub(crate) use self::planes::{Planes, changed};
 
 const ABOUT: &str = "abide.json";
 const FORMAT: &str = "abide-checkpoint";
@@ -93,8 +100,24 @@ pub fn write(
     path: &Path,
     problem: &Problem,
     steps: u64,
-    mut field: impl FnMut(usize) -> Result<Array>,
+    field: impl FnMut(usize) -> Result<Array>,
 ) -> Result<Staged> {
+    let staged = write_parts(path, problem, steps, &mut Whole { problem, read: field })?;
+    staged.ok_or_else(|| foreign(path, "nothing was written".to_owned()))
+}
+
+/// Writes a checkpoint as [`write()`] does, together with the processes that have the rest of the fields. Returns the file
+/// in the first process, which puts it in its place, and nothing in the others.
+///
+/// # Errors
+///
+/// [`Error::File`], the same in all processes; those of reading the fields.
+pub(crate) fn write_parts(
+    path: &Path,
+    problem: &Problem,
+    steps: u64,
+    part: &mut dyn Part,
+) -> Result<Option<Staged>> {
     let shape = problem.shape;
     let axes = 3 - shape.dimensions()..3;
     let names = problem.program.parameters().iter().map(|p| p.name.clone());
@@ -115,103 +138,58 @@ pub fn write(
         scalars: scalars.zip(problem.scalars.iter().map(|value| format!("{value:?}"))).collect(),
         members: problem.is_batch().then_some(problem.members()),
     };
-    let mut fault = None;
-    let staged = Staged::new(path)?.fill(|writer| {
-        let mut zip = ZipWriter::new(Quiet::new(writer));
-        let all = shape.bytes(problem.dtype) as u64 * problem.members() as u64;
-        let large = all >= u64::from(u32::MAX) - (1 << 16);
-        let options =
-            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
-        zip.start_file(ABOUT, options)?;
-        serde_json::to_writer_pretty(&mut zip, &about)?;
-        for (name, values) in OF_MEMBERS.iter().zip(of_members(problem)) {
-            if !values.is_empty() {
-                zip.start_file(format!("{name}.npy"), options)?;
-                let extents = [problem.members(), values.len() / problem.members()];
-                npy::encode_as(&mut zip, &extents, &Array::F64(values))?;
+    let json = serde_json::to_vec_pretty(&about).map_err(|e| foreign(path, e.to_string()))?;
+    // Entries that are written as they are, and before each field's values what stands before them there.
+    let mut entries = vec![(ABOUT.to_owned(), json)];
+    for (name, values) in OF_MEMBERS.iter().zip(of_members(problem)).filter(|(_, values)| !values.is_empty())
+    {
+        let extents = [problem.members(), values.len() / problem.members()];
+        let mut bytes = Vec::new();
+        npy::encode_as(&mut bytes, &extents, &Array::F64(values))
+            .map_err(|e| foreign(path, e.to_string()))?;
+        entries.push((format!("{name}.npy"), bytes));
+    }
+    let before = entries.len();
+    let mut fields = Vec::new();
+    for (number, name) in about.fields.iter().enumerate() {
+        let header =
+            npy::header::bytes(problem.dtype, &super::extents(about.members, &problem.shape_of(number)?));
+        fields.push(Values::of(problem, number, header.len() as u64));
+        entries.push((format!("{name}.npy"), header));
+    }
+    let lengths: Vec<u64> = (0..entries.len())
+        .map(|entry| {
+            let values = entry.checked_sub(before).map_or(0, |field| fields[field].bytes);
+            entries[entry].1.len() as u64 + values
+        })
+        .collect();
+    let large = lengths.iter().any(|&length| length >= u64::from(u32::MAX) - (1 << 16));
+    let named = entries.iter().zip(&lengths).map(|((name, _), &length)| (name.clone(), length));
+    let layout = Layout::new(named, large);
+    for (number, field) in fields.iter_mut().enumerate() {
+        field.at += layout.begin(before + number);
+    }
+    parts::write(part, path, layout.length(), &fields, |sums| {
+        let mut placed = Vec::new();
+        let mut checksums = Vec::new();
+        for (entry, (_, bytes)) in entries.into_iter().enumerate() {
+            let mut sum = Hasher::new();
+            sum.update(&bytes);
+            if let Some(values) = entry.checked_sub(before).and_then(|field| sums.get(field)) {
+                sum.combine(values);
             }
+            checksums.push(sum.finalize());
+            placed.push((layout.begin(entry), bytes));
         }
-        for (number, name) in about.fields.iter().enumerate() {
-            let values = match field(number) {
-                Ok(values) => values,
-                Err(error) => {
-                    fault = Some(error);
-                    return Err(std::io::Error::other("a field could not be read"));
-                }
-            };
-            zip.start_file(format!("{name}.npy"), options)?;
-            let shape = problem.shape_of(number).map_err(std::io::Error::other)?;
-            npy::encode_as(&mut zip, &super::extents(about.members, &shape), &values)?;
-        }
-        zip.finish()?;
-        Ok(())
-    });
-    fault.map_or(staged, Err)
+        placed.extend(layout.frame(&checksums));
+        placed
+    })
 }
 
 /// Returns the parameters and the scalars of all members of a batch, one member after another; none otherwise.
 fn of_members(problem: &Problem) -> [Vec<f64>; 2] {
     let all = |own: fn(&Member) -> &Vec<f64>| problem.batch.iter().flat_map(own).copied().collect();
     [all(|member| &member.parameters), all(|member| &member.scalars)]
-}
-
-/// A writer that reports its first failure and from then on accepts everything, telling where the data would
-/// stand. A dropped `ZipWriter` goes on to write the archive's end, and prints the errors that it then meets.
-struct Quiet<W> {
-    writer: W,
-    failed: bool,
-    at: u64,
-    end: u64,
-}
-
-impl<W> Quiet<W> {
-    fn new(writer: W) -> Quiet<W> {
-        Quiet { writer, failed: false, at: 0, end: 0 }
-    }
-
-    /// Runs `call` until one fails; from then on returns `after`, the result that the call would have had.
-    fn until_failure<T>(
-        &mut self,
-        after: T,
-        call: impl FnOnce(&mut W) -> std::io::Result<T>,
-    ) -> std::io::Result<T> {
-        if self.failed {
-            return Ok(after);
-        }
-        let done = call(&mut self.writer);
-        self.failed = done.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::Interrupted);
-        done
-    }
-
-    fn stand(&mut self, at: u64) {
-        self.at = at;
-        self.end = self.end.max(at);
-    }
-}
-
-impl<W: Write> Write for Quiet<W> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let count = self.until_failure(bytes.len(), |writer| writer.write(bytes))?;
-        self.stand(self.at + count as u64);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.until_failure((), |writer| writer.flush())
-    }
-}
-
-impl<W: Seek> Seek for Quiet<W> {
-    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
-        let after = match to {
-            SeekFrom::Start(at) => at,
-            SeekFrom::Current(by) => self.at.saturating_add_signed(by),
-            SeekFrom::End(by) => self.end.saturating_add_signed(by),
-        };
-        let at = self.until_failure(after, |writer| writer.seek(to))?;
-        self.stand(at);
-        Ok(at)
-    }
 }
 
 /// Reads a checkpoint.
@@ -228,18 +206,24 @@ pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<C
     let (mut fields, mut shapes) = (Vec::new(), Vec::new());
     for name in &head.fields {
         let values = entry(&mut zip, name, length, path, &axes)?;
-        // A field may stand on the nodes of any axis.
-        let pairs = || values.shape.extents().iter().zip(head.shape.extents());
-        let fits = values.shape.dimensions() == head.shape.dimensions()
-            && pairs().all(|(own, cells)| own == cells || own - 1 == *cells);
-        if !fits || values.values.dtype() != head.dtype || values.members != head.members() {
-            let found = format!("field {name} is {} {}", values.shape, values.values.dtype());
-            return Err(foreign(path, format!("{found}, the checkpoint {} {}", head.shape, head.dtype)));
-        }
+        check_field(path, &head, name, &values)?;
         fields.push(values.values);
         shapes.push(values.shape);
     }
     Ok(Checkpoint { head, fields, shapes })
+}
+
+/// Checks a field, or some planes of one, against the checkpoint that it stands in.
+fn check_field(path: &Path, head: &Head, name: &str, read: &super::Loaded) -> Result<()> {
+    // A field may stand on the nodes of any axis.
+    let pairs = || read.shape.extents().iter().zip(head.shape.extents());
+    let fits = read.shape.dimensions() == head.shape.dimensions()
+        && pairs().all(|(own, cells)| own == cells || own - 1 == *cells);
+    if fits && read.values.dtype() == head.dtype && read.members == head.members() {
+        return Ok(());
+    }
+    let found = format!("field {name} is {} {}", read.shape, read.values.dtype());
+    Err(foreign(path, format!("{found}, the checkpoint {} {}", head.shape, head.dtype)))
 }
 
 /// Reads what a checkpoint belongs to, without its fields.
@@ -362,8 +346,13 @@ fn entry(
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
     use std::fs::File;
+    use std::io::Write;
+
+    use zip::write::SimpleFileOptions;
+    use zip::{CompressionMethod, ZipWriter};
+
+    use super::*;
 
     fn problem() -> Problem {
         let program = abide_core::catalogue::find("gray-scott").unwrap().program(2).unwrap();
@@ -437,41 +426,5 @@ mod tests {
         new.finish().unwrap();
         let error = read(&folder.path().join("d.npz")).unwrap_err().to_string();
         assert!(error.contains("d.npz: not a .npy file"), "{error}");
-    }
-
-    /// A disk may be full after any number of bytes: `ZipWriter` must not notice when it is dropped.
-    #[test]
-    fn a_disk_may_be_full_at_any_byte() {
-        struct Full(std::io::Cursor<Vec<u8>>, usize);
-        impl Write for Full {
-            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-                let room = self.1.saturating_sub(self.0.position() as usize).min(bytes.len());
-                if room == 0 {
-                    Err(std::io::ErrorKind::StorageFull.into())
-                } else {
-                    self.0.write(&bytes[..room])
-                }
-            }
-            fn flush(&mut self) -> std::io::Result<()> {
-                Ok(())
-            }
-        }
-        impl Seek for Full {
-            fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
-                self.0.seek(to)
-            }
-        }
-        for room in 0..130 {
-            let mut quiet = Quiet::new(Full(std::io::Cursor::default(), room));
-            let mut zip = ZipWriter::new(&mut quiet);
-            let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-            let written = zip.start_file("a", options).and_then(|()| Ok(zip.write_all(&[7; 100])?));
-            assert!(written.is_err(), "{room}");
-            drop(zip);
-            assert!(
-                quiet.failed && quiet.seek(SeekFrom::End(0)).is_ok_and(|end| end >= room as u64),
-                "{room}"
-            );
-        }
     }
 }

@@ -5,6 +5,7 @@
 //! when it is complete. Only a record grows while a run goes on ([`Table`]). [`Targets`] are checked before any
 //! work.
 
+mod archive;
 pub mod checkpoint;
 mod colour;
 mod decoding;
@@ -13,6 +14,7 @@ pub mod model;
 mod movie;
 pub mod npy;
 mod numbered;
+pub(crate) mod parts;
 mod picture;
 mod place;
 mod rights;
@@ -25,6 +27,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
+use abide_core::backend::planes_of;
+
 use crate::memory::Budget;
 use crate::{Array, DType, Error, Result, Shape};
 
@@ -33,6 +37,7 @@ pub use decoding::is_decoding;
 pub use members::{Axes, extents};
 pub use movie::Movie;
 pub use numbered::Numbered;
+pub use parts::piece_bytes;
 pub use staged::{Batch, Staged, Written, check_target, remove_unfinished};
 pub use table::Table;
 pub use targets::Targets;
@@ -107,6 +112,17 @@ pub fn read_as(path: &Path, dtype: DType, axes: &Axes) -> Result<Loaded> {
         "png" | "jpg" | "jpeg" => picture::read(path, dtype, axes),
         _ => Err(Error::file(path, "no input format has this extension", "give a .npy, .png or .jpg file")),
     }
+}
+
+/// Reads planes of a domain's field along its slowest axis, with the extents of the whole field. A picture, whose grey
+/// values have this type, is read whole.
+pub(crate) fn read_planes(path: &Path, dtype: DType, planes: std::ops::Range<usize>) -> Result<Loaded> {
+    if extension(path) == "npy" {
+        return npy::read_planes(path, planes);
+    }
+    let Loaded { values, shape, members } = read_for(path, dtype)?;
+    let values = planes_of(&values, shape.extents()[0], planes)?;
+    Ok(Loaded { values, shape, members })
 }
 
 /// The field that a file's header announces.

@@ -61,6 +61,16 @@ impl Staged {
         Ok(self)
     }
 
+    /// Returns the temporary name.
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Returns whether the file stands beside its target, and not in the system's temporary folder.
+    pub(super) fn is_beside(&self) -> bool {
+        matches!(self.place, Place::File { .. })
+    }
+
     /// Returns a second handle, for a writer that outlives this call.
     pub fn handle(&self) -> Result<File> {
         self.file.as_file().try_clone().map_err(|e| self.fault(e))
@@ -178,7 +188,8 @@ fn advice(kind: ErrorKind) -> &'static str {
     }
 }
 
-fn fault(target: &Path, error: &(dyn StdError + 'static)) -> Error {
+/// Returns the error of a write to a file that failed.
+pub(super) fn fault(target: &Path, error: &(dyn StdError + 'static)) -> Error {
     Error::file(target, format!("writing failed: {error}"), advice(cause(error)))
 }
 

@@ -14,7 +14,7 @@ use crate::summary::Counts;
 use crate::test::counted;
 
 /// Runs whose files are compared: a name, and the arguments without those for files.
-const RUNS: [(&str, &str); 7] = [
+const RUNS: [(&str, &str); 9] = [
     ("two axes", "run 2d5pt --size 61x47 --steps 23 --dtype f64 --input random:1"),
     ("three axes", "run 3d7pt --size 33x20x18 --steps 20 --dtype f32 --input random:2"),
     (
@@ -22,10 +22,18 @@ const RUNS: [(&str, &str); 7] = [
         "run heat --size 48x31 --steps 30 --boundary periodic --input random:3 --record rows.csv --probe u@40,7",
     ),
     ("uneven cuts", "run 2d9pt --size 23x40 --steps 17 --dtype f64 --depth 2 --input random:4"),
+    ("an array of the other type", "run 3d7pt --steps 9 --input array.npy"),
     ("two fields", "run gray-scott --size 64x48 --steps 60"),
+    (
+        "fields on nodes and faces",
+        "run cloverleaf --size 101x37 --dtype f32 --steps 12 --output xvel0=x.npy --output vol_flux_y=y.npy",
+    ),
     ("reductions", "run cloverleaf --size 96x40 --dtype f64 --steps 40 --record rows.csv"),
     ("a condition", "run cloverleaf --size 96x40 --dtype f64 --steps 400 --until time>=0.5 --every time=0.1"),
 ];
+
+/// The file that a run reads, of the other type.
+const INPUT: &str = "array.npy";
 
 /// How long anything that ends may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -74,6 +82,8 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     tell("a checkpoint that others go on from", resumed(&abide.path));
     tell("one process without a launcher", alone(&abide.path));
     tell("an error told once", told_once(&abide.path));
+    tell("a process whose part cannot be written", unwritten(&abide.path));
+    tell("a checkpoint that is spoilt", spoilt(&abide.path));
     tell("a process that is killed", killed(&abide.path));
     Ok(ok)
 }
@@ -135,6 +145,14 @@ fn same_files(abide: &Path, arguments: &str) -> Result<()> {
     let mut files: Vec<Vec<(String, Vec<u8>)>> = Vec::new();
     for processes in [1, 2, 4] {
         let folder = tempfile::tempdir()?;
+        if arguments.contains(INPUT) {
+            let mut command = ranks(abide, 1);
+            command.args(words(
+                "run 3d7pt --size 26x9x7 --steps 0 --dtype f64 --input random:5 --backend cpu --output",
+            ));
+            command.arg(INPUT);
+            ended(command, folder.path())?;
+        }
         let mut command = ranks(abide, processes);
         command.args(words(arguments)).args([
             "--backend",
@@ -220,6 +238,9 @@ fn told_once(abide: &Path) -> Result<()> {
             1,
             "/dev/full",
         ),
+        ("run heat --size 20x20 --steps 9 --backend cpu --output none/u.npy", 1, "none/u.npy"),
+        ("run heat --steps 9 --backend cpu --input none.npy", 1, "none.npy"),
+        ("run heat --size 20x20 --steps 9 --backend cpu --every 4 --checkpoint /dev/full", 1, "/dev/full"),
     ] {
         let folder = tempfile::tempdir()?;
         let mut command = ranks(abide, 2);
@@ -231,6 +252,58 @@ fn told_once(abide: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Changes a bit of a checkpoint in the planes of one process: all tell what one process alone tells.
+fn spoilt(abide: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let run = |processes: usize, arguments: &str| {
+        let mut command = ranks(abide, processes);
+        command.args(words("run heat --size 48x40 --backend cpu")).args(words(arguments));
+        ended(command, folder.path())
+    };
+    run(2, "--steps 20 --checkpoint c.npz --every 9")?;
+    let path = folder.path().join("c.npz");
+    let mut bytes = std::fs::read(&path)?;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes)?;
+    let mut told = Vec::new();
+    for processes in [1, 2, 4] {
+        let ended = run(processes, "--steps 20 --resume c.npz")?;
+        let errors = ended.err.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned);
+        told.push((ended.status, errors.collect::<Vec<_>>()));
+    }
+    match told[0].0 == Some(1) && told[0].1.len() == 1 && told.iter().all(|own| *own == told[0]) {
+        true => Ok(()),
+        false => bail!("{told:?}"),
+    }
+}
+
+/// Lets one of four processes write no further into files than its own planes begin.
+fn unwritten(abide: &Path) -> Result<()> {
+    const LIMITED: &str =
+        "if [ \"$OMPI_COMM_WORLD_RANK\" = 2 ]; then trap '' XFSZ; ulimit -f 1; fi; exec \"$0\" \"$@\"";
+    let folder = tempfile::tempdir()?;
+    let mut command = launched(4, Path::new("sh"));
+    command.args(["-c", LIMITED]).arg(abide);
+    command.args(words(
+        "run heat --size 100x80 --steps 30 --backend cpu --every 9 --output u.npy --checkpoint c.npz",
+    ));
+    let ended = ended(command, folder.path())?;
+    let told = |start: &str| ended.err.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>();
+    let (errors, warnings) = (told("error: "), told("warning: "));
+    let is_named = |line: &&str, file: &str| line.contains(file) && line.contains("rank 2: writing failed");
+    // On the way one warning, in the end an error for each file.
+    let is_right = ended.status == Some(1)
+        && (errors.len(), warnings.len()) == (2, 1)
+        && is_named(&warnings[0], "c.npz")
+        && ["u.npy", "c.npz"].iter().all(|file| errors.iter().any(|line| is_named(line, file)));
+    let left: Vec<_> = std::fs::read_dir(folder.path())?.flatten().map(|file| file.file_name()).collect();
+    match is_right && left.len() == 2 {
+        true => Ok(()),
+        false => bail!("status {:?}, {left:?} there: {}", ended.status, ended.err),
+    }
 }
 
 /// Kills one of four processes in the midst of a run.

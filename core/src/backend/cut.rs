@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::{RankReport, Session};
+use super::{Part, RankReport, Session};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Probe, Problem, Rows, Watch};
@@ -30,6 +30,17 @@ impl Cut {
         Ok(Some(Cut { watch: Watch::new(&problem, fields)?, problem }))
     }
 
+    /// Returns the session of a problem with what it needs around it, as [`Cut::new`] and [`Cut::around`] do, by values
+    /// that are read from the session itself, before its first step.
+    pub fn of_session(problem: &Problem, mut session: Box<dyn Session>) -> Result<Box<dyn Session>> {
+        if problem.record.is_none() && problem.marks.is_none() {
+            return Ok(session);
+        }
+        let problem = Problem { until: None, ..problem.clone() };
+        let watch = Watch::probing(&problem, |probe| probed(session.as_mut(), probe))?;
+        Ok(Cut::around(Some(Cut { watch, problem }), session))
+    }
+
     /// Returns the session with all that is needed around it.
     pub fn around(cut: Option<Cut>, session: Box<dyn Session>) -> Box<dyn Session> {
         match cut {
@@ -40,6 +51,13 @@ impl Cut {
             None => session,
         }
     }
+}
+
+/// Reads the value of a probe.
+fn probed(session: &mut dyn Session, probe: &Probe) -> Result<f64> {
+    let [low, high] = probe.window();
+    let value = session.read_window(probe.field, low, high)?;
+    Ok(value.get(0).unwrap_or(f64::NAN))
 }
 
 struct CutSession {
@@ -60,11 +78,7 @@ impl CutSession {
             _ => self.inner.scalars()?,
         };
         let inner = &mut self.inner;
-        let probed = |probe: &Probe| {
-            let [low, high] = probe.window();
-            let value = inner.read_window(probe.field, low, high)?;
-            Ok(value.get(0).unwrap_or(f64::NAN))
-        };
+        let probed = |probe: &Probe| probed(inner.as_mut(), probe);
         self.watch.step(self.step, |number| scalars.get(number).copied().unwrap_or(f64::NAN), probed)
     }
 }
@@ -155,6 +169,10 @@ impl Session for CutSession {
 
     fn most(&mut self, own: f64) -> Result<f64> {
         self.inner.most(own)
+    }
+
+    fn part(&mut self) -> Option<&mut dyn Part> {
+        self.inner.part()
     }
 
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {

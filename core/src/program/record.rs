@@ -63,15 +63,24 @@ impl Record {
 
     /// Returns the row of the values before the first step: of the fields given, and of the problem's scalars.
     pub fn first(&self, problem: &Problem, fields: &[Array]) -> Result<Rows> {
+        self.first_with(problem, |probe| {
+            let position = probe.position(problem.extents_of(probe.field));
+            Ok(fields[probe.field].get(position).unwrap_or(f64::NAN))
+        })
+    }
+
+    /// Returns the row of [`Record::first`], where `probed` returns the value of a probe.
+    pub(crate) fn first_with(
+        &self,
+        problem: &Problem,
+        probed: impl FnMut(&Probe) -> Result<f64>,
+    ) -> Result<Rows> {
         let rounded = |value: f64| match problem.dtype {
             DType::F32 => f64::from(value as f32),
             DType::F64 => value,
         };
         let scalars = self.scalars.iter().map(|&scalar| rounded(problem.scalars[scalar]));
-        let probed = self.probes.iter().map(|probe| {
-            let position = probe.position(problem.extents_of(probe.field));
-            fields[probe.field].get(position).unwrap_or(f64::NAN)
-        });
+        let probed = self.probes.iter().map(probed).collect::<Result<Vec<_>>>()?;
         let mut rows = Rows::new(self.width());
         rows.push(problem.first_step, scalars.chain(probed))?;
         Ok(rows)

@@ -1,5 +1,6 @@
 //! Named initial states.
 
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::domain::Shape;
@@ -88,20 +89,36 @@ impl Start {
 
     /// Returns the start's values on a domain. Fails if the machine does not have that much memory.
     pub fn fill(&self, shape: &Shape, dtype: DType) -> Result<Array> {
-        let mut array = Array::zeros(dtype, shape.cells())?;
+        self.fill_planes(shape, dtype, 0..shape.extents().first().copied().unwrap_or(1))
+    }
+
+    /// Returns the start's values on some planes of a domain along its slowest axis. Fails if the machine does not have
+    /// that much memory.
+    pub fn fill_planes(&self, shape: &Shape, dtype: DType, planes: Range<usize>) -> Result<Array> {
+        let plane = shape.cells() / shape.extents().first().copied().unwrap_or(1).max(1);
+        let own = planes.start * plane..planes.end * plane;
+        let mut array = Array::zeros(dtype, own.len())?;
         let mut write = |value: &mut dyn FnMut(usize) -> f64| match &mut array {
-            Array::F32(v) => v.iter_mut().enumerate().for_each(|(i, x)| *x = value(i) as f32),
-            Array::F64(v) => v.iter_mut().enumerate().for_each(|(i, x)| *x = value(i)),
+            Array::F32(v) => v.iter_mut().zip(own.clone()).for_each(|(x, i)| *x = value(i) as f32),
+            Array::F64(v) => v.iter_mut().zip(own.clone()).for_each(|(x, i)| *x = value(i)),
+        };
+        let random = |seed: u64| {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            // The values before them are drawn as they are on the whole domain.
+            for _ in 0..own.start {
+                rng.f64();
+            }
+            rng
         };
         let middle = shape.padded().map(|n| n / 2);
         match *self {
             Start::Constant(value) => write(&mut |_| value),
             Start::Random { seed, low, high } => {
-                let mut rng = fastrand::Rng::with_seed(seed);
+                let mut rng = random(seed);
                 write(&mut |_| low + (high - low) * rng.f64());
             }
             Start::Coin { seed, probability } => {
-                let mut rng = fastrand::Rng::with_seed(seed);
+                let mut rng = random(seed);
                 write(&mut |_| f64::from(rng.f64() < probability));
             }
             Start::Corner { inside, outside, parts } => {
@@ -126,7 +143,9 @@ impl Start {
                 write(&mut |_| outside);
                 for (low, high) in squares(shape, seed) {
                     for row in (low[0]..high[0]).flat_map(|z| (low[1]..high[1]).map(move |y| [z, y])) {
-                        let cells = [low[2], high[2]].map(|x| shape.index([row[0], row[1], x]));
+                        // In one dimension a part of the row may lie beyond the planes.
+                        let cells = [low[2], high[2]]
+                            .map(|x| shape.index([row[0], row[1], x]).clamp(own.start, own.end) - own.start);
                         match &mut array {
                             Array::F32(v) => v[cells[0]..cells[1]].fill(inside as f32),
                             Array::F64(v) => v[cells[0]..cells[1]].fill(inside),
@@ -198,6 +217,31 @@ mod tests {
             let (a, b) = (fill(1.0, DType::F32), fill(2.0, DType::F64));
             assert!(a.iter().zip(&b).all(|(a, b)| 2.0 * a == *b));
             assert_eq!(a[shape.index(shape.padded().map(|n| n / 2))], 1.0);
+        }
+    }
+
+    #[test]
+    fn planes_are_those_of_the_whole() {
+        let starts = [
+            Start::Constant(2.5),
+            Start::Random { seed: 5, low: -1.0, high: 2.0 },
+            Start::Gaussian,
+            Start::Point,
+            Start::Seeds { inside: 1.0, outside: 0.5, seed: 8 },
+            Start::Corner { inside: 2.0, outside: 1.0, parts: [0.5, 0.4, 0.5] },
+            Start::Coin { seed: 3, probability: 0.4 },
+        ];
+        for extents in [&[70][..], &[29, 11], &[13, 5, 9], &[3, 1, 4]] {
+            let shape = Shape::new(extents).unwrap();
+            let plane = shape.cells() / extents[0];
+            for start in &starts {
+                let whole = start.fill(&shape, DType::F64).unwrap();
+                for planes in [0..1, 0..extents[0], 1..extents[0], 1..3, extents[0] - 1..extents[0], 2..2] {
+                    let own = start.fill_planes(&shape, DType::F64, planes.clone()).unwrap();
+                    let part = whole.part(planes.start * plane..planes.end * plane).unwrap();
+                    assert_eq!(own, part, "{start:?} {shape} {planes:?}");
+                }
+            }
         }
     }
 

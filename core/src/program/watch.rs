@@ -23,6 +23,16 @@ impl Watch {
     /// holds the values before the first step.
     pub fn new(problem: &Problem, fields: &[Array]) -> Result<Watch> {
         let rows = problem.record.as_ref().map(|record| record.first(problem, fields)).transpose()?;
+        Watch::with_rows(problem, rows)
+    }
+
+    /// Begins to watch as [`Watch::new`] does, where `probed` returns the value of a probe before the first step.
+    pub(crate) fn probing(problem: &Problem, probed: impl FnMut(&Probe) -> Result<f64>) -> Result<Watch> {
+        let rows = problem.record.as_ref().map(|record| record.first_with(problem, probed)).transpose()?;
+        Watch::with_rows(problem, rows)
+    }
+
+    fn with_rows(problem: &Problem, rows: Option<Rows>) -> Result<Watch> {
         Ok(Watch {
             until: problem.until,
             marks: problem.marks,

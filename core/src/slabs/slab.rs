@@ -7,7 +7,7 @@ use super::{Slab, Slabs};
 use crate::domain::{Boundary, Shape};
 use crate::error::{Error, Result};
 use crate::program::{Part, Problem};
-use crate::real::Array;
+use crate::real::{Array, DType};
 
 impl Slabs {
     /// Returns where a rank's slab lies in the whole domain.
@@ -72,12 +72,36 @@ impl Slabs {
     /// in the slab.
     pub fn part(&self, rank: usize, values: &Array, planes: usize, held: usize) -> Result<Array> {
         let plane = values.len() / planes.max(1);
+        self.gathered(rank, values.dtype(), plane, planes, held, |from| {
+            values.part(from.start * plane..from.end * plane)
+        })
+    }
+
+    /// Returns a field's values in a slab as [`Slabs::part`] does, a plane of which has so many, where `read` returns planes of
+    /// the whole domain.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, and [`Error::Limit`] where the machine has no memory for them.
+    pub fn gathered(
+        &self,
+        rank: usize,
+        dtype: DType,
+        plane: usize,
+        planes: usize,
+        held: usize,
+        mut read: impl FnMut(Range<usize>) -> Result<Array>,
+    ) -> Result<Array> {
         let pieces = self.pieces(rank, 0..planes, planes, held);
         // In the order of the slab's planes.
         let mut pieces: Vec<_> = pieces.into_iter().map(|(from, at)| (at, from)).collect();
         pieces.sort_unstable_by_key(|(at, _)| *at);
-        let parts = pieces.into_iter().map(|(_, from)| values.part(from.start * plane..from.end * plane));
-        Array::join(values.dtype(), held * plane, parts)
+        if let [(0, from)] = &pieces[..]
+            && from.len() == held
+        {
+            return read(from.clone());
+        }
+        Array::join(dtype, held * plane, pieces.into_iter().map(|(_, from)| read(from)))
     }
 
     /// Returns which of some planes of the whole domain's field a slab holds, own ones and in halos, and the slab's index of

@@ -6,12 +6,14 @@
 
 use std::io::Read;
 
+use crate::DType;
+
 /// The longest header that is read; the header of a plain array has some hundred bytes.
 const LONGEST: u32 = 1 << 16;
 
 /// The kind of values in the file.
 #[derive(Debug, PartialEq)]
-pub(super) enum Descriptor {
+pub(in crate::io) enum Descriptor {
     /// Plain numbers, as `<f8`.
     Plain(String),
     /// Records of several numbers.
@@ -20,12 +22,12 @@ pub(super) enum Descriptor {
 
 /// The contents of a header.
 #[derive(Debug, PartialEq)]
-pub(super) struct Header {
-    pub(super) descriptor: Descriptor,
-    pub(super) fortran: bool,
-    pub(super) shape: Vec<usize>,
+pub(in crate::io) struct Header {
+    pub(in crate::io) descriptor: Descriptor,
+    pub(in crate::io) fortran: bool,
+    pub(in crate::io) shape: Vec<usize>,
     /// Bytes before the values.
-    pub(super) length: u64,
+    pub(in crate::io) length: u64,
 }
 
 impl Header {
@@ -57,6 +59,23 @@ impl Header {
         header.length = used + u64::from(length);
         Ok(header)
     }
+}
+
+/// Returns the bytes before the values of an array in C's order of the axes, in this machine's order of bytes.
+pub(in crate::io) fn bytes(dtype: DType, extents: &[usize]) -> Vec<u8> {
+    const BEFORE: usize = 10;
+    const UNIT: usize = 64;
+    let order = if cfg!(target_endian = "big") { '>' } else { '<' };
+    let axes: String = match extents {
+        [one] => format!("{one},"),
+        all => all.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let text = format!("{{'descr': '{order}f{}', 'fortran_order': False, 'shape': ({axes})}}", dtype.bytes());
+    // Three axes of 64 bits each leave far less than 64 KiB.
+    let used = BEFORE + text.len() + 1;
+    let blanks = UNIT - used % UNIT;
+    let length = ((used + blanks - BEFORE) as u16).to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], text.as_bytes(), " ".repeat(blanks).as_bytes(), b"\n"].concat()
 }
 
 /// Reads the dictionary from left to right and never goes back.
@@ -249,6 +268,26 @@ mod tests {
             (" { 'descr' : '|b1' , 'fortran_order' : False , 'shape' : ( ) , } ", plain("|b1", false, &[])),
         ] {
             assert_eq!(parse(text), Ok(header), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_what_a_library_writes() {
+        use ndarray::{ArrayD, IxDyn};
+        use ndarray_npy::WriteNpyExt;
+
+        for extents in [&[7][..], &[2, 3], &[1, 1, 4], &[5, 1, 1, 2], &[0, 3], &[10_000_019, 0, 1_000_003]] {
+            for dtype in [DType::F32, DType::F64] {
+                let mut written = Vec::new();
+                match dtype {
+                    DType::F32 => ArrayD::<f32>::zeros(IxDyn(extents)).write_npy(&mut written),
+                    DType::F64 => ArrayD::<f64>::zeros(IxDyn(extents)).write_npy(&mut written),
+                }
+                .unwrap();
+                let values = extents.iter().product::<usize>() * dtype.bytes();
+                written.truncate(written.len() - values);
+                assert_eq!(bytes(dtype, extents), written, "{extents:?}");
+            }
         }
     }
 

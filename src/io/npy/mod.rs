@@ -1,16 +1,20 @@
 //! NumPy's `.npy`: the exact values of one field.
 
-mod header;
+pub(super) mod header;
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
-use ndarray::{ArrayView, IxDyn, ShapeBuilder};
-use ndarray_npy::WriteNpyExt;
+use abide_core::backend::Part;
+use crc32fast::Hasher;
+use ndarray::{ArrayView, ShapeBuilder};
 
 use self::header::{Descriptor, Header};
 use super::members::foreign;
-use super::{Announced, Axes, Loaded, Staged};
+use super::{Announced, Axes, Loaded, Staged, extents, parts};
+use crate::program::Problem;
 use crate::{Array, DType, Error, Real, Result, Shape};
 
 /// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the
@@ -53,9 +57,115 @@ pub fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded
 
 /// Reads an array as [`decode`] does, whose first axis may be that of a batch's members.
 pub fn decode_as(reader: &mut impl Read, length: u64, path: &Path, axes: &Axes) -> Result<Loaded> {
+    decode_picked(reader, path, axes, |reader, header, count, _| {
+        let available = length.saturating_sub(header.length);
+        Ok(Picked { reader, count, available, extents: header.shape.clone() })
+    })
+}
+
+/// Reads planes along the slowest axis of an array of a domain, from a reader that stands at its header and has `length`
+/// bytes of it. Returns their values alone, with the extents of the whole array. `hasher` takes their bytes.
+pub(super) fn decode_planes(
+    reader: &mut BufReader<File>,
+    length: u64,
+    path: &Path,
+    planes: Range<usize>,
+    hasher: &mut Hasher,
+) -> Result<Loaded> {
+    decode_picked(reader, path, &Axes::DOMAIN, |reader, header, count, width| {
+        let (all, bytes) = (header.shape[0], (count * width) as u64);
+        let available = length.saturating_sub(header.length);
+        if bytes > available {
+            return Err(too_short(count, width, available));
+        }
+        if bytes < available {
+            return Err(too_long(count));
+        }
+        if planes.start > planes.end || planes.end > all {
+            return Err(format!("it has {all} planes, {planes:?} are asked for"));
+        }
+        let (len, others) = (planes.len(), count / all);
+        // In Fortran's order each plane has a value in each run of all planes.
+        let (before, run, gap, runs) = match header.fortran {
+            false => (planes.start * others, len * others, 0, 1),
+            true => (planes.start, len, all - len, others),
+        };
+        reader.seek_relative((before * width) as i64).map_err(|error| error.to_string())?;
+        let mut extents = header.shape.clone();
+        extents[0] = len;
+        let runs =
+            Runs { reader, hasher, run: run * width, gap: gap * width, runs, left: 0, is_begun: false };
+        Ok(Picked { reader: runs, count: len * others, available: (len * others * width) as u64, extents })
+    })
+}
+
+/// Reads planes of the array in a file as [`decode_planes`] does.
+pub(super) fn read_planes(path: &Path, planes: Range<usize>) -> Result<Loaded> {
+    let (mut reader, length) = super::open(path)?;
+    decode_planes(&mut reader, length, path, planes, &mut Hasher::new())
+}
+
+/// The values that are wanted of an array, and their extents.
+struct Picked<R> {
+    reader: R,
+    count: usize,
+    /// Bytes that there are of them at most.
+    available: u64,
+    extents: Vec<usize>,
+}
+
+/// Runs of bytes of a file with gaps between them, one after another.
+struct Runs<'a> {
+    reader: &'a mut BufReader<File>,
+    hasher: &'a mut Hasher,
+    run: usize,
+    gap: usize,
+    /// Runs that are not begun, and bytes left of the last one that is.
+    runs: usize,
+    left: usize,
+    is_begun: bool,
+}
+
+impl Read for Runs<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        while self.left == 0 {
+            if self.runs == 0 {
+                return Ok(0);
+            }
+            if std::mem::replace(&mut self.is_begun, true) {
+                self.reader.seek_relative(self.gap as i64)?;
+            }
+            (self.runs, self.left) = (self.runs - 1, self.run);
+            if self.run == 0 {
+                return Ok(0);
+            }
+        }
+        let most = bytes.len().min(self.left);
+        let count = self.reader.read(&mut bytes[..most])?;
+        self.hasher.update(&bytes[..count]);
+        self.left -= count;
+        Ok(count)
+    }
+}
+
+fn too_short(count: usize, width: usize, available: u64) -> String {
+    format!("its header promises {count} values of {width} bytes, {available} bytes follow")
+}
+
+fn too_long(count: usize) -> String {
+    format!("it goes on after the {count} values that its header promises")
+}
+
+/// Reads what `pick` picks of an array by its header, the number of its values and their width.
+fn decode_picked<R: Read, P: Read>(
+    mut reader: R,
+    path: &Path,
+    axes: &Axes,
+    pick: impl FnOnce(R, &Header, usize, usize) -> Result<Picked<P>, String>,
+) -> Result<Loaded> {
     let fault = |message: String| Error::file(path, message, "save it anew, as with numpy.save");
-    let header = read_header(reader, path)?;
-    let Descriptor::Plain(descriptor) = header.descriptor else {
+    let header = read_header(&mut reader, path)?;
+    let Descriptor::Plain(descriptor) = &header.descriptor else {
         return Err(fault("it holds records, not plain numbers".to_owned()));
     };
     let (members, shape) = match axes.split(&header.shape) {
@@ -72,12 +182,12 @@ pub fn decode_as(reader: &mut impl Read, length: u64, path: &Path, axes: &Axes) 
         }
     };
     let count = shape.cells() * members.unwrap_or(1);
-    let available = length.saturating_sub(header.length);
-    let values = match descriptor.as_str() {
-        "<f4" => values(reader, count, available, f32::from_le_bytes),
-        ">f4" => values(reader, count, available, f32::from_be_bytes),
-        "<f8" => values(reader, count, available, f64::from_le_bytes),
-        ">f8" => values(reader, count, available, f64::from_be_bytes),
+    let picked = |width| pick(reader, &header, count, width).map_err(fault);
+    let (values, extents) = match descriptor.as_str() {
+        "<f4" => values(picked(4)?, f32::from_le_bytes),
+        ">f4" => values(picked(4)?, f32::from_be_bytes),
+        "<f8" => values(picked(8)?, f64::from_le_bytes),
+        ">f8" => values(picked(8)?, f64::from_be_bytes),
         other => {
             let kind = match other.trim_start_matches(['<', '>', '=', '|']).chars().next() {
                 Some('c') => "complex numbers",
@@ -92,29 +202,28 @@ pub fn decode_as(reader: &mut impl Read, length: u64, path: &Path, axes: &Axes) 
                 "convert it, as with a.astype('float64')",
             ));
         }
-    };
-    let values = values.map_err(fault)?;
-    let values = if header.fortran { from_fortran(values, &header.shape).map_err(fault)? } else { values };
+    }
+    .map_err(fault)?;
+    let values = if header.fortran { from_fortran(values, &extents).map_err(fault)? } else { values };
     Ok(Loaded { values, shape, members })
 }
 
-fn read_header(reader: &mut impl Read, path: &Path) -> Result<Header> {
+pub(super) fn read_header(reader: &mut impl Read, path: &Path) -> Result<Header> {
     let foreign =
         |why: String| Error::file(path, format!("not a .npy file: {why}"), "save it with numpy.save");
     Header::read(reader).map_err(foreign)
 }
 
-/// Reads `count` values, and reserves no more memory than the stream has bytes.
+/// Reads values, and reserves no more memory than the stream has bytes. Returns them with their extents.
 fn values<T: Real, const N: usize>(
-    reader: &mut impl Read,
-    count: usize,
-    available: u64,
+    picked: Picked<impl Read>,
     convert: impl Fn([u8; N]) -> T,
-) -> Result<Array, String> {
+) -> Result<(Array, Vec<usize>), String> {
+    let Picked { mut reader, count, available, extents } = picked;
     let memory = |_| format!("there is no memory for its {count} values");
     let promised = count as u64 * N as u64;
     if promised > available {
-        return Err(format!("its header promises {count} values of {N} bytes, {available} bytes follow"));
+        return Err(too_short(count, N, available));
     }
     let mut values: Vec<T> = Vec::new();
     if available != u64::MAX {
@@ -131,8 +240,8 @@ fn values<T: Real, const N: usize>(
     }
     // This read also makes the stream check a checksum that follows the data.
     match reader.read(&mut [0]) {
-        Ok(0) => Ok(T::into_array(values)),
-        Ok(_) => Err(format!("it goes on after the {count} values that its header promises")),
+        Ok(0) => Ok((T::into_array(values), extents)),
+        Ok(_) => Err(too_long(count)),
         Err(e) => Err(e.to_string()),
     }
 }
@@ -163,6 +272,25 @@ pub(super) fn write_as(path: &Path, extents: &[usize], values: &Array) -> Result
     Staged::new(path)?.fill(|writer| encode_as(writer, extents, values))
 }
 
+/// Writes a field of a problem to a `.npy` file together with the processes that have the rest of it, in a batch with the
+/// members' axis first. Returns the file in the first process, which puts it in its place, and nothing in the others.
+///
+/// # Errors
+///
+/// [`Error::File`], the same in all processes; those of reading the field.
+pub(crate) fn write_parts(
+    path: &Path,
+    problem: &Problem,
+    field: usize,
+    part: &mut dyn Part,
+) -> Result<Option<Staged>> {
+    let members = problem.is_batch().then_some(problem.members());
+    let header = header::bytes(problem.dtype, &extents(members, &problem.shape_of(field)?));
+    let values = parts::Values::of(problem, field, header.len() as u64);
+    let length = values.at + values.bytes;
+    parts::write(part, path, length, &[values], |_| vec![(0, header)])
+}
+
 /// Writes a field to a stream.
 pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
     encode_as(writer, shape.extents(), values)
@@ -170,15 +298,12 @@ pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io
 
 /// Writes an array of any extents to a stream.
 pub(super) fn encode_as(writer: &mut impl Write, extents: &[usize], values: &Array) -> std::io::Result<()> {
-    fn all<T: Real + ndarray_npy::WritableElement>(
-        writer: &mut impl Write,
-        extents: &[usize],
-        v: &[T],
-    ) -> std::io::Result<()> {
-        let view = ArrayView::from_shape(IxDyn(extents), v).map_err(std::io::Error::other)?;
-        view.write_npy(writer).map_err(std::io::Error::other)
+    if extents.iter().product::<usize>() != values.len() {
+        let reason = format!("{} values are not those of extents {extents:?}", values.len());
+        return Err(std::io::Error::other(reason));
     }
-    abide_core::with_array!(values, v => all(writer, extents, v))
+    writer.write_all(&header::bytes(values.dtype(), extents))?;
+    writer.write_all(values.as_bytes())
 }
 
 #[cfg(test)]
@@ -283,5 +408,38 @@ mod tests {
         // A stream that does not tell its length.
         let lie = file("<f8", "False", "(1000000, 1000000, 100)", &[0; 48]);
         assert!(decode(&mut &*lie, u64::MAX, Path::new("pipe")).is_err());
+    }
+
+    #[test]
+    fn planes_are_those_of_the_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.npy");
+        let numbers: Vec<f64> = (0..5 * 3 * 2).map(f64::from).collect();
+        for (extents, text) in [(&[30][..], "(30,)"), (&[5, 6], "(5, 6)"), (&[5, 3, 2], "(5, 3, 2)")] {
+            for (descriptor, order) in [("<f8", "False"), (">f8", "False"), ("<f8", "True"), (">f4", "True")]
+            {
+                let data: Vec<u8> = match descriptor {
+                    "<f8" => bytes_of(&numbers),
+                    ">f8" => numbers.iter().flat_map(|v| v.to_be_bytes()).collect(),
+                    _ => numbers.iter().flat_map(|&v| (v as f32).to_be_bytes()).collect(),
+                };
+                let bytes = file(descriptor, order, text, &data);
+                std::fs::write(&path, &bytes).unwrap();
+                let whole = read(&path).unwrap();
+                let all = extents[0];
+                for planes in [0..all, 0..1, 1..all, 2..4, all - 1..all, 3..3] {
+                    let part = read_planes(&path, planes.clone()).unwrap();
+                    assert_eq!(part.shape.extents(), extents);
+                    let values = abide_core::backend::planes_of(&whole.values, all, planes.clone()).unwrap();
+                    assert_eq!(part.values, values, "{extents:?} {descriptor} {order} {planes:?}");
+                }
+                assert!(read_planes(&path, 0..all + 1).is_err());
+                for spoilt in [&bytes[..bytes.len() - 1], &[&bytes[..], &[0]].concat()] {
+                    std::fs::write(&path, spoilt).unwrap();
+                    let error = read(&path).unwrap_err();
+                    assert_eq!(read_planes(&path, 0..1).unwrap_err(), error);
+                }
+            }
+        }
     }
 }
