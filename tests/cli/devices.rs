@@ -106,6 +106,14 @@ fn devices_are_planned_for_by_what_connects_them() {
     }
 }
 
+/// A slab that a kernel keeps on the chip has no room there for the halos of some depths: these run otherwise.
+#[test]
+fn slabs_near_the_size_of_a_chip_have_plans() {
+    let place = Place::new();
+    let plan = place.works("plan 2d5pt --size 8352x8352 --dtype f64 --device h200 --devices 64");
+    assert!(plan.contains("64, each a slab of y: planes 0..131, "), "{plan}");
+}
+
 /// A device that need not be here is planned for as one that is: the exchange over its link is in the estimate.
 #[test]
 fn several_devices_that_are_not_here_are_planned_for() {

@@ -174,7 +174,7 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
     }
     let weights = devices.weights(ranks)?;
     let reductions = reductions(problem);
-    let mut best: Option<(f64, Slabs, Options, f64)> = None;
+    let mut best: Option<(f64, Slabs, f64)> = None;
     let depths = match fixed {
         Some(depth) => vec![depth],
         None => considered(problem, options, &weights, devices)?,
@@ -184,7 +184,7 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         // A rank in the middle has two neighbours, where there is one.
         let rank = ranks / 2;
         let slab = slabs.problem(rank, problem)?;
-        let (own, plan) = of_slab(&slab, options, depth, &|own| devices.plan(ranks, rank, &slab, own))?;
+        let plan = of_slab(&slab, options, depth, &|own| devices.plan(ranks, rank, &slab, own))?;
         let (exchange, _) = exchange(&slabs, problem, &plan);
         let passes = depth.div_ceil(plan.depth.max(1)) * plan.depth.max(1);
         // Every rank waits for a message of each other one.
@@ -192,16 +192,18 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         let between = exchange + restart(&slab, &plan);
         let seconds = (seconds(&plan) * f64::from(passes) + between) / f64::from(depth) + gathers;
         if best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
-            best = Some((seconds, slabs, own, exchange));
+            best = Some((seconds, slabs, exchange));
         }
     }
-    let Some((seconds, slabs, own, exchange_seconds)) = best else {
+    let Some((seconds, slabs, exchange_seconds)) = best else {
         // The depth of one step was considered, or the one asked for.
         return Err(Error::limit("devices", ranks, "1", "take one device"));
     };
     let mut plans = memory::reserved(ranks, "plans of slabs", "take fewer devices")?;
     for rank in 0..ranks {
-        plans.push(devices.plan(ranks, rank, &slabs.problem(rank, problem)?, &own)?);
+        let slab = slabs.problem(rank, problem)?;
+        let plan = of_slab(&slab, options, slabs.depth, &|own| devices.plan(ranks, rank, &slab, own))?;
+        plans.push(plan);
     }
     Ok(together(problem, &slabs, plans, seconds, exchange_seconds, note))
 }
@@ -232,15 +234,21 @@ fn of_slab(
     options: &Options,
     depth: u32,
     plan: &dyn Fn(&Options) -> Result<Plan>,
-) -> Result<(Options, Plan)> {
+) -> Result<Plan> {
     let free = plan(options)?;
     if free.depth <= depth || options.depth != Depth::Auto || !slab.is_plain() {
-        return Ok((*options, free));
+        return Ok(free);
     }
     let short = Options { depth: Depth::Steps(depth), execution: free.execution, ..*options };
     match free.execution {
-        Execution::Streaming | Execution::Persistent | Execution::Overlapped => Ok((short, plan(&short)?)),
-        _ => Ok((*options, free)),
+        Execution::Streaming | Execution::Persistent | Execution::Overlapped => match plan(&short) {
+            // An execution that has room for the longer passes may have none for shorter ones, and another may.
+            Err(Error::Limit { .. }) if options.execution == Execution::Auto => {
+                plan(&Options { execution: Execution::Auto, ..short })
+            }
+            short => short,
+        },
+        _ => Ok(free),
     }
 }
 
