@@ -187,5 +187,6 @@ def solve(
     iterations: int,
     preconditioner: str,
     backend: str,
+    devices: str | list[int] | None = None,
     callback: Any = None,
 ) -> tuple[NDArray[Any], int | None, str, str]: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,24 @@ def extents(shape: Iterable[int] | int | None) -> list[int] | None:
     if any(extent < 1 for extent in own):
         raise Invalid(f"shape: {tuple(own)} has an extent below 1; give whole numbers above 0")
     return own
+
+
+Devices = int | str | Sequence[int]
+"""The devices of a run: so many, ``"all"``, or those of these numbers."""
+
+
+def devices_named(devices: Any) -> str | list[int] | None:
+    """Returns devices as Rust reads them."""
+    if devices is None or isinstance(devices, str):
+        return devices
+    try:
+        if isinstance(devices, Sequence):
+            return [operator.index(number) for number in devices]
+        return str(operator.index(devices))
+    except TypeError:
+        raise Invalid(
+            f'devices: {devices!r} names none; give a number, "all", or numbers of devices as in [0, 2]'
+        ) from None
 
 
 def dtype_name(dtype: Any) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from . import _pyabide
+from .arguments import Devices, devices_named
 from .errors import Invalid
 from .programs import Program
 from .simulation import Simulation
@@ -12,14 +13,20 @@ from .simulation import Simulation
 __all__ = ["resume"]
 
 
-def resume(path: str | PathLike[str], program: Program | None = None, *, backend: str = "auto") -> Simulation:
+def resume(
+    path: str | PathLike[str],
+    program: Program | None = None,
+    *,
+    backend: str = "auto",
+    devices: Devices | None = None,
+) -> Simulation:
     """Goes on from a checkpoint, with the bits of a run that was never interrupted.
 
     A checkpoint has the values but no formulas: for a program of your own, give the program too. Entries of
     the catalogue are found by their names.
     """
     if program is not None:
-        return program.resume(path, backend=backend)
+        return program.resume(path, backend=backend, devices=devices)
     name = _pyabide.program_of(fspath(path))
     if name not in {entry[0] for entry in _pyabide.catalogue()}:
         raise Invalid(
@@ -27,4 +34,5 @@ def resume(path: str | PathLike[str], program: Program | None = None, *, backend
             "program too, as in "
             f"ab.resume(path, {name})"
         )
-    return Simulation(_pyabide.start(name, [], {"resume": fspath(path), "backend": backend}), None)
+    options = {"resume": fspath(path), "backend": backend, "devices": devices_named(devices)}
+    return Simulation(_pyabide.start(name, [], options), None)

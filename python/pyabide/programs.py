@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from . import _pyabide, boundaries
-from .arguments import dtype_name, extents, number_of
+from .arguments import Devices, devices_named, dtype_name, extents, number_of
 from .boundaries import Boundary
 from .errors import Invalid, Unknown
 from .fields import Starts
@@ -64,6 +64,7 @@ class Program:
         shape: Iterable[int] | None = None,
         dtype: Any = None,
         backend: str = "auto",
+        devices: Devices | None = None,
         boundary: Boundary | None = None,
         until: str | None = None,
         marks: tuple[str, float] | None = None,
@@ -84,10 +85,11 @@ class Program:
         host's memory), a number, or a name such as ``"random:1"``, ``"gaussian"`` or ``"point"``.
 
         Extents (in cells, slowest axis first) and type are those of the arrays, unless ``shape`` and
-        ``dtype`` say otherwise. ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``until``
-        ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so many steps, and
-        ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become kernels:
-        ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``.
+        ``dtype`` say otherwise. ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``devices`` are
+        so many, ``"all"``, or those of some numbers: each has a slab of the domain, and the bits are those of
+        one. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so
+        many steps, and ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become
+        kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``.
 
         Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
         """
@@ -107,6 +109,7 @@ class Program:
         options |= {
             "scalars": list(scalars.items()),
             "backend": self._defaults.get("backend", backend) if backend == "auto" else backend,
+            "devices": devices_named(devices),
             "marks": marks,
             "record": record,
             "probes": [(name, list(index)) for name, index in probes],
@@ -124,10 +127,20 @@ class Program:
         return _started(self._core, self, started, options)
 
     def resume(
-        self, path: str | PathLike[str], *, backend: str = "auto", until: str | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        backend: str = "auto",
+        devices: Devices | None = None,
+        until: str | None = None,
     ) -> Simulation:
         """Goes on from a checkpoint of this program, to the bit."""
-        options = {"resume": fspath(path), "backend": backend, "until": until or self.until}
+        options = {
+            "resume": fspath(path),
+            "backend": backend,
+            "devices": devices_named(devices),
+            "until": until or self.until,
+        }
         simulation = Simulation(_pyabide.start(self._core, [], options), self)
         return simulation
 
@@ -138,6 +151,7 @@ class Program:
         dtype: Any = "float32",
         device: str | None = None,
         backend: str = "auto",
+        devices: Devices | None = None,
         boundary: Boundary | None = None,
         execution: str = "auto",
         cache: str = "auto",
@@ -145,12 +159,14 @@ class Program:
     ) -> _pyabide.Plan:
         """Plans how a device would run this, without running it.
 
-        ``device`` is one that need not be here: ``"v100"``, ``"a100"``, ``"h100"`` or ``"h200"``.
+        ``device`` is one that need not be here: ``"v100"``, ``"a100"``, ``"h100"`` or ``"h200"``, and
+        ``devices`` how many of them.
         """
         options = self._options({}, shape, dtype, boundary, None)
         options |= {
             "device": device,
             "backend": backend,
+            "devices": devices_named(devices),
             "execution": execution,
             "cache": cache,
             "depth": str(depth),
@@ -310,6 +326,7 @@ def start(
     shape: Iterable[int] | None = None,
     dtype: Any = None,
     backend: str = "auto",
+    devices: Devices | None = None,
     boundary: Boundary | None = None,
     until: str | None = None,
     **values: Any,
@@ -322,7 +339,13 @@ def start(
     """
     if isinstance(model, Program):
         return model.start(
-            shape=shape, dtype=dtype, backend=backend, boundary=boundary, until=until, **values
+            shape=shape,
+            dtype=dtype,
+            backend=backend,
+            devices=devices,
+            boundary=boundary,
+            until=until,
+            **values,
         )
     more: dict[str, Any] = {
         name: values.pop(name)
@@ -341,6 +364,7 @@ def start(
         "boundary": None if boundary is None else boundaries.text(boundary, tuple(fields)),
         "until": until,
         "backend": backend,
+        "devices": devices_named(devices),
     }
     return _started(model, None, started, options)
 
@@ -376,5 +400,6 @@ def plan(
     if "depth" in options:
         options["depth"] = str(options["depth"])
     options |= {"shape": extents(shape), "dtype": dtype, "device": device}
+    options["devices"] = devices_named(options.get("devices"))
     options["boundary"] = None if boundary is None else boundaries.text(boundary)
     return _pyabide.plan(model, options)

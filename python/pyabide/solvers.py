@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _pyabide, boundaries
-from .arguments import dtype_name, extents
+from .arguments import Devices, devices_named, dtype_name, extents
 from .boundaries import Boundary
 from .errors import Invalid, Limit
 
@@ -93,6 +93,7 @@ def cg(
     callback: Callback | None = None,
     callback_type: str | None = None,
     backend: str = "auto",
+    devices: Devices | None = None,
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by conjugate gradients, for a symmetric positive definite matrix.
 
@@ -104,10 +105,13 @@ def cg(
     ``callback`` gets the norm of the residual after each iteration, and wants ``callback_type="residual"``,
     because scipy's own gets the solution, which stays on the device here.
 
+    ``devices`` are so many, ``"all"``, or those of some numbers: each has some rows, and the bits are those of
+    one.
+
     Returns the solution and ``info``: 0 where it converged, else the number of iterations done, with a
     warning ``ab.NotConverged`` that says why. A matrix that the method cannot take raises ``ab.Invalid``.
     """
-    return _solve("cg", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend)
+    return _solve("cg", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend, devices)
 
 
 def bicgstab(
@@ -122,10 +126,11 @@ def bicgstab(
     callback: Callback | None = None,
     callback_type: str | None = None,
     backend: str = "auto",
+    devices: Devices | None = None,
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of
     ``ab.cg``."""
-    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend)
+    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend, devices)
 
 
 def gmres(
@@ -141,6 +146,7 @@ def gmres(
     callback: Callback | None = None,
     callback_type: str | None = None,
     backend: str = "auto",
+    devices: Devices | None = None,
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by GMRES, which starts anew after ``restart`` iterations (20 unless given).
 
@@ -151,7 +157,7 @@ def gmres(
     cycle = max(1, min(20 if restart is None else int(restart), rows))
     most = 10 * rows if maxiter is None else int(maxiter)
     told = "residual" if callback_type in ("pr_norm", "legacy") else callback_type
-    return _solve(f"gmres:{cycle}", A, b, x0, rtol, atol, most * cycle, M, callback, told, backend)
+    return _solve(f"gmres:{cycle}", A, b, x0, rtol, atol, most * cycle, M, callback, told, backend, devices)
 
 
 def _solve(
@@ -166,6 +172,7 @@ def _solve(
     callback: Callback | None,
     callback_type: str | None,
     backend: str,
+    devices: Devices | None,
 ) -> tuple[NDArray[Any], int]:
     if callback is not None and callback_type != "residual":
         raise Invalid(
@@ -186,7 +193,17 @@ def _solve(
     if iterations < 0:
         raise Invalid(f"maxiter: {iterations} is below 0; give 1 or more")
     solution, unfinished, why, _ = _pyabide.solve(
-        method, matrix, right, first, float(rtol), float(atol), iterations, M or "none", backend, callback
+        method,
+        matrix,
+        right,
+        first,
+        float(rtol),
+        float(atol),
+        iterations,
+        M or "none",
+        backend,
+        devices_named(devices),
+        callback,
     )
     if unfinished is None:
         return solution, 0

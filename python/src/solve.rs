@@ -15,6 +15,7 @@ use crate::errors::{exception, raise, solver_exception};
 use crate::guard::caught;
 use crate::operator::GridOperator;
 use crate::report::json;
+use crate::start::Asked;
 
 /// A matrix: an operator on a grid, or compressed rows (columns, row offsets, column of each entry, values).
 #[derive(FromPyObject)]
@@ -51,7 +52,9 @@ type Solved<'py> = (Bound<'py, PyAny>, Option<usize>, String, String);
 
 /// Solves `A x = b` from `x`. `callback` gets the residual's norm of each iterate.
 #[pyfunction]
-#[pyo3(signature = (method, matrix, b, x, relative, absolute, iterations, preconditioner, backend, callback = None))]
+#[pyo3(signature = (
+    method, matrix, b, x, relative, absolute, iterations, preconditioner, backend, devices = None, callback = None
+))]
 #[allow(clippy::too_many_arguments)]
 pub fn solve<'py>(
     py: Python<'py>,
@@ -64,15 +67,21 @@ pub fn solve<'py>(
     iterations: usize,
     preconditioner: &str,
     backend: &str,
+    devices: Option<Asked>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Solved<'py>> {
     let method: Method = method.parse().map_err(exception)?;
     let choice: Choice = backend.parse().map_err(exception)?;
     let preconditioner = preconditioner.parse().map_err(exception)?;
+    let devices = devices.map(Asked::devices).transpose()?;
     let (matrix, b, mut x) = caught(|| Ok((matrix.matrix()?, given(b)?.values, given(x)?.values)))?;
     let parameters = Parameters { relative, absolute, iterations, ..Parameters::DEFAULT };
     let (x, outcome): (Array, Result<Report, SolverError>) = interruptible(py, move |stop| {
         let describe = Solve::new(matrix).method(method).preconditioner(preconditioner).backend(choice);
+        let describe = match devices {
+            Some(devices) => describe.devices(devices),
+            None => describe,
+        };
         let mut system = describe.parameters(parameters).open().map_err(solver_exception)?;
         let mut failed = None;
         let mut observe = |iteration: usize, residual: f64| {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide::backend;
+use abide::backend::{self, Devices};
+use abide::plan::{Alike, plan_ranks};
 use abide::{Builder, Choice, DeviceSpec, Error, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -55,6 +56,25 @@ fn named<T: std::str::FromStr<Err = Error>>(options: &Bound<'_, PyDict>, name: &
     option::<String>(options, name)?.map(|text| text.parse().map_err(exception)).transpose()
 }
 
+/// The devices that Python asks for.
+#[derive(FromPyObject)]
+pub enum Asked {
+    /// Those of these numbers.
+    These(Vec<usize>),
+    /// A number of them, or `all`, in words.
+    Words(String),
+}
+
+impl Asked {
+    /// Returns what was asked for.
+    pub fn devices(self) -> PyResult<Devices> {
+        match self {
+            Asked::These(numbers) => Ok(Devices::These(numbers)),
+            Asked::Words(words) => words.parse().map_err(exception),
+        }
+    }
+}
+
 /// Describes a simulation by the options that Python gives.
 fn described(model: &Model, options: &Bound<'_, PyDict>) -> PyResult<Builder> {
     let mut builder = model.builder();
@@ -90,6 +110,9 @@ fn described(model: &Model, options: &Bound<'_, PyDict>) -> PyResult<Builder> {
     builder = builder.pin(option(options, "pin")?.unwrap_or(false));
     if let Some(path) = option::<PathBuf>(options, "resume")? {
         builder = builder.resume(path);
+    }
+    if let Some(asked) = option::<Asked>(options, "devices")? {
+        builder = builder.devices(asked.devices()?);
     }
     Ok(builder.backend(named(options, "backend")?.unwrap_or(Choice::Auto)))
 }
@@ -139,18 +162,26 @@ pub fn plan(py: Python<'_>, model: Model, options: &Bound<'_, PyDict>) -> PyResu
     let builder = caught(|| described(&model, options))?;
     let device: Option<String> = option(options, "device")?;
     let choice = named(options, "backend")?.unwrap_or(Choice::Auto);
+    let asked = option::<Asked>(options, "devices")?.map(Asked::devices).transpose()?;
     let options = chosen(options)?;
     detached(py, move || {
         let made = || {
-            let problem = builder.problem()?;
+            let (problem, devices) = (builder.problem()?, backend::devices(asked)?);
             if let Some(device) = device {
-                return abide::plan::plan(&problem, &DeviceSpec::preset(&device)?, &options);
+                let Devices::Count(count) = devices else {
+                    let reason = format!("{devices} were asked for, and it need not be here");
+                    let who = format!("device {device}");
+                    return Err(Error::unsupported(who, reason, "ask for a number of devices, as in 4"));
+                };
+                let device = DeviceSpec::preset(&device)?;
+                return plan_ranks(&problem, &options, &Alike { device: &device, count });
             }
+            let open = |name: &str| backend::open_on(name, &devices);
             if let Choice::Named(name) = choice {
-                return backend::plan(&backend::open(name)?, &problem, &options);
+                return backend::plan(&open(name)?, &problem, &options);
             }
-            let here = backend::names().find_map(|name| backend::open(name).ok());
-            let present = backend::names().filter_map(|name| backend::open(name).ok());
+            let here = backend::names().find_map(|name| open(name).ok());
+            let present = backend::names().filter_map(|name| open(name).ok());
             let hardware = present.into_iter().find(|opened| opened.kind != backend::Kind::Software);
             match hardware.or(here) {
                 Some(opened) => backend::plan(&opened, &problem, &options),

@@ -1,5 +1,6 @@
 """Runs: starts, reading and writing, frames, pictures, checkpoints, and other threads."""
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -118,6 +119,23 @@ def test_reports_tell() -> None:
     assert '"steps":12' in report.to_json() and '"shape"' in report.plan.to_json()
     assert sim.run(0).steps == 0 and sim.step == 15
     assert sim.run(10**9, seconds=0.2).steps < 10**9
+
+
+def test_several_devices_have_the_bits_of_one(tmp_path: Path) -> None:
+    u = plane(40, 31)
+    one = heat.start(u=u, backend="cpu", devices=1)
+    one.run(20)
+    three = heat.start(u=u, backend="cpu", devices=3)
+    report = three.run(10)
+    assert "3 devices" in report.plan.summary() and len(json.loads(report.to_json())["ranks"]) == 3
+    three.checkpoint(tmp_path / "heat.npz")
+    for sim in (three, ab.resume(tmp_path / "heat.npz", heat, backend="cpu", devices=2)):
+        sim.run(10)
+        assert np.array_equal(sim["u"], one["u"])
+    assert "4 devices" in ab.plan(heat, (400, 300), device="h200", devices=4).summary()
+    for wrong, words in [(0, "at least 1"), ("x", "write 2, or all"), (1.5, "names none"), ([0, 1], "cpu")]:
+        with pytest.raises(ab.Error, match=words):
+            heat.start(u=u, backend="cpu", devices=wrong)
 
 
 def test_frames() -> None:

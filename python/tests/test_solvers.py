@@ -56,6 +56,13 @@ def test_tolerances_starts_and_types() -> None:
         assert info == 0 and np.allclose(x, exact)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_several_devices_have_the_bits_of_one(solver: str) -> None:
+    A, b = laplacian(40), right(1600)
+    one, three = (getattr(ab, solver)(A, b, backend="cpu", devices=devices)[0] for devices in (1, 3))
+    assert np.array_equal(one, three)
+
+
 def test_what_does_not_converge_warns() -> None:
     A, b = laplacian(), right(400)
     with pytest.warns(ab.NotConverged, match="the limit on iterations ended it after 3 iterations"):
