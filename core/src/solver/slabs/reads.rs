@@ -15,12 +15,15 @@ pub struct Reads {
     ranges: Vec<Range<usize>>,
     /// The place of each range's first entry among those that are kept.
     places: Vec<usize>,
+    /// The range's first entry where there is one range: of a whole vector, and of a slab in the middle of a domain.
+    /// Products ask for places in their inner loops.
+    only: Option<usize>,
 }
 
 impl Reads {
     /// Returns all entries of a vector.
     pub fn whole(len: usize) -> Reads {
-        Reads { ranges: std::iter::once(0..len).collect(), places: vec![0] }
+        Reads { ranges: std::iter::once(0..len).collect(), places: vec![0], only: Some(0) }
     }
 
     /// Returns the entries that some rows of a matrix read, and those with the rows' own numbers.
@@ -85,7 +88,11 @@ impl Reads {
             *len += range.len();
             Some(place)
         });
-        Reads { places: places.collect(), ranges: joined }
+        let only = match &joined[..] {
+            [range] => Some(range.start),
+            _ => None,
+        };
+        Reads { places: places.collect(), ranges: joined, only }
     }
 
     /// Returns the ranges, in order.
@@ -106,12 +113,13 @@ impl Reads {
     /// Returns the place at which an entry is kept. It is one of those that are read.
     #[inline]
     pub fn place(&self, entry: usize) -> usize {
-        // A whole vector, and a slab in the middle of a domain, have one range.
-        let range = match self.ranges.len() {
-            1 => 0,
-            _ => self.ranges.partition_point(|range| range.end <= entry),
-        };
-        self.places[range] + entry - self.ranges[range].start
+        match self.only {
+            Some(start) => entry - start,
+            None => {
+                let range = self.ranges.partition_point(|range| range.end <= entry);
+                self.places[range] + entry - self.ranges[range].start
+            }
+        }
     }
 
     /// Returns the entries among a range.
