@@ -45,6 +45,13 @@ impl Line {
         let error = Error::Device { backend: self.backend, operation, message: broken.to_string() };
         Stopped { error, follows, wait }
     }
+
+    /// Keeps why the line stopped, and returns the error of it.
+    pub fn keep(&mut self, stopped: Stopped) -> Error {
+        let error = stopped.error.clone();
+        self.stopped = Some(stopped);
+        error
+    }
 }
 
 /// The line of a rank and of its session. They never use it at the same time: the rank waits for its session's steps.
@@ -87,9 +94,7 @@ impl Gather for SharedLine {
             Err(broken) => {
                 let stopped =
                     line.stopped(&format!("gather {round}"), "parts of a reduction from all ranks", broken);
-                let error = stopped.error.clone();
-                line.stopped = Some(stopped);
-                Err(error)
+                Err(line.keep(stopped))
             }
         }
     }

@@ -70,31 +70,18 @@ pub fn run(test: &Test) -> Result<bool> {
     steps.run("page in a browser", |_| crate::web::check());
     if test.full {
         // Compiled as released: the decks are of millions of cells.
-        steps.run("tests that take minutes", |counts| {
-            let tests =
-                ["test", "--release", "--package", "abide", "--test", "cloverleaf", "--", "--ignored"];
-            Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
-        });
-        steps.run("ranks, depths and boundaries", |counts| {
-            let tests =
-                ["test", "--release", "--package", "abide-ranks", "--test", "bits", "--", "--ignored"];
-            Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
-        });
-        steps.run("elementary functions of all f32", |counts| {
-            let tests = [
-                "test",
-                "--release",
-                "--package",
-                "abide-core",
-                "--test",
-                "functions",
-                "--",
-                "--ignored",
-                "--skip",
-                "a_billion",
-            ];
-            Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
-        });
+        let ignored = [
+            ("tests that take minutes", "abide", "cloverleaf", &[][..]),
+            ("ranks, depths and boundaries", "abide-ranks", "bits", &[]),
+            ("elementary functions of all f32", "abide-core", "functions", &["--skip", "a_billion"]),
+        ];
+        for (name, package, target, more) in ignored {
+            steps.run(name, |counts| {
+                let mut tests = cargo(&["test", "--release", "--package", package, "--test", target]);
+                tests.args(["--", "--ignored"]).args(more);
+                Ok(counted(&mut tests, counts)? && counts.passed > 0)
+            });
+        }
         steps.run("processes as ranks (MPI)", crate::mpi::check);
         steps.run("other Pythons and notebooks", crate::python::check_full);
         steps.run("fuzzing", |_| Fuzz::all(1.0).run());

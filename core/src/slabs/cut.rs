@@ -23,6 +23,15 @@ pub fn cut(planes: usize, weights: &[usize], least: usize) -> Vec<Range<usize>> 
     ranges.collect()
 }
 
+/// Returns the least multiple of both numbers, which are above 0: cuts may lie there.
+pub fn common_multiple(a: usize, b: usize) -> usize {
+    let (mut divisor, mut rest) = (a, b);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    a.saturating_mul(b / divisor)
+}
+
 /// Divides a number by weights into whole numbers; what is left over goes to the first ones.
 fn proportional(planes: usize, weights: &[usize]) -> Vec<usize> {
     let total = weights.iter().map(|&weight| weight as u128).sum::<u128>();

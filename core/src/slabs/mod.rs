@@ -18,7 +18,7 @@ mod tests;
 
 use std::ops::Range;
 
-pub use self::cut::cut;
+pub use self::cut::{common_multiple, cut};
 pub use self::exchange::{Edge, Exchange, Side};
 pub use self::reach::reach;
 pub use self::share::Share;

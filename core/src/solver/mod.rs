@@ -60,7 +60,7 @@ pub use progress::Measure;
 pub use refine::Refinement;
 pub use report::{Exhausted, Parameters, RankSolve, Report, SolverError};
 pub use run::{Begin, Run, check_lengths};
-pub use session::{EngineSession, vectors_of};
+pub use session::{EngineSession, check_types, vectors_of};
 pub use slabs::{
     LinearSlabs, Reads, RowSlab, SlabEngine, SlabOperator, SlabProduct, SlabSession, Swap, cut_rows,
     row_slabs, row_unit,

@@ -8,13 +8,28 @@ use super::{
     SolveOptions, SolvePlan, SolverError,
 };
 use crate::error::{Error, Result};
-use crate::real::{Array, Real};
+use crate::real::{Array, DType, Real};
 
 /// Returns the vectors of a system in the type that a solve takes. Fails if one has another type.
 pub fn vectors_of<'a, T: Real>(b: &'a Array, x: &'a mut Array) -> Result<(&'a [T], &'a mut [T])> {
-    let reason = format!("b is {} and x is {}, the solve takes {}", b.dtype(), x.dtype(), T::DTYPE);
+    let types = [b.dtype(), x.dtype()];
     let both = T::slice(b).zip(T::slice_mut(x));
-    both.ok_or_else(|| Error::invalid("the vectors b and x", reason, "cast them with Array::cast"))
+    both.ok_or_else(|| other_types(T::DTYPE, types))
+}
+
+/// Fails unless both vectors of a system have the type that a solve takes.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] with all three types.
+pub fn check_types(dtype: DType, b: &Array, x: &Array) -> Result<()> {
+    let types = [b.dtype(), x.dtype()];
+    if types == [dtype; 2] { Ok(()) } else { Err(other_types(dtype, types)) }
+}
+
+fn other_types(dtype: DType, [b, x]: [DType; 2]) -> Error {
+    let reason = format!("b is {b} and x is {x}, the solve takes {dtype}");
+    Error::invalid("the vectors b and x", reason, "cast them with Array::cast")
 }
 
 /// A [`LinearSession`] in host memory.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use abide_core::solver::{
     Exhausted, LinearSession, Observe, Parameters, RankSolve, Report, RowSlab, SolveOptions, SolvePlan,
-    SolverError, check_lengths,
+    SolverError, check_lengths, check_types,
 };
 use abide_core::{Array, Error, Result};
 
@@ -197,15 +197,6 @@ impl RankedSolver {
         }
         first.unwrap_or_else(|| Err(Error::limit("ranks", 0, "at least 1", "plan this system").into()))
     }
-}
-
-/// Fails unless both vectors have the type of the solve.
-fn check_types(dtype: abide_core::DType, b: &Array, x: &Array) -> Result<()> {
-    if (b.dtype(), x.dtype()) == (dtype, dtype) {
-        return Ok(());
-    }
-    let reason = format!("b is {} and x is {}, the solve takes {dtype}", b.dtype(), x.dtype());
-    Err(Error::invalid("the vectors b and x", reason, "cast them with Array::cast"))
 }
 
 /// Returns whether two ranks went the same way, to the bit of each residual.

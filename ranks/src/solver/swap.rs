@@ -21,11 +21,7 @@ impl Swap for SharedLine {
         line.rounds += 1;
         let swapped = line.swap(dtype, given, taken);
         line.seconds += begun.elapsed().as_secs_f64();
-        swapped.map_err(|stopped| {
-            let error = stopped.error.clone();
-            line.stopped = Some(stopped);
-            error
-        })
+        swapped.map_err(|stopped| line.keep(stopped))
     }
 }
 

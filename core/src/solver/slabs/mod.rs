@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::real::Real;
 use crate::reduction::LEAF;
-use crate::slabs::cut;
+use crate::slabs::{common_multiple, cut};
 use crate::sparse::{Csr, Offsets};
 
 /// A backend that solves on a slab of rows, while other ranks have the others.
@@ -102,11 +102,7 @@ pub fn row_unit(options: &SolveOptions) -> usize {
         Preconditioning::BlockJacobi { size } => size.max(1),
         _ => 1,
     };
-    let (mut divisor, mut rest) = (LEAF, block);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
-    }
-    LEAF.saturating_mul(block / divisor)
+    common_multiple(LEAF, block)
 }
 
 /// Cuts `rows` rows into a part for each weight, in proportion, between multiples of `unit`. There are at least as many units

@@ -3,6 +3,7 @@
 use super::spread::Parts;
 use super::{Configuration, Division, SLICE, Share, Space, sums};
 use crate::error::{Error, Result};
+use crate::slabs::common_multiple;
 use crate::solver::{Matrix, Preconditioning};
 
 /// The shares of a configuration, before places are given out.
@@ -131,7 +132,7 @@ fn cut_in_units(
     }
     let heaviest =
         |firsts: &[usize]| firsts.windows(2).map(|pair| work(pair[1]) - work(pair[0])).max().unwrap_or(0);
-    let of_unit = |unit: usize| cut(rows, configuration.blocks, size * (unit / gcd(size, unit)), &work);
+    let of_unit = |unit: usize| cut(rows, configuration.blocks, common_multiple(size, unit), &work);
     let mut unit = SLICE;
     let mut firsts = of_unit(unit);
     while configuration.space == Space::Grid && !sums::is_room(sums::windows(rows, &firsts, unit)) {
@@ -170,8 +171,4 @@ fn cut(rows: usize, blocks: usize, align: usize, work: impl Fn(usize) -> usize) 
     }
     firsts.push(rows);
     firsts
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
