@@ -115,6 +115,12 @@ fn defects_of_groups_are_found() {
             "if (K::All::holds(this->z, this->y, this->x)) this->",
             "if (false) this->",
         ),
+        (
+            "the end of what is asked ahead",
+            "cloverleaf",
+            "if (Asked::INSIDE || K::All::holds(this->z + DEEP",
+            "if (true || K::All::holds(this->z + DEEP",
+        ),
         ("a leaf of a reduction", "", "const int row = last - (ROWS - 1)", "const int row = last - ROWS"),
     ];
     all(&defects, |&(what, cases, words, instead)| {

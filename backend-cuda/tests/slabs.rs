@@ -10,31 +10,21 @@ mod common;
 #[path = "../../examples/cloverleaf/deck.rs"]
 #[allow(dead_code)]
 mod deck;
+#[path = "common/line.rs"]
+mod line;
 #[path = "../../ranks/tests/common/mod.rs"]
 mod ranks;
-
-use std::sync::Arc;
 
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Options, Problem, Result};
 use abide_cuda::{CudaBackend, device_count};
 use abide_random::cases::random;
-use abide_ranks::{Device, Ranked};
+use abide_ranks::Ranked;
 use clover::clover;
 use common::present;
 use deck::Deck;
+use line::slabs;
 use ranks::assert_same_from;
-
-/// Returns a backend of slabs on the devices of these numbers.
-fn slabs(numbers: &[usize]) -> Result<Ranked> {
-    let all = CudaBackend::connected(numbers)?;
-    let (single, count) = (all[0].clone(), all.len());
-    let make = move |ranks: usize| {
-        let device = |backend: &Arc<CudaBackend>| Device { backend: backend.clone(), weight: 1 };
-        Ok(all[..ranks].iter().map(device).collect())
-    };
-    Ranked::new(single, count, make)
-}
 
 fn follow(ranked: &Ranked, name: &str, problem: &Problem, start: Vec<Array>, steps: u64) -> Result<()> {
     let ranks = assert_same_from(problem, start, ranked, &Options::default(), steps).take_ranks()?;

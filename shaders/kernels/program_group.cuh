@@ -9,12 +9,19 @@
 // a list in braces omits within `?:`.
 __device__ __forceinline__ Ghost as_it_is(Offset index) { return {index, false, false, real(0)}; }
 
+// Asks for a value of device memory, which a later turn will read, to come into the second-level cache.
+__device__ __forceinline__ void fetch(const real* from)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+
 // A stage's index in a turn. `Asked` says whether taps may lie beyond their buffers.
 template <class S, class Asked>
 struct Member : Asked {
     real* rings;
     int row, place;      // its row plus BIAS, and its place in a row of the rings
     bool is_active;      // whether the stage computes here in this turn
+    bool is_next;        // whether it does in the next one
     bool is_owned;       // whether the index is of the tile itself
 
     static constexpr int VALUES = S::ROW_Y * S::ROW_X;
@@ -30,6 +37,15 @@ struct Member : Asked {
     __device__ __forceinline__ bool misses() const
     {
         return !Asked::INSIDE && All::holds(this->z, this->y, this->x) && !Own::holds(this->z, this->y, this->x);
+    }
+
+    // Asks for what a tap reads in the next turn, which is longer than memory takes.
+    template <class K, int SLOT, int Z, int Y, int X>
+    __device__ __forceinline__ void ahead() const
+    {
+        constexpr int DEEP = Z + (S::AXIS == 0), DOWN = Y + (S::AXIS == 1);
+        if (Asked::INSIDE || K::All::holds(this->z + DEEP, this->y + DOWN, this->x + X))
+            fetch(this->template here<K, SLOT>() + (DEEP * K::STRIDE_Z + DOWN * K::STRIDE_Y + X - K::FIRST));
     }
 
     template <int FIRST, int ROWS>
@@ -90,13 +106,15 @@ struct Across {
         constexpr int LOW = PLANES ? LOW_Z : LOW_Y, HIGH = PLANES ? HIGH_Z : HIGH_Y;
         constexpr int TILE = PLANES ? S::TILE_Z : S::TILE_Y;
         const int row = front - LAG;
-        const bool is_active = row >= -LOW && row < TILE + HIGH && across_x >= -LOW_X &&
+        const bool is_across = across_x >= -LOW_X &&
                                across_x < S::TILE_X + HIGH_X &&
                                (!PLANES || (across_y >= -LOW_Y && across_y < S::TILE_Y + HIGH_Y));
+        const bool is_active = row >= -LOW && row < TILE + HIGH && is_across;
+        const bool is_next = row + 1 >= -LOW && row + 1 < TILE + HIGH && is_across;
         const bool is_owned = row >= 0 && row < TILE && across_x >= 0 && across_x < S::TILE_X &&
                               (!PLANES || (across_y >= 0 && across_y < S::TILE_Y));
         return {{{arguments, z + (PLANES ? row : 0), y + (PLANES ? 0 : row), x}},
-                rings, row + S::BIAS, place, is_active, is_owned};
+                rings, row + S::BIAS, place, is_active, is_next, is_owned};
     }
 };
 

@@ -2,7 +2,8 @@
 # Runs the tests of this folder on the machine at hand, then prints one summary.
 #   run.sh [FILTER]...            all tests, or those whose name contains a filter
 #   run.sh --bench [ARGUMENT]...  the benchmarks instead
-#   run.sh --stress               every protocol for thousands of steps on random domains: minutes
+#   run.sh --stress               every protocol for thousands of steps on random domains, then slabs of such domains on
+#                                 all devices for ABIDE_SOAK seconds (600 unless set)
 #   run.sh --sanitize [TOOL]...   small runs of every kernel under compute-sanitizer's tools: memcheck, racecheck and
 #                                 synccheck unless named
 # The devices named in ABIDE_REQUIRE (cuda,wgpu unless set) must be there: their tests may not be skipped.
@@ -58,6 +59,7 @@ if [ "${1-}" = --stress ]; then
     grep -aq '^test result: ok. 1 passed' "$log" || failed=$((failed + (status == 0)))
     printf '== compiled in %d s, %d of %d processes failed\n' $((SECONDS - begun)) "$failed" "$(nproc)"
     "$program" --ignored --nocapture --skip "$compile" "$@" || failed=$((failed + 1))
+    "$here/tests/backend-cuda-soak" --ignored --nocapture "$@" || failed=$((failed + 1))
     [ "$failed" -eq 0 ]
     exit
 fi

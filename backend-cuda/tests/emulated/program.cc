@@ -60,6 +60,11 @@ inline float __int_as_float(int bits)
     return value;
 }
 
+// What is asked for ahead must be of a buffer.
+namespace emulated {
+void ask_ahead(const void* from);
+}
+
 #include "kernel.h"
 
 namespace {
@@ -101,6 +106,12 @@ Memory content()
 
 Arguments arguments;
 std::vector<Memory> buffers;
+
+bool is_within(const Memory& memory, const unsigned char* from)
+{
+    const unsigned char* const first = memory.bytes.data() + Memory::GUARD;
+    return first <= from && from + sizeof(real) <= first + memory.length();
+}
 
 // Names the buffers of the slots, whose numbers come next.
 void name_buffers()
@@ -210,6 +221,14 @@ void launch_all()
 #endif
 
 }  // namespace
+
+void emulated::ask_ahead(const void* from)
+{
+    const auto* const place = static_cast<const unsigned char*>(from);
+    for (const Memory& memory : buffers)
+        if (is_within(memory, place)) return;
+    fail("asked ahead beyond all buffers");
+}
 
 int main(int, char** words)
 {

@@ -133,7 +133,8 @@ impl<'a> Program<'a> {
             None => program_kernels(&split, &tiles).map_err(said)?,
         };
         let mut words: Vec<(&str, &str)> = Vec::new();
-        words.extend(kernels.text.contains(rig::SHARED.0).then_some(rig::SHARED));
+        let present = |word: (&'static str, &'static str)| kernels.text.contains(word.0).then_some(word);
+        words.extend([rig::SHARED, rig::AHEAD].into_iter().filter_map(present));
         if persistent.is_some() {
             words.extend(rig::FLAGS);
             words.extend(OWN.iter().filter(|(word, _)| kernels.text.contains(word)));

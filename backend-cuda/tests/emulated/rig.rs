@@ -28,6 +28,11 @@ pub const SHARED: (&str, &str) = (
     "unsigned char* const shared = emulated::shared_memory();",
 );
 
+/// The words that ask for a value ahead, once in a kernel of groups.
+#[allow(dead_code)] // Not every test that has this module names it.
+pub const AHEAD: (&str, &str) =
+    (r#"asm volatile("prefetch.global.L2 [%0];" ::"l"(from));"#, "emulated::ask_ahead(from);");
+
 /// The words of copies, each exactly once in a kernel that copies.
 const COPIES: [(&str, &str); 5] = [
     ("const unsigned address = unsigned(__cvta_generic_to_shared(to));", ""),

@@ -89,6 +89,38 @@ struct Writer<'a> {
     slots: Slots,
     /// Where each ring begins, in values.
     rings: Vec<usize>,
+    /// Of each field and temporary that comes from device memory, the tap that comes first to a row.
+    firsts: Vec<First>,
+}
+
+/// The tap of a name that is the first of a group's to come to a row.
+struct First {
+    name: usize,
+    member: usize,
+    offset: [i32; 3],
+    /// The row that is tapped, from the block's front.
+    row: isize,
+}
+
+/// Returns the first taps of all names that come from device memory.
+fn firsts(fused: &Fused, stages: &[Stage]) -> Vec<First> {
+    let mut firsts: Vec<First> = Vec::new();
+    for (number, member) in fused.members.iter().enumerate() {
+        for tap in stages[member.stage].dag.taps() {
+            let name = usize::from(tap.field);
+            if member.sources.iter().any(|&(made, _)| made == name) {
+                continue;
+            }
+            let row = tap.offset[fused.axis] as isize - member.lag as isize;
+            let first = First { name, member: number, offset: tap.offset, row };
+            match firsts.iter_mut().find(|known| known.name == name) {
+                Some(known) if known.row < row => *known = first,
+                Some(_) => {}
+                None => firsts.push(first),
+            }
+        }
+    }
+    firsts
 }
 
 /// Returns the body of a group, whose stages are given as they are lowered, in blocks of so many threads.
@@ -108,7 +140,8 @@ pub fn group(
         rings.push(values);
         values += ring.rows * row;
     }
-    let mut writer = Writer { problem, kinds, stages, boxes, fused, made, slots: Slots::default(), rings };
+    let (slots, firsts) = (Slots::default(), firsts(fused, stages));
+    let mut writer = Writer { problem, kinds, stages, boxes, fused, made, slots, rings, firsts };
     let is_reduced = |member: &Member| matches!(stages[member.stage].does, Does::Reduce(..));
     let reduced = fused.members.iter().position(is_reduced);
     let mut text = Text::default();
@@ -210,6 +243,7 @@ impl Writer<'_> {
             "const auto u = at.template member<{}, {}, {}, {}, {}, {}, {}>(front);",
             member.lag, z[0], z[1], y[0], y[1], x[0], x[1]
         ));
+        self.ask_ahead(text, number);
         text.push("if (u.is_active) {");
         let computed = around(&own).unwrap_or([0..0, 0..0, 0..0]);
         if matches!(stage.does, Does::Reduce(..)) {
@@ -251,6 +285,21 @@ impl Writer<'_> {
         text.push("}");
         self.take_along(text, member, stage, &own);
         text.push("}\n}");
+    }
+
+    /// Writes what asks for the rows that the next turn reads first, of each field and temporary by the member that is the
+    /// first to come there.
+    fn ask_ahead(&mut self, text: &mut Text, number: usize) {
+        let own: Vec<&First> = self.firsts.iter().filter(|first| first.member == number).collect();
+        if own.is_empty() {
+            return;
+        }
+        text.push("if (u.is_next) {");
+        for &First { name, offset: [z, y, x], .. } in own {
+            let (kind, slot) = (self.kinds.number(name), self.slots.number(Slot::Read(name)));
+            text.push(format!("u.template ahead<Kind{kind}, {slot}, {z}, {y}, {x}>();"));
+        }
+        text.push("}");
     }
 
     /// Returns the slot of the buffer to which a field or temporary goes.
