@@ -12,6 +12,8 @@ mod common;
 #[allow(dead_code, reason = "of the rig only the compiler and the rewriting of text are needed here")]
 #[path = "emulated/rig.rs"]
 mod rig;
+#[path = "emulated/slabs.rs"]
+mod slabs;
 #[path = "emulated/solver.rs"]
 mod solver;
 #[path = "emulated/systems.rs"]
@@ -38,6 +40,46 @@ fn solvers_agree_with_the_reference_without_a_gpu() {
         .filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name)))
         .collect();
     solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
+}
+
+/// Slabs of one device, whose blocks work as one grid: the reference's bits, or those of the same product on one slab.
+#[test]
+fn slabs_have_the_bits_of_one() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let only = std::env::var("ABIDE_CASE").ok();
+    let chosen: Vec<Case> = slabs::cases()
+        .into_iter()
+        .filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name)))
+        .collect();
+    solver::all(&chosen, |case| {
+        let told = |why| format!("{}: {why}", case.name);
+        case.check(&compiler).map_err(told)?;
+        case.check_on_one_slab(&compiler).map_err(told)
+    });
+}
+
+/// What slabs tell each other, and wait for, is found where it is missing; and a slab that is told to give up does so.
+#[test]
+fn defects_between_slabs_are_found() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let all = slabs::cases();
+    let case = |name: &str| all.iter().find(|case| case.name == name).cloned();
+    let defects = slabs::DEFECTS.map(|(name, words, instead)| (case(name), words, instead));
+    solver::all(&defects, |(case, words, instead)| {
+        case.as_ref().ok_or("no such case")?.misses(&compiler, (words, instead))
+    });
+    // One block gives a wait up, and all blocks of all slabs end. (They look more often here than on a device.)
+    let impatient = [
+        ("clock64() - begun > PATIENCE", "(blockIdx.x == 1 && barriers >= 3)"),
+        ("constexpr unsigned LOOKS = 1024;", "constexpr unsigned LOOKS = 8;"),
+        ("emulated::fail(\"a wait was given up\");", "emulated::end_lane();"),
+    ];
+    let case = case("slabs-cg").unwrap();
+    let outcome = case.compile(&compiler, &impatient).and_then(|program| program.run(1, 0)).unwrap();
+    assert_eq!(outcome.status, Status::Lost);
+    let untold = ("add_devices(beyond(a, a.arrived, other) + GIVEN_UP, 1u);", ";");
+    let error = case.compile(&compiler, &[&impatient[..], &[untold]].concat()).and_then(|program| program.run(1, 0));
+    assert!(error.as_ref().is_err_and(|error| error.contains("wait for ever")), "{error:?}");
 }
 
 /// In f32, with a dense row, the recurrences of pipelined CG meet the threshold long before the true residual
@@ -212,8 +254,8 @@ fn defects_are_found() {
         // read.
         (
             "cg-sliced",
-            "while (load_acquire(a.arrived) < barriers * unsigned(BLOCKS)) {",
-            "while (load_acquire(a.arrived) < 1) {",
+            "while (arrivals() < barriers * unsigned(BLOCKS)) {",
+            "while (arrivals() < 1) {",
         ),
         ("cg-split", "if (threadIdx.x == 0) await();\n        __syncthreads();", "__syncthreads();"),
         (

@@ -6,7 +6,7 @@ mod parallel;
 
 use std::sync::Mutex;
 
-use abide_core::solver::plan::krylov::plan_krylov;
+use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
 use abide_core::solver::{Gmres, GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
@@ -92,6 +92,44 @@ fn every_method_compiles_without_spills() {
                 let lines: Vec<&str> = said.lines().filter(|line| line.contains("error")).collect();
                 wrong.lock().unwrap().push(format!("{words}: {}", lines.join("; ")));
             }
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// On slabs of several devices, alone on each or two on one, kernels have the registers for the stores beyond as well.
+#[test]
+fn slabs_compile_without_spills() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let matrices = [
+        Matrix::from(laplacian_2d(1000, 999, DType::F64).unwrap()),
+        hpcg(60, 61, 62, DType::F64).unwrap().into(),
+        stencil(&[1000, 999], DType::F32),
+    ];
+    let mut runs = Vec::new();
+    for (number, matrix) in matrices.iter().enumerate() {
+        for (turn, method) in Method::all().into_iter().enumerate() {
+            // A part of the methods for each matrix: they differ little in what slabs add.
+            if (number + turn) % 3 == 0 {
+                let preconditioner = Preconditioning::ALL[(number + turn / 3) % 4];
+                let slabs = Slabs { count: 2 + turn % 2 * 6, of_a_device: 1 + turn % 2 };
+                runs.push((matrix, SolveOptions { method, preconditioner, cache: SolveCache::Auto }, slabs));
+            }
+        }
+    }
+    let wrong = Mutex::new(Vec::new());
+    each(&runs, |(matrix, options, slabs)| {
+        let alone = plan_krylov(matrix, &device, options).unwrap();
+        let plan = plan_krylov_slabs(matrix, &device, options, *slabs, &alone).unwrap();
+        let (plan, cubin) = fit_solver(&nvrtc, matrix, &plan, options, &target(&device), false).unwrap();
+        let (report, layout) = (&cubin.report[0], plan.krylov().unwrap());
+        assert_eq!((layout.slabs, plan.ranks.len()), (*slabs, slabs.count));
+        let words = format!("{} {} on {slabs:?}", options.method, options.preconditioner);
+        println!("{words}: {} registers; {}", report.registers, layout.describe());
+        if report.spill_bytes > 0 || report.registers > device.registers_for(layout.threads) {
+            wrong.lock().unwrap().push(format!("{words}: {report:?}; {}", layout.describe()));
         }
     });
     let wrong = wrong.into_inner().unwrap();
