@@ -111,7 +111,10 @@ fn slabs_have_the_bits_of_one_device() {
                 }
                 let ranks = several.take_ranks();
                 let rows: Vec<_> = ranks.iter().map(|rank| rank.rows.clone()).collect();
-                assert!(rows == plan.ranks && ranks.iter().all(|rank| rank.exchange == "stores"), "{ranks:?}");
+                assert!(
+                    rows == plan.ranks && ranks.iter().all(|rank| rank.exchange == "stores"),
+                    "{ranks:?}"
+                );
                 run += 1;
             }
         }

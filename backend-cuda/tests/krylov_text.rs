@@ -7,7 +7,9 @@ mod parallel;
 use std::sync::Mutex;
 
 use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
-use abide_core::solver::{Gmres, GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use abide_core::solver::{
+    Gmres, GridOperator, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
+};
 use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
 use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
@@ -103,22 +105,16 @@ fn every_method_compiles_without_spills() {
 fn slabs_compile_without_spills() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let device = DeviceSpec::preset("h200").unwrap();
-    let matrices = [
-        Matrix::from(laplacian_2d(1000, 999, DType::F64).unwrap()),
-        hpcg(60, 61, 62, DType::F64).unwrap().into(),
-        stencil(&[1000, 999], DType::F32),
-    ];
-    let mut runs = Vec::new();
-    for (number, matrix) in matrices.iter().enumerate() {
-        for (turn, method) in Method::all().into_iter().enumerate() {
-            // A part of the methods for each matrix: they differ little in what slabs add.
-            if (number + turn) % 3 == 0 {
-                let preconditioner = Preconditioning::ALL[(number + turn / 3) % 4];
-                let slabs = Slabs { count: 2 + turn % 2 * 6, of_a_device: 1 + turn % 2 };
-                runs.push((matrix, SolveOptions { method, preconditioner, cache: SolveCache::Auto }, slabs));
-            }
-        }
-    }
+    let (laplacian, cube) =
+        (laplacian_2d(1000, 999, DType::F64).unwrap(), hpcg(60, 61, 62, DType::F64).unwrap());
+    let options = |method, preconditioner| SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+    let pipelined = Method::PipelinedCg(PipelinedCg::default());
+    let runs = [
+        (Matrix::from(laplacian), options(Method::Cg, Preconditioning::None), [2, 1]),
+        (Matrix::from(cube), options(pipelined, Preconditioning::Jacobi), [2, 1]),
+        (stencil(&[1000, 999], DType::F32), options(Method::BiCgStab, Preconditioning::Jacobi), [8, 2]),
+    ]
+    .map(|(matrix, options, [count, of_a_device])| (matrix, options, Slabs { count, of_a_device }));
     let wrong = Mutex::new(Vec::new());
     each(&runs, |(matrix, options, slabs)| {
         let alone = plan_krylov(matrix, &device, options).unwrap();

@@ -40,12 +40,7 @@ pub const SYSTEMS: [SystemCase; 3] = [
         stencil: "laplacian2d",
         is_stored: false,
     },
-    SystemCase {
-        name: "cg HPCG 104^3 stored",
-        extents: &[104, 104, 104],
-        stencil: "hpcg",
-        is_stored: true,
-    },
+    SystemCase { name: "cg HPCG 104^3 stored", extents: &[104, 104, 104], stencil: "hpcg", is_stored: true },
 ];
 
 impl SystemCase {
@@ -61,8 +56,7 @@ impl SystemCase {
     /// Those of the stencil and of the domain.
     pub fn matrix(&self) -> Result<Matrix> {
         let zero = Boundaries::all(Boundary::Constant(0.0));
-        let operator =
-            GridOperator::new(named::operator(self.stencil)?, self.shape()?, zero, DType::F64)?;
+        let operator = GridOperator::new(named::operator(self.stencil)?, self.shape()?, zero, DType::F64)?;
         if self.is_stored { Ok(operator.assemble()?.into()) } else { Ok(operator.into()) }
     }
 }
@@ -116,7 +110,8 @@ pub fn measure_system(
         let (alone, expected) = short(solve(single))?;
         let bits = |report: &Report| report.history.iter().map(|r| r.to_bits()).collect::<Vec<_>>();
         if bits(&report) != bits(&alone) || !x.same_bits(&expected) {
-            faults.push(format!("other bits than those of one device after {} iterations", report.iterations));
+            faults
+                .push(format!("other bits than those of one device after {} iterations", report.iterations));
         }
     }
     let share = |rank: &abide_core::solver::RankSolve| 1.0 - rank.efficiency;
@@ -161,9 +156,11 @@ mod tests {
     fn several_are_timed_and_compared_with_one() {
         let settings = Settings { seconds: 1e-3, repeats: 3, ..Settings::default() };
         let (one, two) = (open("cpu").unwrap(), open_on("cpu", &Devices::Count(2)).unwrap());
-        for (stencil, is_stored, extents) in
-            [("laplacian2d", true, &[41, 37][..]), ("laplacian2d", false, &[41, 37]), ("hpcg", true, &[9, 8, 11])]
-        {
+        for (stencil, is_stored, extents) in [
+            ("laplacian2d", true, &[41, 37][..]),
+            ("laplacian2d", false, &[41, 37]),
+            ("hpcg", true, &[9, 8, 11]),
+        ] {
             let case = SystemCase { name: "small", extents, stencil, is_stored };
             let row = measure_system(&two, &one, &case, &settings).unwrap();
             assert_eq!((row.devices, row.exchange, &row.faults[..]), (2, "messages", &[][..]), "{stencil}");

@@ -203,8 +203,7 @@ impl Launches for KrylovSession {
         let mut arrays = self.buffers.map(at);
         arrays.history = arrays.history.wrapping_sub(8 * u64::from(base));
         let stride = self.image.stride as u64;
-        let numbers =
-            KrylovNumbers { stride, turn: stride, ..numbers(&self.image, run, parameters, until) };
+        let numbers = KrylovNumbers { stride, turn: stride, ..numbers(&self.image, run, parameters, until) };
         let mut arguments = KrylovArguments { arrays, numbers };
         // SAFETY: the counter is a buffer of 128 bytes; the stream orders this before the launch.
         unsafe { result::memset_d8_async(arguments.arrays.arrived, 0, 128, stream.cu_stream()) }

@@ -74,7 +74,8 @@ impl Image {
         };
         // Arrays in which the shares of blocks say where theirs begins.
         let firsts = |of: usize| -> Result<Range<usize>> {
-            let [first, end] = [blocks.start, blocks.end].map(|block| self.firsts.get(block).map(|at| at[of]));
+            let [first, end] =
+                [blocks.start, blocks.end].map(|block| self.firsts.get(block).map(|at| at[of]));
             first.zip(end).map(|(first, end)| first..end).ok_or_else(wrong)
         };
         let part = |whole: &'a [u8], of_numbers: usize, each: usize| -> Result<Piece<'a>> {

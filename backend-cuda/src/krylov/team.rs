@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
-use abide_core::solver::{LinearBackend, LinearSession, LinearTeam, Matrix, SolveOptions, SolvePlan, SolverError};
+use abide_core::solver::{
+    LinearBackend, LinearSession, LinearTeam, Matrix, SolveOptions, SolvePlan, SolverError,
+};
 use abide_core::{Backend, DeviceSpec, Error, Result};
 use cudarc::driver::{CudaContext, sys};
 
@@ -63,7 +65,8 @@ impl CudaTeam {
         for own in devices {
             let targets = [first, own].map(|device| target(device.device()));
             if targets[0] != targets[1] {
-                let reason = format!("they are of different architectures, {} and {}", targets[0], targets[1]);
+                let reason =
+                    format!("they are of different architectures, {} and {}", targets[0], targets[1]);
                 return Err(Error::unsupported(who(), reason, change));
             }
             for other in devices {
@@ -72,7 +75,8 @@ impl CudaTeam {
                 }
                 let numbers = [own, other].map(|device| device.context.ordinal());
                 let lacks = |what: &str| {
-                    let reason = format!("device {} cannot {what} device {}'s memory", numbers[0], numbers[1]);
+                    let reason =
+                        format!("device {} cannot {what} device {}'s memory", numbers[0], numbers[1]);
                     Err(Error::unsupported(who(), reason, change))
                 };
                 if !peer::connect(&own.context, &other.context)? {

@@ -58,7 +58,8 @@ struct Loaded {
     device: usize,
     /// What kernels are handed: the addresses from which they count.
     arrays: KrylovArrays<u64>,
-    /// The memory behind the addresses, the history's last.
+    /// The memory behind the addresses, but for the history.
+    #[expect(dead_code, reason = "it is freed with the slab")]
     memory: Vec<CudaSlice<u8>>,
     history: Option<CudaSlice<u8>>,
 }
@@ -102,14 +103,15 @@ impl TogetherSession {
                 Kernels::load(context, cubin.clone())?.function(KRYLOV_ENTRY, layout.regions.total)?;
             let blocks = layout.blocks_of_a_slab() * member.slabs.len();
             check_blocks(&function, &layout, member.multiprocessors, blocks)?;
-            let [stream, word] =
-                [context.new_stream(), context.new_stream()].map(|made| made.map_err(during("making a stream")));
+            let [stream, word] = [context.new_stream(), context.new_stream()]
+                .map(|made| made.map_err(during("making a stream")));
             devices.push(Here { stream: stream?, word: word?, function, member });
         }
         let mut slabs: Vec<Option<Loaded>> = plan.ranks.iter().map(|_| None).collect();
         for (number, here) in devices.iter().enumerate() {
             for &slab in &here.member.slabs {
-                let loaded = load(here, number, &image.slab(&layout, slab)?, image.diagonal_of(&plan.ranks[slab])?)?;
+                let loaded =
+                    load(here, number, &image.slab(&layout, slab)?, image.diagonal_of(&plan.ranks[slab])?)?;
                 if let Some(place) = slabs.get_mut(slab) {
                     *place = Some(loaded);
                 }
@@ -125,7 +127,13 @@ impl TogetherSession {
             here.stream.synchronize().map_err(during("loading a matrix"))?;
         }
         // The devices have their copies now.
-        for part in [&mut image.offsets, &mut image.searches, &mut image.columns, &mut image.values, &mut image.inverse] {
+        for part in [
+            &mut image.offsets,
+            &mut image.searches,
+            &mut image.columns,
+            &mut image.values,
+            &mut image.inverse,
+        ] {
             *part = Vec::new();
         }
         let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
@@ -173,7 +181,13 @@ impl TogetherSession {
             // SAFETY: both places have room for the slab's rows, and the stream is waited for while the vectors live.
             unsafe {
                 result::memcpy_htod_async(right, &b[slab.rows.clone()], stream.cu_stream())
-                    .and_then(|()| result::memcpy_htod_async(self.iterate(slab), &x[slab.rows.clone()], stream.cu_stream()))
+                    .and_then(|()| {
+                        result::memcpy_htod_async(
+                            self.iterate(slab),
+                            &x[slab.rows.clone()],
+                            stream.cu_stream(),
+                        )
+                    })
                     .and_then(|()| result::memcpy_htod_async(slab.arrays.state, &fresh(), stream.cu_stream()))
             }
             .map_err(during("loading vectors"))?;
@@ -187,8 +201,10 @@ impl TogetherSession {
             let stream = &self.devices[slab.device].stream;
             stream.context().bind_to_thread().map_err(during("binding the context"))?;
             // SAFETY: the values may have any bits; the stream is waited for before they are used.
-            unsafe { result::memcpy_dtoh_async(&mut x[slab.rows.clone()], self.iterate(slab), stream.cu_stream()) }
-                .map_err(during("reading x"))?;
+            unsafe {
+                result::memcpy_dtoh_async(&mut x[slab.rows.clone()], self.iterate(slab), stream.cu_stream())
+            }
+            .map_err(during("reading x"))?;
             stream.synchronize().map_err(during("reading x"))?;
         }
         outcome
@@ -262,14 +278,19 @@ impl TogetherSession {
             let here = &self.devices[slab.device];
             let bytes = read(here, slab.arrays.state, state_bytes(), "reading a solver's state")?;
             if left(&bytes)?.1.status == Status::Lost {
-                let message = "a block waited for those of another device for some 20 seconds, or was told to give up";
+                let message =
+                    "a block waited for those of another device for some 20 seconds, or was told to give up";
                 return Err(Error::device("cuda", format!("running a solver {}", here.words(slab)), message));
             }
             match &first {
                 None => first = Some(bytes),
                 Some(first) if *first != bytes => {
                     let message = "its sums are not those of the first device";
-                    return Err(Error::device("cuda", format!("running a solver {}", here.words(slab)), message));
+                    return Err(Error::device(
+                        "cuda",
+                        format!("running a solver {}", here.words(slab)),
+                        message,
+                    ));
                 }
                 Some(_) => {}
             }
@@ -440,12 +461,7 @@ fn read(here: &Here, from: u64, bytes: usize, what: &str) -> Result<Vec<u8>> {
 }
 
 /// Loads a slab's arrays.
-fn load(
-    here: &Here,
-    device: usize,
-    slab: &Slab<'_>,
-    diagonal: Option<(usize, Array)>,
-) -> Result<Loaded> {
+fn load(here: &Here, device: usize, slab: &Slab<'_>, diagonal: Option<(usize, Array)>) -> Result<Loaded> {
     let (context, stream) = (&here.member.context, &here.stream);
     context.bind_to_thread().map_err(during("binding the context"))?;
     let room = Room { context, stream };

@@ -74,3 +74,10 @@ pub const DEFECTS: [(&str, &str, &str); 6] = [
     // and a turn of the exchanged vector is one of all slabs.
     ("slabs-pipelined", "if constexpr (TURNS > 1) turn ^= 1;", ""),
 ];
+
+/// What makes one block give a wait up. (All look at the word that tells them so more often than on a device.)
+pub const IMPATIENT: [(&str, &str); 3] = [
+    ("clock64() - begun > PATIENCE", "(blockIdx.x == 1 && barriers >= 3)"),
+    ("constexpr unsigned LOOKS = 1024;", "constexpr unsigned LOOKS = 8;"),
+    ("emulated::fail(\"a wait was given up\");", "emulated::end_lane();"),
+];

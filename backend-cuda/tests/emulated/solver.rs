@@ -474,7 +474,6 @@ impl Program {
                 history: fresh(count * histories, 8),
                 thresholds,
             };
-            let whole = |loaded: &Vec<u8>| Piece { bytes: loaded.len(), loaded: Cow::Borrowed(loaded), before: 0 };
             append(&mut bytes, &numbers, &arrays.map(whole));
         } else {
             let (_, right) = systems.first().ok_or("no system")?;
@@ -492,8 +491,7 @@ impl Program {
                 }
                 slab.arrays.homes.loaded = Cow::Owned(homes);
                 slab.arrays.history = Piece { bytes: histories * 8, ..Piece::default() };
-                let numbers =
-                    KrylovNumbers { stride: slab.stride as u64, turn: slab.turn as u64, ..numbers };
+                let numbers = KrylovNumbers { stride: slab.stride as u64, turn: slab.turn as u64, ..numbers };
                 self.slabs[number].1 = slab.stride;
                 append(&mut bytes, &numbers, &slab.arrays);
             }
@@ -547,6 +545,11 @@ impl Program {
         }
         Ok(all)
     }
+}
+
+/// Returns an array of a system that has no slabs.
+fn whole(loaded: &Vec<u8>) -> Piece<'static> {
+    Piece { bytes: loaded.len(), loaded: Cow::Owned(loaded.clone()), before: 0 }
 }
 
 /// Appends what a slab's kernel is handed: the numbers, behind places for the addresses, which the program fills in; and

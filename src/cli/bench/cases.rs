@@ -103,8 +103,7 @@ impl Cases {
         self.rows.target(&mut targets);
         targets.check()?;
         items.retain(|item| {
-            self.rows.ask_for(&item.words)
-                && self.most_cells.is_none_or(|most| item.problem.cells() <= most)
+            self.rows.ask_for(&item.words) && self.most_cells.is_none_or(|most| item.problem.cells() <= most)
         });
         // What helpers know is counted among the problems alone.
         items.sort_by_key(|item| item.problem.problem().is_none());

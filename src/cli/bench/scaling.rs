@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use abide::backend::{self, Devices, Opened};
 use abide::bench::{ScalingCase, Settings, Wanted, Way, measure_scaling};
 use abide::program::Problem;
+use abide::solve::SolverError;
 use abide::solve::measure as solving;
 use abide::solve::scaling::{SYSTEMS, SystemCase, measure_system};
-use abide::solve::SolverError;
 use abide::{DType, Error, Execution, Fuse, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -133,7 +133,16 @@ impl Scaling {
         }
         let header = format!(
             "{:<38}{:>16}{:>5}{:>8}{:>10}{:>10}{:>9}{:>7}{:>11}{:>10}  plan\n",
-            "case", "domain", "type", "devices", "exchange", "GCells/s", "µs/iter", "± %", "efficiency", "exchanges"
+            "case",
+            "domain",
+            "type",
+            "devices",
+            "exchange",
+            "GCells/s",
+            "µs/iter",
+            "± %",
+            "efficiency",
+            "exchanges"
         );
         let known = Mutex::new(Known::default());
         let (counts, mut items) = (self.counts(), Vec::new());

@@ -142,7 +142,9 @@ pub fn plan_krylov_slabs(
         return Ok(plan);
     }
     let uneven = match single.division {
-        Division::Merged { .. } => Some("rows differ so much in length that threads share them by a merge path"),
+        Division::Merged { .. } => {
+            Some("rows differ so much in length that threads share them by a merge path")
+        }
         _ if !single.spread_rows.is_empty() => Some("rows are so long that they are spread over all blocks"),
         _ => None,
     };
@@ -213,13 +215,16 @@ mod tests {
                 assert_eq!((layout.slabs.count, layout.space, plan.ranks.len()), (count, Space::Grid, count));
                 assert_eq!(layout.rows_of_slabs(), plan.ranks);
                 assert_eq!((plan.ranks[0].start, plan.ranks[count - 1].end), (0, matrix.rows()));
-                assert!(plan.ranks.windows(2).all(|pair| pair[0].end == pair[1].start && !pair[0].is_empty()));
+                assert!(
+                    plan.ranks.windows(2).all(|pair| pair[0].end == pair[1].start && !pair[0].is_empty())
+                );
                 let Matrix::Stored(stored) = &matrix else { continue };
                 let own = layout.blocks_of_a_slab();
                 for (slab, rows) in plan.ranks.iter().enumerate() {
                     for row in rows.clone() {
                         for (column, _) in stored.row(row) {
-                            let block = layout.shares.partition_point(|share| share.first + share.rows <= column);
+                            let block =
+                                layout.shares.partition_point(|share| share.first + share.rows <= column);
                             if block / own == slab {
                                 continue;
                             }
@@ -240,7 +245,11 @@ mod tests {
         let small = Matrix::from(laplacian_2d(9, 8, DType::F64).unwrap());
         let plan = planned(&small, &cg, 8).unwrap();
         assert_eq!(plan.ranks.len(), 3);
-        assert!(plan.notes.iter().any(|note| note.contains("3 of 8 devices solve: 72 rows")), "{:?}", plan.notes);
+        assert!(
+            plan.notes.iter().any(|note| note.contains("3 of 8 devices solve: 72 rows")),
+            "{:?}",
+            plan.notes
+        );
         let tiny = Matrix::from(laplacian_2d(5, 5, DType::F64).unwrap());
         let plan = planned(&tiny, &cg, 2).unwrap();
         assert!(plan.ranks.is_empty() && plan.notes.iter().any(|note| note.contains("1 of 2")));
