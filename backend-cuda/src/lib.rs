@@ -9,7 +9,7 @@
 //! A program that is not plain, of fields on nodes, temporaries or scalars, has a session of its own, which
 //! also launches a kernel per stage from a graph (`program`).
 //!
-//! A linear solver is one persistent kernel, too (`krylov`).
+//! A linear solver is one persistent kernel, too (`krylov`); on several devices one on each, whose blocks are one grid.
 //!
 //! Where a plan asks for tuning, or is asked how good the model's estimates are, plans are timed on the
 //! device (`tune`), and the fastest is kept on disk (`abide-tuning`).
@@ -49,6 +49,6 @@ pub use abide_tuning::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use backend::{CudaBackend, variants};
 pub use driver::device_count;
 pub use kernels::{fit, report, report_as_planned, slight_spills, target};
-pub use krylov::{Image, fit_solver, plan_batch};
+pub use krylov::{CudaTeam, Image, Piece, Slab, fit_solver, plan_batch, region};
 pub use lent::DeviceBuffer;
 pub use nvrtc::{Cubin, FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};

@@ -12,6 +12,8 @@ mod common;
 #[allow(dead_code, reason = "of the rig only the compiler and the rewriting of text are needed here")]
 #[path = "emulated/rig.rs"]
 mod rig;
+#[path = "emulated/slabs.rs"]
+mod slabs;
 #[path = "emulated/solver.rs"]
 mod solver;
 #[path = "emulated/systems.rs"]
@@ -38,6 +40,52 @@ fn solvers_agree_with_the_reference_without_a_gpu() {
         .filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name)))
         .collect();
     solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
+}
+
+/// Holds slabs of one device, whose blocks work as one grid, to the reference's bits, or to those of one slab.
+fn check_slabs(cases: &[Case], compiler: &[String]) {
+    solver::all(cases, |case| {
+        let told = |why| format!("{}: {why}", case.name);
+        case.check(compiler).map_err(told)?;
+        case.check_on_one_slab(compiler).map_err(told)
+    });
+}
+
+/// Returns the case of slabs with this name.
+fn of_slabs(name: &str) -> Case {
+    slabs::cases().into_iter().find(|case| case.name == name).unwrap()
+}
+
+#[test]
+fn slabs_have_the_bits_of_one() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    check_slabs(&["slabs-cg-ring", "slabs-pipelined"].map(of_slabs), &compiler);
+}
+
+/// Every method, and each defect in what slabs tell each other and wait for.
+#[test]
+#[ignore = "takes a minute"]
+fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let only = std::env::var("ABIDE_CASE").ok();
+    let mut chosen = slabs::cases();
+    chosen.retain(|case| only.as_ref().is_none_or(|name| case.name.contains(name)));
+    check_slabs(&chosen, &compiler);
+    let defects = slabs::DEFECTS.map(|(name, words, instead)| (of_slabs(name), (words, instead)));
+    solver::all(&defects, |(case, change)| case.misses(&compiler, *change));
+    // Without a word to the other slabs, a block that gives up leaves them waiting.
+    let untold = ("add_devices(beyond(a, a.arrived, other) + GIVEN_UP, 1u);", ";");
+    let changes = [&slabs::IMPATIENT[..], &[untold]].concat();
+    let error = of_slabs("slabs-cg").compile(&compiler, &changes).and_then(|program| program.run(1, 0));
+    assert!(error.as_ref().is_err_and(|error| error.contains("wait for ever")), "{error:?}");
+}
+
+/// Where one block gives a wait up, all blocks of all slabs end.
+#[test]
+fn slabs_give_up_together() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let program = of_slabs("slabs-cg").compile(&compiler, &slabs::IMPATIENT).unwrap();
+    assert_eq!(program.run(1, 0).map(|outcome| outcome.status), Ok(Status::Lost));
 }
 
 /// In f32, with a dense row, the recurrences of pipelined CG meet the threshold long before the true residual
@@ -210,11 +258,7 @@ fn defects_are_found() {
     let defects = [
         // Every block's sum, and every block's part of the exchanged vector, must be there before they are
         // read.
-        (
-            "cg-sliced",
-            "while (load_acquire(a.arrived) < barriers * unsigned(BLOCKS)) {",
-            "while (load_acquire(a.arrived) < 1) {",
-        ),
+        ("cg-sliced", "while (arrivals() < barriers * unsigned(BLOCKS)) {", "while (arrivals() < 1) {"),
         ("cg-split", "if (threadIdx.x == 0) await();\n        __syncthreads();", "__syncthreads();"),
         (
             "cg-sliced",

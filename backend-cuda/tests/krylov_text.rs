@@ -6,8 +6,10 @@ mod parallel;
 
 use std::sync::Mutex;
 
-use abide_core::solver::plan::krylov::plan_krylov;
-use abide_core::solver::{Gmres, GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
+use abide_core::solver::{
+    Gmres, GridOperator, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
+};
 use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
 use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
@@ -92,6 +94,38 @@ fn every_method_compiles_without_spills() {
                 let lines: Vec<&str> = said.lines().filter(|line| line.contains("error")).collect();
                 wrong.lock().unwrap().push(format!("{words}: {}", lines.join("; ")));
             }
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// On slabs of several devices, alone on each or two on one, kernels have the registers for the stores beyond as well.
+#[test]
+fn slabs_compile_without_spills() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let (laplacian, cube) =
+        (laplacian_2d(1000, 999, DType::F64).unwrap(), hpcg(60, 61, 62, DType::F64).unwrap());
+    let options = |method, preconditioner| SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+    let pipelined = Method::PipelinedCg(PipelinedCg::default());
+    let runs = [
+        (Matrix::from(laplacian), options(Method::Cg, Preconditioning::None), [2, 1]),
+        (Matrix::from(cube), options(pipelined, Preconditioning::Jacobi), [2, 1]),
+        (stencil(&[1000, 999], DType::F32), options(Method::BiCgStab, Preconditioning::Jacobi), [8, 2]),
+    ]
+    .map(|(matrix, options, [count, of_a_device])| (matrix, options, Slabs { count, of_a_device }));
+    let wrong = Mutex::new(Vec::new());
+    each(&runs, |(matrix, options, slabs)| {
+        let alone = plan_krylov(matrix, &device, options).unwrap();
+        let plan = plan_krylov_slabs(matrix, &device, options, *slabs, &alone).unwrap();
+        let (plan, cubin) = fit_solver(&nvrtc, matrix, &plan, options, &target(&device), false).unwrap();
+        let (report, layout) = (&cubin.report[0], plan.krylov().unwrap());
+        assert_eq!((layout.slabs, plan.ranks.len()), (*slabs, slabs.count));
+        let words = format!("{} {} on {slabs:?}", options.method, options.preconditioner);
+        println!("{words}: {} registers; {}", report.registers, layout.describe());
+        if report.spill_bytes > 0 || report.registers > device.registers_for(layout.threads) {
+            wrong.lock().unwrap().push(format!("{words}: {report:?}; {}", layout.describe()));
         }
     });
     let wrong = wrong.into_inner().unwrap();

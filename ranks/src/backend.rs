@@ -7,7 +7,7 @@ use abide_core::backend::{Compiler, Cut, Fields, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Devices, Ranks, plan_ranks};
 use abide_core::slabs::Slabs;
-use abide_core::solver::LinearBackend;
+use abide_core::solver::{LinearBackend, LinearTeam};
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 
 use crate::connector::Connector;
@@ -34,6 +34,7 @@ pub struct Ranked {
     between: Option<u32>,
     make: Box<Make>,
     pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) team: Option<Arc<dyn LinearTeam>>,
     made: Mutex<BTreeMap<usize, Vec<Device>>>,
 }
 
@@ -56,13 +57,19 @@ impl Ranked {
             ends.map(|end| Box::new(end) as Box<dyn Fabric>).collect::<Vec<_>>()
         };
         let (made, make, connector) = (Mutex::default(), Box::new(make), Arc::new(connect));
-        Ok(Ranked { single, asked, between: None, make, connector, made })
+        Ok(Ranked { single, asked, between: None, make, connector, team: None, made })
     }
 
     /// Connects ranks by another fabric. Where ranks are processes, `make` has the devices of all of them, but this
     /// process opens its own alone.
     pub fn connected(mut self, connector: impl Connector + 'static) -> Ranked {
         self.connector = Arc::new(connector);
+        self
+    }
+
+    /// Has the devices solve linear systems together by themselves, in place of ranks that send each other messages.
+    pub fn with_team(mut self, team: Arc<dyn LinearTeam>) -> Ranked {
+        self.team = Some(team);
         self
     }
 

@@ -1,4 +1,5 @@
-//! Linear systems on several devices: each has a slab of rows ([`row_slabs`]), and all have the bits of one.
+//! Linear systems on several devices: each has a slab of rows ([`row_slabs`]), and all have the bits of one. Devices that
+//! solve together by themselves, such as GPUs, are handed the system (`LinearTeam`). Others are ranks:
 //!
 //! [`together`] has all ranks work at the same time, `swap` brings them the entries that their rows read, `session` solves.
 
@@ -31,7 +32,7 @@ fn slabs(backend: &dyn Backend, asked: usize) -> Result<&dyn LinearSlabs> {
         Error::unsupported(
             format!("backend {} on {asked} devices", backend.name()),
             "it solves a linear system on one device alone",
-            "ask for one device (--devices 1), or use --backend cpu, whose devices are groups of its threads",
+            "ask for one device (--devices 1), or use --backend cuda, or --backend cpu, whose devices are groups of its threads",
         )
     })
 }
@@ -40,6 +41,9 @@ impl LinearBackend for Ranked {
     /// Plans the cut: whole leaves of the reduction tree for each device, by its weight; fewer devices than were asked for
     /// where there are fewer leaves.
     fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan> {
+        if let Some(team) = &self.team {
+            return team.plan_solve(matrix, options);
+        }
         let mut plan = linear(&*self.single)?.plan_solve(matrix, options)?;
         if self.asked == 1 {
             return Ok(plan);
@@ -77,6 +81,9 @@ impl LinearBackend for Ranked {
     ) -> Result<Box<dyn LinearSession>, SolverError> {
         if plan.ranks.is_empty() {
             return linear(&*self.single)?.open_solver(matrix, plan, options);
+        }
+        if let Some(team) = &self.team {
+            return team.open_solver(matrix, plan, options);
         }
         plan.check(self.single.name(), matrix, options)?;
         matrix.check(options)?;

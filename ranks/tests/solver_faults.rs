@@ -202,3 +202,37 @@ fn backends_that_solve_on_one_device_refuse_more_by_name() {
     let error = open(&two, &matrix, &options).err().unwrap().to_string();
     assert!(error.contains("cpu on 2 devices") && error.contains("one device alone"), "{error}");
 }
+
+/// Devices that solve together by themselves, and tell what they are handed.
+struct Team;
+
+impl abide_core::solver::LinearTeam for Team {
+    fn plan_solve(
+        &self,
+        matrix: &Matrix,
+        options: &SolveOptions,
+    ) -> abide_core::Result<abide_core::solver::SolvePlan> {
+        use abide_core::solver::LinearBackend as _;
+        let plan = common::cpu().plan_solve(matrix, options)?;
+        Ok(abide_core::solver::SolvePlan { ranks: vec![0..1, 1..plan.rows], ..plan })
+    }
+
+    fn open_solver(
+        &self,
+        _: &Matrix,
+        plan: &abide_core::solver::SolvePlan,
+        _: &SolveOptions,
+    ) -> Result<Box<dyn LinearSession>, SolverError> {
+        let reason = format!("it was handed {:?}", plan.ranks);
+        Err(abide_core::Error::invalid("the team", reason, "ask ranks").into())
+    }
+}
+
+#[test]
+fn devices_that_solve_by_themselves_are_handed_the_system() {
+    let make = |_| Err(abide_core::Error::invalid("ranks", "they were asked for", "ask the team"));
+    let two = Ranked::new(Arc::new(common::cpu()), 2, make).unwrap().with_team(Arc::new(Team));
+    let (matrix, options) = system();
+    let error = open(&two, &matrix, &options).err().unwrap().to_string();
+    assert!(error.contains("it was handed [0..1, 1.."), "{error}");
+}

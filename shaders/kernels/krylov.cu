@@ -3,20 +3,29 @@
 
 __device__ __forceinline__ void run(const Arguments& arguments)
 {
+    long long begun = 0;
+    if constexpr (SLABS > 1) begun = clock64();
     Team team(arguments);
     Course course(arguments);
     keep_matrix(team);
     solve(team, course);
     // Other blocks may write into this block's shared memory until all are done.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
+    if constexpr (SLABS > 1)
+        if (Course::tells()) atomicAdd(arguments.clocks + 1, (unsigned long long)(clock64() - begun));
 }
 
-extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) krylov(const __grid_constant__ Arguments arguments)
+// The arguments of each slab that the device has.
+struct Here {
+    Arguments of[HERE];
+};
+
+extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) krylov(const __grid_constant__ Here here)
 {
     if constexpr (BATCHED) {
         // One block per system; systems that were done in earlier launches are left alone.
         const unsigned long long system = blockIdx.x;
-        Arguments own = arguments;
+        Arguments own = here.of[0];
         own.state += system;
         if (own.state->status != RUNNING) return;
         own.values += system * own.entries;
@@ -26,5 +35,5 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) krylov(const 
         own.history += system * own.histories;
         own.threshold = own.thresholds[system];
         run(own);
-    } else run(arguments);
+    } else run(here.of[HERE > 1 ? blockIdx.x / OWN : 0]);
 }

@@ -13,6 +13,11 @@
 // which no two shares begin inside the same. The nodes of a window are a chain: one of the smallest, then the
 // one beside it, then the one beside both, and so on.
 //
+// On several devices each has a slab of the rows: OWN blocks, with `Arguments` and memory of their own. All blocks of
+// all SLABS are one grid. What others read is stored into their memory too: rows of the exchanged vector, nodes of
+// sums. A block then tells all slabs that it has arrived, and waits at its own slab's counter. Where a wait is given
+// up, all slabs are told.
+//
 // `State`, `Share` and `Arguments` stand before this text. They are made of the tables in
 // shaders/src/state.rs and shaders/src/cuda/arguments.rs, from which the host's are made, too.
 
@@ -22,6 +27,10 @@ constexpr int AT_ONCE = UNROLLED ? RUN : 1;          // rows that a loop's body 
 constexpr int REDUCED = 4;                           // the most sums of one reduction
 constexpr int DERIVED = 4;                           // the most numbers derived from them
 constexpr long long PATIENCE = 1ll << 35;            // the most clocks of a wait: some 20 s
+constexpr int OWN = BLOCKS / SLABS;                  // blocks of a slab
+constexpr int OTHERS = SLABS - 1;
+constexpr int GIVEN_UP = 1;                          // the word after a slab's counter: whether a wait was given up
+constexpr unsigned LOOKS = 1024;                     // turns of a wait from one look at that word to the next
 constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
 
 template <class T>
@@ -48,6 +57,33 @@ __device__ __forceinline__ void store_remote(T* at, unsigned rank, T value)
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
     if constexpr (sizeof(T) == 8) asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");
     else asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
+}
+
+// The number of the block in its slab; a device may have several slabs, one after another.
+__device__ __forceinline__ unsigned own_block() { return HERE > 1 ? blockIdx.x % OWN : blockIdx.x; }
+
+// Returns the place of `at`, in memory that a slab gives to the others to store into, in another slab's.
+template <class T>
+__device__ __forceinline__ T* beyond(const Arguments& a, T* at, int other)
+{
+    return reinterpret_cast<T*>(reinterpret_cast<char*>(at) + __ldg(a.beyond + other));
+}
+
+// Orders what the block has stored into any device's memory before what this thread stores next.
+__device__ __forceinline__ void fence_devices() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
+// Adds to a number of any device.
+__device__ __forceinline__ void add_devices(unsigned* p, unsigned v)
+{
+    asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+// Loads a number to which blocks of other devices add; what they stored before is then there.
+__device__ __forceinline__ unsigned load_devices(const unsigned* p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
 }
 
 // Loads from the constant matrix, which caches should not keep where it is larger than the last-level cache.
@@ -101,7 +137,7 @@ struct Team {
     unsigned sums;                                   // reductions done
 
     __device__ __forceinline__ Team(const Arguments& arguments)
-        : a(arguments), own(arguments.shares[BATCHED ? 0 : blockIdx.x]), barriers(0), turn(0), sums(0) {}
+        : a(arguments), own(arguments.shares[BATCHED ? 0 : own_block()]), barriers(0), turn(0), sums(0) {}
 
     // In shared memory: [REDUCED][RUNS], in a cluster of two reductions by turns; [REDUCED]; [DERIVED].
     __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT) + (SPACE == CLUSTER ? turn_of_sums() * RUNS : 0); }
@@ -236,8 +272,15 @@ struct Team {
     // reduction.
     __device__ __forceinline__ void publish(unsigned i, real value)
     {
-        if constexpr (SPACE == GRID) a.exchanged[(TURNS > 1 ? turn * a.stride : 0) + own.first + i] = value;
-        else if constexpr (SPACE == CLUSTER) {
+        if constexpr (SPACE == GRID) {
+            real* const place = a.exchanged + (TURNS > 1 ? turn * a.turn : 0) + own.first + i;
+            *place = value;
+            #pragma unroll
+            for (int other = 0; other < OTHERS; ++other) {
+                const unsigned* const given = a.given + (own_block() * OTHERS + other) * 2;
+                if (i - __ldg(given) < __ldg(given + 1)) *beyond(a, place, other) = value;
+            }
+        } else if constexpr (SPACE == CLUSTER) {
             real* const place = replica() + own.first + i;
             #pragma unroll
             for (int rank = 0; rank < BLOCKS; ++rank) store_remote(place, unsigned(rank), value);
@@ -250,7 +293,7 @@ struct Team {
     // Returns the exchanged vector to read; the next one is published elsewhere, if there are two turns.
     __device__ __forceinline__ const real* exchanged()
     {
-        const real* const here = SPACE == GRID ? a.exchanged + (TURNS > 1 ? turn * a.stride : 0) : replica();
+        const real* const here = SPACE == GRID ? a.exchanged + (TURNS > 1 ? turn * a.turn : 0) : replica();
         if constexpr (TURNS > 1) turn ^= 1;
         return here;
     }
@@ -258,21 +301,45 @@ struct Team {
     // Thread 0, after the block's threads have met: tells that the block has arrived.
     __device__ __forceinline__ void arrive()
     {
-        if (threadIdx.x == 0) add_release(a.arrived, 1u);
+        if (threadIdx.x == 0) {
+            if constexpr (SLABS > 1) {
+                fence_devices();
+                #pragma unroll
+                for (int other = 0; other < OTHERS; ++other) add_devices(beyond(a, a.arrived, other), 1u);
+                add_devices(a.arrived, 1u);
+            } else add_release(a.arrived, 1u);
+        }
         ++barriers;
+    }
+
+    // Returns the arrivals that the slab was told of.
+    __device__ __forceinline__ unsigned arrivals() const { return SLABS > 1 ? load_devices(a.arrived) : load_acquire(a.arrived); }
+
+    // Ends all blocks' waits: this slab's, and by their words all others'.
+    __device__ __forceinline__ void give_up() const
+    {
+        a.state->status = LOST;
+        *lost() = 1;
+        if constexpr (SLABS > 1) {
+            add_devices(a.arrived + GIVEN_UP, 1u);
+            for (int other = 0; other < OTHERS; ++other) add_devices(beyond(a, a.arrived, other) + GIVEN_UP, 1u);
+        }
     }
 
     // One thread: waits until all blocks have arrived.
     __device__ __forceinline__ void await() const
     {
         const long long begun = clock64();
-        while (load_acquire(a.arrived) < barriers * unsigned(BLOCKS)) {
-            if (clock64() - begun > PATIENCE) {
-                a.state->status = LOST;
-                *lost() = 1;
+        unsigned turns = 0;
+        while (arrivals() < barriers * unsigned(BLOCKS)) {
+            const bool is_told = SLABS > 1 && ++turns % LOOKS == 0 && load_devices(a.arrived + GIVEN_UP) != 0;
+            if (is_told || clock64() - begun > PATIENCE) {
+                give_up();
                 break;
             }
         }
+        if constexpr (SLABS > 1)
+            if (own_block() == 0) atomicAdd(a.clocks, (unsigned long long)(clock64() - begun));
     }
 
     // All threads, after they have met: ends the kernel where a wait was given up.
@@ -304,7 +371,7 @@ struct Team {
     // is there when it is wanted.
     static __device__ __forceinline__ unsigned node_of(const Arguments& a, int pass)
     {
-        return __ldg(a.nodes + (blockIdx.x * PASSES + pass) * WARP + threadIdx.x % WARP);
+        return __ldg(a.nodes + (own_block() * PASSES + pass) * WARP + threadIdx.x % WARP);
     }
 
     // One warp, GRID: joins the sums of runs, [K][RUNS], to the block's nodes. A lane has EACH runs beside each
@@ -339,9 +406,15 @@ struct Team {
                     if (joins & step) sums[k] += other;
                 }
             }
-            #pragma unroll
-            for (int k = 0; k < K; ++k)
-                if (slot < SLOTS) to[k * SLOTS + slot] = sums[k];
+            if (slot < SLOTS) {
+                #pragma unroll
+                for (int k = 0; k < K; ++k) {
+                    real* const place = to + k * SLOTS + slot;
+                    *place = sums[k];
+                    #pragma unroll
+                    for (int other = 0; other < OTHERS; ++other) *beyond(a, place, other) = sums[k];
+                }
+            }
         }
     }
 

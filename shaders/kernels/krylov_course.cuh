@@ -11,7 +11,7 @@ struct Course {
           length(a.state->length), since(a.state->since), status(a.state->status) {}
 
     // Returns whether this is the one thread that writes for all threads that work on the system.
-    static __device__ __forceinline__ bool tells() { return (BATCHED || blockIdx.x == 0) && threadIdx.x == 0; }
+    static __device__ __forceinline__ bool tells() { return (BATCHED || own_block() == 0) && threadIdx.x == 0; }
 
     __device__ __forceinline__ bool goes_on() const { return status == RUNNING && length < a.until; }
 

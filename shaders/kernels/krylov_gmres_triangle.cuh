@@ -97,7 +97,7 @@ struct Triangle {
     // All threads: copy the newest column to where all blocks will read it.
     __device__ __forceinline__ void keep(unsigned j) const
     {
-        if (blockIdx.x != 0) return;
+        if (own_block() != 0) return;
         for (unsigned k = threadIdx.x; k <= j; k += THREADS) finished(j)[k] = column()[k];
     }
 
@@ -131,7 +131,7 @@ struct Triangle {
     __device__ __forceinline__ void leave() const
     {
         __syncthreads();                             // a cycle may just have begun
-        if (blockIdx.x != 0) return;
+        if (own_block() != 0) return;
         for (unsigned n = threadIdx.x; n < CARRIED; n += THREADS) a.triangle[COLUMNS + n] = own()[n];
     }
 

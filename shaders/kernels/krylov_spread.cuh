@@ -24,7 +24,7 @@ __device__ __forceinline__ void leave_pieces(const Team& team)
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const real* const values = team.a.values + team.own.entries;
     const Column* const columns = team.a.columns + team.own.entries;
-    const real* const x = team.a.exchanged + (TURNS > 1 ? team.turn * team.a.stride : 0) + team.own.first;
+    const real* const x = team.a.exchanged + (TURNS > 1 ? team.turn * team.a.turn : 0) + team.own.first;
     const unsigned* const offsets = shared_at<unsigned>(PIECE_OFFSETS_AT);
     real* const parts = shared_at<real>(PIECES_AT);
     __syncthreads();                                 // the block's part of the vector is there

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use abide_core::backend::Backend;
-use abide_cuda::CudaBackend;
+use abide_cuda::{CudaBackend, CudaTeam};
 use abide_ranks::{Device, Ranked};
 
 use super::{Kind, Opened, entry, processes};
@@ -225,8 +225,10 @@ fn gpus(devices: &Devices) -> Result<Opened> {
         Devices::All => (0..there).collect(),
         Devices::These(numbers) => numbers.clone(),
     };
+    let connected = CudaBackend::connected(&numbers)?;
+    let team = Arc::new(CudaTeam::new(connected.clone())?);
     let times = |number: usize| numbers.iter().filter(|&&other| other == number).count();
-    let all: Vec<Device> = (CudaBackend::connected(&numbers)?.into_iter().zip(&numbers))
+    let all: Vec<Device> = (connected.into_iter().zip(&numbers))
         .map(|(backend, &number)| {
             // By bandwidth, because most of what is computed is bound by it; slabs of one device share it.
             let weight = (backend.device().memory_bandwidth / 1e9) as usize / times(number);
@@ -239,7 +241,7 @@ fn gpus(devices: &Devices) -> Result<Opened> {
             let single = first.backend.clone();
             let count = all.len();
             let make = move |ranks: usize| Ok(all[..ranks.min(all.len())].to_vec());
-            Ok(Opened::new(Kind::Gpu, Ranked::new(single, count, make)?))
+            Ok(Opened::new(Kind::Gpu, Ranked::new(single, count, make)?.with_team(team)))
         }
         [] => Err(none()),
     }

@@ -18,6 +18,7 @@ mod correct;
 mod files;
 pub mod measure;
 pub mod named;
+pub mod scaling;
 mod vectors;
 
 pub use abide_core::solver::*;
@@ -161,7 +162,7 @@ impl Solve {
 
     /// Solves on several devices of the backend, each with a slab of rows, with the bits of one device. Fewer solve where
     /// there are too few rows, and a note of the plan says so. Unless given: what the environment variable `ABIDE_DEVICES`
-    /// says, else one. The CPU's devices are groups of its threads; CUDA and wgpu solve on one.
+    /// says, else one. The CPU's devices are groups of its threads, CUDA's the GPUs of this host; wgpu solves on one.
     ///
     /// ```
     /// use abide::prelude::*;

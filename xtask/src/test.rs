@@ -73,6 +73,7 @@ pub fn run(test: &Test) -> Result<bool> {
         let ignored = [
             ("tests that take minutes", "abide", "cloverleaf", &[][..]),
             ("ranks, depths and boundaries", "abide-ranks", "bits", &[]),
+            ("solvers' kernels on slabs", "abide-cuda", "krylov_emulated", &[]),
             ("elementary functions of all f32", "abide-core", "functions", &["--skip", "a_billion"]),
         ];
         for (name, package, target, more) in ignored {

@@ -16,10 +16,11 @@ use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
 use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
+use super::epochs::{EPOCH_SECONDS, FIRST_EPOCH};
 use super::fit::fit_solver;
 use super::image::Image;
 use super::outcome::{fresh, left, state_bytes};
-use super::session::{EPOCH_SECONDS, FIRST_EPOCH, Room};
+use super::session::Room;
 use crate::backend::CudaBackend;
 use crate::driver::during;
 use crate::kernels::{Kernels, target};

@@ -37,6 +37,12 @@ pub struct Image {
     pub factors: Vec<u8>,
     /// The inverse diagonal, and the number of its vector, where the kernels read it as one.
     pub diagonal: Option<(usize, Array)>,
+    /// For each block and each slab but its own, the first of the block's rows that the slab reads, and how many.
+    pub given: Vec<u8>,
+    /// The first entry, offset and search of each block, and the ends of the last.
+    pub(super) firsts: Vec<[usize; 3]>,
+    /// Bytes of a value.
+    pub(super) real: usize,
     /// Values from one vector in device memory to the next.
     pub stride: usize,
     /// Centre and half width of Chebyshev iteration's interval.
@@ -99,6 +105,9 @@ impl Image {
             inverse: Vec::new(),
             factors: Vec::new(),
             diagonal: None,
+            given: Vec::new(),
+            firsts: packed.as_ref().map_or_else(Vec::new, |packed| packed.firsts.clone()),
+            real: matrix.dtype().bytes(),
             stride: matrix.rows().next_multiple_of(64),
             interval: [1.0, 0.0],
             weight: 1.0,
@@ -107,7 +116,13 @@ impl Image {
         for &row in &layout.spread_rows {
             image.spread.extend(narrow_number(row)?.to_ne_bytes());
         }
+        for given in &layout.given {
+            for number in [given.first, given.rows] {
+                image.given.extend(narrow_number(number)?.to_ne_bytes());
+            }
+        }
         if let Some(packed) = packed {
+            image.firsts.push([packed.values.len(), packed.offsets.len(), packed.searches.len()]);
             image.offsets = packed.offsets.iter().flat_map(|offset| offset.to_ne_bytes()).collect();
             image.searches = packed.searches.iter().flat_map(|search| search.to_ne_bytes()).collect();
             image.columns = match packed.columns {

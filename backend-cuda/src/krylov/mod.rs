@@ -1,15 +1,21 @@
 //! Linear solvers: the whole solve in one persistent kernel.
 //!
 //! A session lays the matrix out as the plan says (`image`), and launches the kernel for a bounded number of
-//! iterations at a time (`session`). Between launches it asks the observer and checks the limit on time. The
+//! iterations at a time (`session`, `epochs`). Between launches it asks the observer and checks the limit on time. The
 //! stopping tests run on the device; the history comes back and passes through the same tests of
 //! [`abide_core::solver::Run`] here (`outcome`).
+//!
+//! Several devices (`team`) have a slab of the rows each (`slab`), and a kernel each, launched together (`together`).
 
 mod batch;
+mod epochs;
 mod fit;
 mod image;
 mod outcome;
 mod session;
+mod slab;
+mod team;
+mod together;
 
 use abide_core::solver::plan::krylov::{Space, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
@@ -24,6 +30,8 @@ use crate::kernels::target;
 pub use batch::plan_batch;
 pub use fit::fit_solver;
 pub use image::Image;
+pub use slab::{Piece, Slab, region};
+pub use team::CudaTeam;
 
 impl LinearBackend for CudaBackend {
     fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan> {

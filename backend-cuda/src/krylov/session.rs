@@ -1,7 +1,7 @@
 //! A system on the device, and its launches.
 
 use std::ffi::c_void;
-use std::ops::ControlFlow;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use abide_core::reduction;
 use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
-    SolverError, Status, vectors_of,
+    SolverError, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
@@ -17,21 +17,12 @@ use abide_shaders::state::State;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
 
+use super::epochs::{self, Launches, numbers, residuals};
 use super::image::Image;
 use super::outcome::{fresh, left, state_bytes};
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
-
-/// Iterations of a session's first launch; later ones take about [`EPOCH_SECONDS`].
-pub(super) const FIRST_EPOCH: u32 = 256;
-
-/// Seconds per launch, about: observers, a limit on time and a display's watchdog wait no longer.
-pub(super) const EPOCH_SECONDS: f64 = 0.1;
-
-/// Entries of the history that the device keeps: only those of one launch, so that a high limit on iterations
-/// costs no memory.
-const HISTORY: u32 = 1 << 20;
 
 /// Blocks of a cluster that every device with clusters can hold.
 const PORTABLE_CLUSTER: usize = 8;
@@ -109,6 +100,9 @@ impl KrylovSession {
             pieces: room.zeros(pieces)?,
             basis: room.zeros(basis)?,
             triangle: room.zeros(triangle)?,
+            given: room.zeros(0)?,
+            beyond: room.zeros(0)?,
+            clocks: room.zeros(0)?,
             arrived: room.zeros(128)?,
             state: room.zeros(state_bytes())?,
             // The history is allocated per run, the thresholds per batch.
@@ -146,8 +140,57 @@ impl KrylovSession {
         })
     }
 
-    /// Launches the kernel until the history is `until` long, and returns its state and seconds. The buffer
-    /// of the history begins with iteration `base`.
+    fn solve_of<T: Real>(
+        &mut self,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+        observe: &mut Observe<'_>,
+    ) -> Result<Report, SolverError> {
+        let begin = Run::open(
+            self.plan.method.profile(),
+            self.plan.rows,
+            b,
+            x,
+            |b| reduction::dot(b, b),
+            parameters,
+            observe,
+        )?;
+        let run = match begin {
+            Begin::Zero(report) => return Ok(report),
+            Begin::Iterate(run) => run,
+        };
+        self.context.bind_to_thread().map_err(during("binding the context"))?;
+        let vector = self.image.stride * self.dtype.bytes();
+        let home = self.x * vector..self.x * vector + size_of_val(x);
+        let upload = |values: &[T]| T::into_array(values.to_vec());
+        let (right, guess) = (upload(b), upload(x));
+        let stream = self.stream.clone();
+        stream.memcpy_htod(right.as_bytes(), &mut self.buffers.b).map_err(during("loading b"))?;
+        let mut part = self.buffers.homes.slice_mut(home.clone());
+        stream.memcpy_htod(guess.as_bytes(), &mut part).map_err(during("loading x"))?;
+        stream.memcpy_htod(&fresh(), &mut self.buffers.state).map_err(during("resetting a solver"))?;
+        stream.synchronize().map_err(during("loading vectors"))?;
+        let outcome = epochs::run::<T>(self, run, parameters);
+        if !matches!(outcome, Err(SolverError::Invalid(_))) {
+            let from = self.buffers.homes.device_ptr(&stream).0 + home.start as u64;
+            // SAFETY: `home` is as long as `x`, whose values may have any bits; the stream is waited for
+            // before `x` is used.
+            unsafe { result::memcpy_dtoh_async(x, from, stream.cu_stream()) }.map_err(during("reading x"))?;
+            stream.synchronize().map_err(during("reading x"))?;
+        }
+        outcome
+    }
+}
+
+impl Launches for KrylovSession {
+    fn make_room(&mut self, entries: usize) -> Result<()> {
+        let room = Room { context: &self.context, stream: &self.stream };
+        room.check(entries * 8)?;
+        self.buffers.history = room.zeros(entries * 8)?;
+        Ok(())
+    }
+
     fn launch(
         &mut self,
         run: &Run<'_>,
@@ -157,22 +200,10 @@ impl KrylovSession {
     ) -> Result<(State, Outcome, f64)> {
         let stream = &self.stream;
         let at = |buffer: &CudaSlice<u8>| buffer.device_ptr(stream).0;
-        let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let mut arrays = self.buffers.map(at);
         arrays.history = arrays.history.wrapping_sub(8 * u64::from(base));
-        let numbers = KrylovNumbers {
-            stride: self.image.stride as u64,
-            threshold: run.threshold(),
-            near: run.threshold() * parameters.drift.max(1.0),
-            weight: self.image.weight,
-            centre: self.image.interval[0],
-            half: self.image.interval[1],
-            until,
-            most: narrow(parameters.iterations),
-            patience: parameters.patience(),
-            replacement: self.image.replacement,
-            ..KrylovNumbers::default()
-        };
+        let stride = self.image.stride as u64;
+        let numbers = KrylovNumbers { stride, turn: stride, ..numbers(&self.image, run, parameters, until) };
         let mut arguments = KrylovArguments { arrays, numbers };
         // SAFETY: the counter is a buffer of 128 bytes; the stream orders this before the launch.
         unsafe { result::memset_d8_async(arguments.arrays.arrived, 0, 128, stream.cu_stream()) }
@@ -212,84 +243,16 @@ impl KrylovSession {
         Ok((state, outcome, seconds))
     }
 
-    /// Launches until the end of the run, from loaded vectors on.
-    fn run<T: Real>(&mut self, mut run: Run<'_>, parameters: &Parameters) -> Result<Report, SolverError> {
-        let most = u32::try_from(parameters.iterations).unwrap_or(u32::MAX - 2).min(u32::MAX - 2);
-        let room = Room { context: &self.context, stream: &self.stream };
-        // A launch's entries, the one before them, which GMRES may still lower, and one beyond them.
-        let bytes = (most.min(HISTORY) as usize + 2) * 8;
-        room.check(bytes)?;
-        self.buffers.history = room.zeros(bytes)?;
-        let (mut known, mut seconds) = (0_u32, 0.0);
-        loop {
-            let epoch = (EPOCH_SECONDS * self.rate).clamp(f64::from(FIRST_EPOCH), f64::from(HISTORY)) as u32;
-            let (until, base) = (known.saturating_add(epoch).min(most + 1), known.saturating_sub(1));
-            let (state, outcome, took) = self.launch(&run, base, parameters, until)?;
-            seconds += took;
-            let new = (state.length.min(until) as usize).saturating_sub(known as usize);
-            if new == 0 && outcome.status == Status::Running {
-                let message = "a launch ended without an iteration";
-                return Err(Error::device("cuda", "running a persistent solver", message).into());
-            }
-            let mut bytes = vec![0; new * 8];
-            if new > 0 {
-                let first = (known - base) as usize;
-                let part = self.buffers.history.slice(first * 8..(first + new) * 8);
-                self.stream.memcpy_dtoh(&part, &mut bytes).map_err(during("reading the history"))?;
-                self.stream.synchronize().map_err(during("reading the history"))?;
-            }
-            let residuals: Vec<f64> =
-                bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
-            known = state.length;
-            run.timed(seconds);
-            self.rate = new as f64 / took.max(1e-6);
-            let told = outcome.told::<T>("cuda", &mut run, &residuals)?;
-            if told == ControlFlow::Break(()) {
-                return run.conclude(state.true_square.sqrt());
-            }
-        }
+    fn history(&mut self, entries: Range<usize>) -> Result<Vec<f64>> {
+        let mut bytes = vec![0; entries.len() * 8];
+        let part = self.buffers.history.slice(entries.start * 8..entries.end * 8);
+        self.stream.memcpy_dtoh(&part, &mut bytes).map_err(during("reading the history"))?;
+        self.stream.synchronize().map_err(during("reading the history"))?;
+        Ok(residuals(&bytes))
     }
 
-    fn solve_of<T: Real>(
-        &mut self,
-        b: &[T],
-        x: &mut [T],
-        parameters: &Parameters,
-        observe: &mut Observe<'_>,
-    ) -> Result<Report, SolverError> {
-        let begin = Run::open(
-            self.plan.method.profile(),
-            self.plan.rows,
-            b,
-            x,
-            |b| reduction::dot(b, b),
-            parameters,
-            observe,
-        )?;
-        let run = match begin {
-            Begin::Zero(report) => return Ok(report),
-            Begin::Iterate(run) => run,
-        };
-        self.context.bind_to_thread().map_err(during("binding the context"))?;
-        let vector = self.image.stride * self.dtype.bytes();
-        let home = self.x * vector..self.x * vector + size_of_val(x);
-        let upload = |values: &[T]| T::into_array(values.to_vec());
-        let (right, guess) = (upload(b), upload(x));
-        let stream = self.stream.clone();
-        stream.memcpy_htod(right.as_bytes(), &mut self.buffers.b).map_err(during("loading b"))?;
-        let mut part = self.buffers.homes.slice_mut(home.clone());
-        stream.memcpy_htod(guess.as_bytes(), &mut part).map_err(during("loading x"))?;
-        stream.memcpy_htod(&fresh(), &mut self.buffers.state).map_err(during("resetting a solver"))?;
-        stream.synchronize().map_err(during("loading vectors"))?;
-        let outcome = self.run::<T>(run, parameters);
-        if !matches!(outcome, Err(SolverError::Invalid(_))) {
-            let from = self.buffers.homes.device_ptr(&stream).0 + home.start as u64;
-            // SAFETY: `home` is as long as `x`, whose values may have any bits; the stream is waited for
-            // before `x` is used.
-            unsafe { result::memcpy_dtoh_async(x, from, stream.cu_stream()) }.map_err(during("reading x"))?;
-            stream.synchronize().map_err(during("reading x"))?;
-        }
-        outcome
+    fn rate(&mut self) -> &mut f64 {
+        &mut self.rate
     }
 }
 
@@ -318,24 +281,31 @@ impl LinearSession for KrylovSession {
     }
 }
 
+/// What to change where blocks cannot all be resident.
+const CHANGE: &str = "choose another cache policy, or --backend cpu";
+
 /// Checks that all blocks can be resident, because they wait for each other; the error names both numbers.
 fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -> Result<()> {
-    let change = "choose another cache policy, or --backend cpu";
     if layout.space == Space::Cluster {
-        return check_cluster(function, layout, change);
+        return check_cluster(function, layout, CHANGE);
     }
+    check_blocks(function, layout, plan.device.multiprocessors, layout.blocks)
+}
+
+/// Checks that so many blocks of a grid can be resident on so many multiprocessors.
+pub(super) fn check_blocks(
+    function: &CudaFunction,
+    layout: &Krylov,
+    multiprocessors: usize,
+    blocks: usize,
+) -> Result<()> {
     let (threads, shared) = (layout.threads as u32, layout.regions.total);
     let a_multiprocessor = function
         .occupancy_max_active_blocks_per_multiprocessor(threads, shared, None)
         .map_err(during("asking for the occupancy"))?;
-    let resident = a_multiprocessor as usize * plan.device.multiprocessors;
-    if resident < layout.blocks {
-        return Err(Error::limit(
-            "co-resident blocks of a persistent solver",
-            layout.blocks,
-            resident,
-            change,
-        ));
+    let resident = a_multiprocessor as usize * multiprocessors;
+    if resident < blocks {
+        return Err(Error::limit("co-resident blocks of a persistent solver", blocks, resident, CHANGE));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The emulated cases of solvers: every method, product, space and policy, and rows that are spread.
 
 use abide_core::DType;
-use abide_core::solver::plan::krylov::{Configuration, Division, Space};
+use abide_core::solver::plan::krylov::{Configuration, Division, Slabs, Space};
 use abide_core::solver::{
     Gmres, Jacobi, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
 };
@@ -21,6 +21,7 @@ pub fn configuration(space: Space, blocks: usize, division: Division) -> Configu
         registers: usize::MAX,
         run: usize::MAX,
         spread: None,
+        slabs: Slabs::default(),
     }
 }
 

@@ -151,12 +151,18 @@ inline void copies_await(size_t pending)
 
 void (*kernel)();
 
-inline void lane_begins()
+// Ends the lane that runs, as CUDA's `exit` does.
+inline void end_lane()
 {
-    kernel();
     lanes[current].done = true;
     ++events;
     suspend();
+}
+
+inline void lane_begins()
+{
+    kernel();
+    end_lane();
 }
 
 // Gives each lane of a warp that can go on a turn, in an order drawn at random; returns how many finished.

@@ -1,5 +1,7 @@
 //! A solver's kernel from its plan to the solution, run as C++ and held against the reference.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,13 +10,13 @@ use std::time::Instant;
 
 use abide_core::reduction;
 use abide_core::solver::plan::krylov::{
-    Configuration, Division, Krylov, Space, Vector, plan_krylov_configuration,
+    Configuration, Division, Krylov, Slabs, Space, Vector, plan_krylov_configuration,
 };
 use abide_core::solver::{
     Matrix, Method, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status,
 };
 use abide_core::{Array, DType, DeviceSpec, Real};
-use abide_cuda::Image;
+use abide_cuda::{Image, Piece};
 use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
 use abide_shaders::state::State;
 
@@ -42,6 +44,12 @@ const WORDS: &[(&str, &str)] = &[
         "*remote = value;",
     ),
     ("static __device__ __noinline__ void", "static __device__ void"),
+    (r#"asm volatile("fence.acq_rel.sys;" ::: "memory");"#, ""),
+    (r#"asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p += v;"),
+    (
+        r#"asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
+        "emulated::pause(); v = *p;",
+    ),
     (r#"asm volatile("exit;");"#, "emulated::fail(\"a wait was given up\");"),
 ];
 
@@ -72,6 +80,8 @@ pub struct Program {
     stride: usize,
     dtype: DType,
     systems: usize,
+    /// The rows of each slab, and values from one of its vectors to the next.
+    slabs: Vec<(Range<usize>, usize)>,
 }
 
 /// The results of a run.
@@ -105,7 +115,7 @@ impl Case {
         }
         let plan = plan_krylov_configuration(&self.matrix, &device, &self.options, &self.configuration);
         let layout = plan.map_err(|error| error.to_string())?.krylov().cloned().ok_or("no layout")?;
-        let program = Program::compile(compiler, &self.matrix, &self.options, layout, None, changes)?;
+        let mut program = Program::compile(compiler, &self.matrix, &self.options, layout, None, changes)?;
         program.write(&[(&self.matrix, self.right())], &self.options, &self.parameters())?;
         Ok(program)
     }
@@ -203,6 +213,18 @@ impl Case {
 }
 
 impl Case {
+    /// Holds the bits of several slabs to those of one with the same product and another number of blocks, where the
+    /// reference sums rows in another order.
+    pub fn check_on_one_slab(&self, compiler: &[String]) -> Result<(), String> {
+        if self.has_the_references_bits() {
+            return Ok(());
+        }
+        let slabs = self.compile(compiler, &[])?.run(1, 0)?;
+        let configuration = Configuration { slabs: Slabs::default(), blocks: 3, ..self.configuration };
+        let one = Case { configuration, ..self.clone() }.compile(compiler, &[])?.run(1, 0)?;
+        if slabs == one { Ok(()) } else { Err("other bits than on one slab".to_owned()) }
+    }
+
     /// Checks that the kernel without some of its words is found to be wrong: it fails, or has other bits in
     /// some order of the lanes.
     pub fn misses(&self, compiler: &[String], change: (&str, &str)) -> Result<(), String> {
@@ -251,7 +273,7 @@ pub struct End {
 
 impl End {
     fn compile(&self, compiler: &[String]) -> Result<Program, String> {
-        let program = self.case.compile(compiler, &[])?;
+        let mut program = self.case.compile(compiler, &[])?;
         program.write(&[(&self.case.matrix, self.right.clone())], &self.case.options, &self.parameters)?;
         Ok(program)
     }
@@ -358,14 +380,12 @@ impl Program {
         command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));
         succeeds(&mut command)?;
         let (rows, dtype) = (matrix.rows(), matrix.dtype());
-        Ok(Program {
-            folder,
-            layout,
-            rows,
-            stride: rows.next_multiple_of(64),
-            dtype,
-            systems: systems.unwrap_or(1),
-        })
+        let stride = rows.next_multiple_of(64);
+        let slabs = match layout.slabs.count {
+            1 => vec![(0..rows, stride)],
+            _ => layout.rows_of_slabs().into_iter().map(|rows| (rows, 0)).collect(),
+        };
+        Ok(Program { folder, layout, rows, stride, dtype, systems: systems.unwrap_or(1), slabs })
     }
 
     fn x(&self) -> usize {
@@ -374,7 +394,7 @@ impl Program {
 
     /// Writes the systems for the program.
     fn write(
-        &self,
+        &mut self,
         systems: &[(&Matrix, Array)],
         options: &SolveOptions,
         parameters: &Parameters,
@@ -410,6 +430,7 @@ impl Program {
         let exchanged = if layout.space == Space::Grid { layout.turns * self.stride } else { 0 };
         let numbers = KrylovNumbers {
             stride: self.stride as u64,
+            turn: self.stride as u64,
             entries: (values.len() / count / real) as u64,
             inverses: (inverse.len() / count / real) as u64,
             histories: histories as u64,
@@ -423,35 +444,57 @@ impl Program {
             patience: parameters.patience(),
             replacement: image.replacement,
         };
-        let arrays = KrylovArrays {
-            shares: image.shares,
-            offsets: image.offsets,
-            searches: image.searches,
-            nodes: image.nodes,
-            chains: image.chains,
-            spread: image.spread,
-            columns: image.columns,
-            values,
-            b: rights,
-            inverse,
-            factors: image.factors,
-            homes,
-            exchanged: fresh(exchanged, real),
-            partials: image.partials,
-            pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
-            basis: fresh(layout.basis() * self.stride, real),
-            triangle: fresh(layout.triangle(), real),
-            arrived: fresh(1, 4),
-            state: State::fresh(DType::F64, cuda::KRYLOV_STATE_OWN).repeat(count),
-            history: fresh(count * histories, 8),
-            thresholds: thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect(),
-        };
-        // The addresses are filled in by the program.
-        let mut bytes = vec![0; 8 * arrays.all().len()];
-        bytes.extend(numbers.bytes());
-        for (_, array) in arrays.all() {
-            bytes.extend((array.len() as u64).to_ne_bytes());
-            bytes.extend(array);
+        let state = State::fresh(DType::F64, cuda::KRYLOV_STATE_OWN).repeat(count);
+        let thresholds: Vec<u8> = thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect();
+        let mut bytes = Vec::new();
+        if layout.slabs.count == 1 {
+            let arrays = KrylovArrays {
+                shares: image.shares,
+                offsets: image.offsets,
+                searches: image.searches,
+                nodes: image.nodes,
+                chains: image.chains,
+                spread: image.spread,
+                columns: image.columns,
+                values,
+                b: rights,
+                inverse,
+                factors: image.factors,
+                homes,
+                exchanged: fresh(exchanged, real),
+                partials: image.partials,
+                pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
+                basis: fresh(layout.basis() * self.stride, real),
+                triangle: fresh(layout.triangle(), real),
+                given: Vec::new(),
+                beyond: Vec::new(),
+                clocks: Vec::new(),
+                arrived: fresh(1, 4),
+                state,
+                history: fresh(count * histories, 8),
+                thresholds,
+            };
+            append(&mut bytes, &numbers, &arrays.map(whole));
+        } else {
+            let (_, right) = systems.first().ok_or("no system")?;
+            for number in 0..layout.slabs.count {
+                let mut slab = image.slab(layout, number).map_err(|error| error.to_string())?;
+                let own = slab.rows.start * real..slab.rows.end * real;
+                slab.arrays.b.loaded = Cow::Owned(right.as_bytes()[own].to_vec());
+                let mut homes = vec![0xff_u8; slab.arrays.homes.bytes];
+                homes[self.x() * slab.stride * real..][..slab.rows.len() * real].fill(0);
+                if let Some((number, diagonal)) =
+                    image.diagonal_of(&slab.rows).map_err(|error| error.to_string())?
+                {
+                    homes[number * slab.stride * real..][..slab.rows.len() * real]
+                        .copy_from_slice(diagonal.as_bytes());
+                }
+                slab.arrays.homes.loaded = Cow::Owned(homes);
+                slab.arrays.history = Piece { bytes: histories * 8, ..Piece::default() };
+                let numbers = KrylovNumbers { stride: slab.stride as u64, turn: slab.turn as u64, ..numbers };
+                self.slabs[number].1 = slab.stride;
+                append(&mut bytes, &numbers, &slab.arrays);
+            }
         }
         std::fs::write(self.folder.path().join("arrays"), bytes).map_err(|error| error.to_string())
     }
@@ -482,12 +525,17 @@ impl Program {
             let own = |bytes: &[u8]| bytes[system * parts(bytes)..][..parts(bytes)].to_vec();
             let (homes, state, history) = (own(&homes), own(&states), own(&histories));
             let real = self.dtype.bytes();
-            let x = &homes[self.x() * self.stride * real..][..self.rows * real];
+            // The vectors of one slab stand behind those of another.
+            let (mut x, mut begin) = (Vec::new(), 0);
+            for (rows, stride) in &self.slabs {
+                x.extend_from_slice(&homes[begin + self.x() * stride * real..][..rows.len() * real]);
+                begin += self.layout.vectors.len() * stride * real;
+            }
             let x = match self.dtype {
                 DType::F32 => {
                     x.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_ne_bytes(*b))).collect()
                 }
-                DType::F64 => doubles(x),
+                DType::F64 => doubles(&x),
             };
             let (state, told) =
                 State::left("emulation", DType::F64, &state).map_err(|error| error.to_string())?;
@@ -496,6 +544,24 @@ impl Program {
             all.push(Outcome { x, history, true_residual, status: told.status, quantity: told.quantity });
         }
         Ok(all)
+    }
+}
+
+/// Returns an array of a system that has no slabs.
+fn whole(loaded: &Vec<u8>) -> Piece<'static> {
+    Piece { bytes: loaded.len(), loaded: Cow::Owned(loaded.clone()), before: 0 }
+}
+
+/// Appends what a slab's kernel is handed: the numbers, behind places for the addresses, which the program fills in; and
+/// the arrays.
+fn append(bytes: &mut Vec<u8>, numbers: &KrylovNumbers, arrays: &KrylovArrays<Piece<'_>>) {
+    bytes.extend(vec![0; 8 * arrays.all().len()]);
+    bytes.extend(numbers.bytes());
+    for (_, piece) in arrays.all() {
+        for length in [piece.bytes, piece.before, piece.loaded.len()] {
+            bytes.extend((length as u64).to_ne_bytes());
+        }
+        bytes.extend_from_slice(&piece.loaded);
     }
 }
 
@@ -511,14 +577,14 @@ pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOpti
     };
     let mut alone = Vec::new();
     for (number, matrix) in matrices.iter().enumerate() {
-        let program = Program::compile(compiler, matrix, options, layout.clone(), None, &[])?;
+        let mut program = Program::compile(compiler, matrix, options, layout.clone(), None, &[])?;
         program.write(&[(matrix, right(number))], options, &parameters)?;
         alone.push(program.run(1, 0)?);
     }
     if alone.iter().any(|outcome| outcome.status != Status::Converged) {
         return Err("a system does not converge alone".to_owned());
     }
-    let program = Program::compile(compiler, &matrices[0], options, layout, Some(matrices.len()), &[])?;
+    let mut program = Program::compile(compiler, &matrices[0], options, layout, Some(matrices.len()), &[])?;
     let systems: Vec<(&Matrix, Array)> =
         matrices.iter().enumerate().map(|(n, matrix)| (matrix, right(n))).collect();
     program.write(&systems, options, &parameters)?;

@@ -62,6 +62,25 @@ pub trait LinearBackend: Backend {
     }
 }
 
+/// Devices that solve a linear system together in one session of theirs, each with a slab of the rows.
+pub trait LinearTeam: Send + Sync {
+    /// Plans how all of them would solve, as [`LinearBackend::plan_solve`] does; [`SolvePlan::ranks`] has the rows of each.
+    /// Fewer solve where there are too few rows; it is empty where one does.
+    fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan>;
+
+    /// Opens a session of such a plan for several devices, as [`LinearBackend::open_solver`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LinearBackend::open_solver`], and what the devices cannot do together.
+    fn open_solver(
+        &self,
+        matrix: &Matrix,
+        plan: &SolvePlan,
+        options: &SolveOptions,
+    ) -> Result<Box<dyn LinearSession>, SolverError>;
+}
+
 /// Solves one of many systems, in a session of its own.
 ///
 /// # Errors

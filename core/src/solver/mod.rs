@@ -39,7 +39,7 @@ mod slabs;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{BatchSystem, LinearBackend, LinearSession, Observe, check_batch, solve_alone};
+pub use backend::{BatchSystem, LinearBackend, LinearSession, LinearTeam, Observe, check_batch, solve_alone};
 pub use bounds::Bounds;
 pub use engine::{Engine, Serial};
 pub use grid_operator::GridOperator;

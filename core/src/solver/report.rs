@@ -102,6 +102,8 @@ pub struct RankSolve {
     pub rank: usize,
     /// Its own rows.
     pub rows: Range<usize>,
+    /// How it gave entries of vectors to others: `messages`, or `stores` into their memory.
+    pub exchange: &'static str,
     /// Seconds in which it computed.
     pub seconds: f64,
     /// Seconds in which it exchanged entries and sums, or waited for other ranks.

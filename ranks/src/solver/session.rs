@@ -164,7 +164,8 @@ impl LinearSession for RankedSolver {
             let [all, exchange_seconds] = std::mem::take(&mut own.seconds);
             let seconds = (all - exchange_seconds).max(0.0);
             let efficiency = if all > 0.0 { seconds / all } else { 0.0 };
-            RankSolve { rank, rows: own.rows.clone(), seconds, exchange_seconds, efficiency }
+            let (rows, exchange) = (own.rows.clone(), "messages");
+            RankSolve { rank, rows, exchange, seconds, exchange_seconds, efficiency }
         });
         taken.collect()
     }

@@ -60,6 +60,11 @@ macro_rules! arrays {
                 $name { $($field: of(&self.$field)),* }
             }
 
+            /// Returns the struct with other values, called for in the kernel's order.
+            pub fn filled<U>(&self, mut of: impl FnMut() -> U) -> $name<U> {
+                $name { $($field: of()),* }
+            }
+
             /// Returns all fields with their names, in the kernel's order.
             pub fn all(&self) -> Vec<(&'static str, &T)> {
                 vec![$((stringify!($field), &self.$field)),*]
@@ -105,7 +110,11 @@ arrays! {
         pieces "real*" "of spread rows: `[TURNS][SPREAD][BLOCKS]`",
         basis "real*" "GMRES: RESTART + 1 vectors, `stride` apart",
         triangle "real*" "GMRES: its least-squares problem",
-        arrived "unsigned*" "GRID: counts the blocks at barriers",
+        given "const unsigned*" "SLABS: for each block and each other slab, the first of the block's rows that the \
+                                 slab reads, and how many",
+        beyond "const long long*" "SLABS: bytes from `exchanged`, `partials` and `arrived` to each other slab's",
+        clocks "unsigned long long*" "SLABS: of the first block: in waits, and of all",
+        arrived "unsigned*" "GRID: counts the blocks at barriers; SLABS: then tells whether a wait was given up",
         state "State*" "of the run; BATCHED: of each",
         history "double*" "the residuals' norms",
         thresholds "const double*" "BATCHED: of each system",
@@ -116,6 +125,7 @@ numbers! {
     /// The numbers among the kernels' `Arguments`.
     KrylovNumbers {
         stride: u64 "values from one vector to the next",
+        turn: u64 "GRID: values from one turn of the exchanged vector to the next",
         entries: u64 "BATCHED: values from one system to the next in `values`",
         inverses: u64 "BATCHED: and in `inverse`",
         histories: u64 "BATCHED: and in `history`",

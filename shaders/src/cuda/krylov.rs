@@ -110,6 +110,8 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     let (regions, [summed, projected]) = (&layout.regions, layout.dots());
     for (name, value) in [
         ("BLOCKS", layout.blocks),
+        ("SLABS", layout.slabs.count),
+        ("HERE", layout.slabs.of_a_device),
         ("THREADS", layout.threads),
         ("ROWS", if layout.is_unrolled() { layout.rows_per_thread } else { 1 }),
         ("UNROLLED", usize::from(layout.is_unrolled())),

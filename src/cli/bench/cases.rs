@@ -42,9 +42,28 @@ pub struct Cases {
     json: bool,
 }
 
+/// What an item measures.
+pub trait Work {
+    /// Returns the cells of its domain.
+    fn cells(&self) -> usize;
+
+    /// Returns the problem whose kernels are compiled ahead, if they are a problem's.
+    fn problem(&self) -> Option<&Problem>;
+}
+
+impl Work for Problem {
+    fn cells(&self) -> usize {
+        self.shape.cells()
+    }
+
+    fn problem(&self) -> Option<&Problem> {
+        Some(self)
+    }
+}
+
 /// A problem, how it runs, and the words that name both in a table.
-pub struct Item {
-    pub problem: Problem,
+pub struct Item<W = Problem> {
+    pub problem: W,
     pub way: Way,
     pub words: [String; 4],
 }
@@ -71,12 +90,12 @@ pub struct Measured<L> {
 impl Cases {
     /// Measures the items one after the other, whose kernels `wanted` names. `header` stands above the rows, `tail` tells
     /// what all lines say together.
-    pub fn execute<L: Columns>(
+    pub fn execute<L: Columns, W: Work + Sync>(
         &self,
-        mut items: Vec<Item>,
+        mut items: Vec<Item<W>>,
         header: &str,
-        wanted: impl Fn(&Opened, &Item) -> Wanted + Sync,
-        mut measure: impl FnMut(&Opened, &Item, &Settings) -> Result<Measured<L>>,
+        wanted: impl Fn(&Opened, &Item<W>) -> Wanted + Sync,
+        mut measure: impl FnMut(&Opened, &Item<W>, &Settings) -> Result<Measured<L>>,
         tail: impl Fn(&[L]) -> String,
     ) -> Ended {
         let settings = self.settings().map_err(Ending::usage)?;
@@ -84,9 +103,10 @@ impl Cases {
         self.rows.target(&mut targets);
         targets.check()?;
         items.retain(|item| {
-            self.rows.ask_for(&item.words)
-                && self.most_cells.is_none_or(|most| item.problem.shape.cells() <= most)
+            self.rows.ask_for(&item.words) && self.most_cells.is_none_or(|most| item.problem.cells() <= most)
         });
+        // What helpers know is counted among the problems alone.
+        items.sort_by_key(|item| item.problem.problem().is_none());
         if items.is_empty() {
             let reason = "no row has all these words";
             let change = "give words as they stand in the table: 2d5pt, 64x64, f32, fixed";
@@ -94,26 +114,25 @@ impl Cases {
         }
         let (opened, notes) = choose(self.backend, |_| None)?;
         if is_helper() {
-            let problems: Vec<&Problem> = items.iter().map(|item| &item.problem).collect();
+            let problems: Vec<&Problem> = items.iter().filter_map(|item| item.problem.problem()).collect();
             serve(&opened, &problems, |number| wanted(&opened, &items[number]));
             return Ok(());
         }
         let machine = Machine::of(&opened);
         let mut lines: Vec<L> = self.rows.kept(&machine)?;
-        let is_missing = |item: &Item| lines.iter().all(|line| line.words() != item.words);
-        let (rows, items): (Vec<_>, Vec<_>) = items
-            .iter()
-            .enumerate()
-            .filter(|(_, item)| is_missing(item))
-            .map(|(number, item)| ((number, &item.problem), item))
-            .unzip();
+        let is_missing = |item: &Item<W>| lines.iter().all(|line| line.words() != item.words);
+        let (numbers, items): (Vec<usize>, Vec<&Item<W>>) =
+            items.iter().enumerate().filter(|(_, item)| is_missing(item)).unzip();
+        let problems = numbers.into_iter().zip(&items);
+        let rows: Vec<(usize, &Problem)> =
+            problems.filter_map(|(number, item)| Some((number, item.problem.problem()?))).collect();
         if !self.json {
             print(&(machine.title(&notes) + "\n" + header))?;
         }
         let (mut remarks, mut holds, mut missing) = (Vec::new(), true, Vec::new());
         remarks.push(format!("runs: {} of {} s", settings.repeats, settings.seconds));
         let bar = progress_bar(items.len());
-        let row = |number: usize| -> Result<(), Ending> {
+        let mut row = |number: usize| -> Result<(), Ending> {
             let item = items[number];
             let name = item.words.join(" ");
             bar.set_message(name.clone());
@@ -142,7 +161,8 @@ impl Cases {
             bar.inc(1);
             Ok(())
         };
-        with_helpers(&opened, &rows, |number| wanted(&opened, items[number]), row)?;
+        with_helpers(&opened, &rows, |number| wanted(&opened, items[number]), &mut row)?;
+        (rows.len()..items.len()).try_for_each(row)?;
         bar.finish_and_clear();
         let ended = judge(holds);
         if self.json {

@@ -47,6 +47,8 @@ named! {
         Graph = "graph",
         /// Barriers of all blocks of a cooperative kernel.
         Grid = "grid",
+        /// Barriers of all blocks of cooperative kernels on several devices.
+        Devices = "devices",
         /// Barriers of one block's threads.
         Block = "block",
         /// Barriers of the blocks of one thread-block cluster.
@@ -226,11 +228,12 @@ impl SolvePlan {
         }
     }
 
-    /// Returns the least seconds per iteration by the device's memory bandwidth; 0 if the bandwidth is not
+    /// Returns the least seconds per iteration by the memory bandwidth of all devices; 0 if the bandwidth is not
     /// known.
     pub fn seconds_by_bandwidth(&self) -> f64 {
+        let devices = self.ranks.len().max(1) as f64;
         if self.device.memory_bandwidth > 0.0 {
-            self.traffic.moved / self.device.memory_bandwidth
+            self.traffic.moved / (devices * self.device.memory_bandwidth)
         } else {
             0.0
         }

@@ -26,8 +26,13 @@ impl Reads {
         Reads { ranges: std::iter::once(0..len).collect(), places: vec![0], only: Some(0) }
     }
 
+    /// Returns no entries.
+    pub(in crate::solver) fn nothing() -> Reads {
+        Reads { ranges: Vec::new(), places: Vec::new(), only: None }
+    }
+
     /// Returns the entries that some rows of a matrix read, and those with the rows' own numbers.
-    pub(super) fn of(matrix: &Matrix, rows: Range<usize>) -> Result<Reads> {
+    pub(in crate::solver) fn of(matrix: &Matrix, rows: Range<usize>) -> Result<Reads> {
         match matrix {
             Matrix::Stored(matrix) => Reads::of_stored(matrix, rows),
             Matrix::Stencil(operator) => Ok(Reads::of_stencil(operator, rows)),
@@ -123,7 +128,7 @@ impl Reads {
     }
 
     /// Returns the entries among a range.
-    pub(super) fn within(&self, range: &Range<usize>) -> Vec<Range<usize>> {
+    pub(in crate::solver) fn within(&self, range: &Range<usize>) -> Vec<Range<usize>> {
         let cut = |own: &Range<usize>| own.start.max(range.start)..own.end.min(range.end);
         self.ranges.iter().map(cut).filter(|range| !range.is_empty()).collect()
     }

@@ -65,7 +65,8 @@ pub fn traffic(
 ) -> SolveTraffic {
     let Beyond { matrix: streamed, vectors, basis: [consulted, basis] } = beyond(matrix, options, krylov);
     // A fifth of the cache is left to other data that pass through it.
-    let room = 0.8 * device.l2_bytes as f64;
+    let slabs = krylov.slabs.count;
+    let room = 0.8 * (slabs * device.l2_bytes) as f64;
     let moved = if streamed + vectors + basis <= room {
         0.0
     } else if vectors + basis <= room {
@@ -75,7 +76,7 @@ pub fn traffic(
     } else {
         streamed + 2.0 * vectors + consulted
     };
-    SolveTraffic::new(matrix, options, moved, device.on_chip_bytes() + device.l2_bytes)
+    SolveTraffic::new(matrix, options, moved, slabs * (device.on_chip_bytes() + device.l2_bytes))
 }
 
 /// Returns the seconds per iteration.
@@ -112,8 +113,9 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     };
     // A multiprocessor takes at most 64 bytes per clock from the last-level cache.
     let through = streamed * krylov.imbalance() + TOUCHES * homeless + consulted + gathered;
-    let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
-    let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
+    let slabs = krylov.slabs.count as f64;
+    let cache = through / (slabs * device.l2_bandwidth).min(blocks * 64.0 * clock);
+    let memory = traffic(matrix, device, options, krylov).moved / (slabs * device.memory_bandwidth);
     let turns = (most_rows / krylov.threads as f64).ceil();
     let orthogonal =
         krylov.passes(matrix.dtype().bytes()) * turns * CHAIN[1] + krylov.restart as f64 / 2.0 * ROTATION;
@@ -124,7 +126,8 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
         Space::Cluster => (CLUSTER_BARRIER, REDUCTION[0]),
         Space::Grid => (device.barrier_seconds, REDUCTION[1]),
     };
-    shared.max(cache).max(memory) + latency + krylov.barriers as f64 * (barrier + reduction)
+    let across = krylov.across(device, products, matrix.dtype().bytes());
+    shared.max(cache).max(memory) + latency + krylov.barriers as f64 * (barrier + reduction) + across
 }
 
 /// Returns the clocks of a thread's loads that wait for each other in one product.

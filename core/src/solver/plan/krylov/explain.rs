@@ -31,6 +31,9 @@ impl Krylov {
         let space = match self.space {
             Space::Block => "one block".to_owned(),
             Space::Cluster => format!("a cluster of {} blocks", self.blocks),
+            Space::Grid if self.slabs.count > 1 => {
+                format!("{} times {} blocks", self.slabs.count, self.blocks_of_a_slab())
+            }
             Space::Grid => format!("{} blocks", self.blocks),
         };
         let division = match self.division {

@@ -14,6 +14,7 @@ mod pack;
 mod place;
 mod product;
 mod shares;
+mod slabs;
 mod spread;
 mod sums;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use crate::solver::{
 
 pub use pack::{Columns, Packed, pack};
 pub use product::configurations;
+pub use slabs::{Given, Slabs, plan_krylov_slabs};
 pub use sums::Sums;
 pub use vectors::{VECTOR_NAMES, Vector, is_pointwise};
 
@@ -150,6 +152,8 @@ pub struct Configuration {
     pub run: usize,
     /// Entries beyond which a row is spread over all blocks of a grid; `None` spreads no row.
     pub spread: Option<usize>,
+    /// The slabs that the blocks of a grid are divided among.
+    pub slabs: Slabs,
 }
 
 /// The offset in bytes at which each part of a block's shared memory begins.
@@ -239,16 +243,21 @@ pub struct Krylov {
     pub registers: usize,
     /// The most rows of 32 that a warp was allowed to sum at a time.
     pub run: usize,
+    /// The slabs that the blocks are divided among.
+    pub slabs: Slabs,
+    /// For each block and each slab but its own, the rows that the slab reads; empty for one slab.
+    #[serde(skip)]
+    pub given: Vec<Given>,
 }
 
 impl Krylov {
     /// Returns the free choices from which this layout was made.
     pub fn configuration(&self) -> Configuration {
-        let Krylov { space, blocks, threads, division, registers, run, spread, .. } = *self;
+        let Krylov { space, blocks, threads, division, registers, run, spread, slabs, .. } = *self;
         // The width follows from the matrix again.
         let division =
             if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
-        Configuration { space, blocks, threads, division, registers, run, spread }
+        Configuration { space, blocks, threads, division, registers, run, spread, slabs }
     }
 
     /// Returns whether loops over a thread's rows are unrolled, as rows in registers demand.
@@ -347,6 +356,16 @@ pub fn plan_krylov_configuration(
         let reason = "only a grid's blocks share rows";
         return Err(Error::invalid("the configuration of a persistent solver", reason, "leave out `spread`"));
     }
+    let Slabs { count, .. } = configuration.slabs;
+    if count > 1
+        && (configuration.space != Space::Grid
+            || configuration.spread.is_some()
+            || matches!(configuration.division, Division::Merged { .. })
+            || !configuration.blocks.is_multiple_of(count))
+    {
+        let reason = "slabs have equally many blocks of a grid, whole rows and no merge path";
+        return Err(Error::invalid("the configuration of a persistent solver", reason, "take one slab"));
+    }
     let applied = applied(options);
     let cut = shares::Cut::new(matrix, configuration, applied)?;
     let krylov = place::place(matrix, device, options, configuration, cut)?;
@@ -360,6 +379,7 @@ pub fn plan_krylov_configuration(
         match configuration.space {
             Space::Block => SolveSync::Block,
             Space::Cluster => SolveSync::Cluster,
+            Space::Grid if count > 1 => SolveSync::Devices,
             Space::Grid => SolveSync::Grid,
         },
     );
@@ -376,12 +396,14 @@ pub fn plan_krylov_configuration(
     }
     let traffic = estimate::traffic(matrix, device, options, &krylov);
     let residents = explain::residents(&krylov, matrix.dtype());
+    let ranks = if count > 1 { krylov.rows_of_slabs() } else { Vec::new() };
     let schedule = SolveSchedule::Krylov(Box::new(krylov));
     Ok(SolvePlan {
         cache: if options.cache == SolveCache::Auto { SolveCache::Mixed } else { options.cache },
         product,
         residents,
         synchronisation,
+        ranks,
         notes,
         ..SolvePlan::new("cuda", device, matrix, options, traffic, schedule)
     })

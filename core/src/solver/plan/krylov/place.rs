@@ -4,7 +4,7 @@ use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
     Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, Sums, UNDER_WAY, UNROLLED_ROWS,
-    Vector, applied, basis, entry_bytes, estimate, sums, vectors,
+    Vector, applied, basis, entry_bytes, estimate, slabs, sums, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -160,7 +160,9 @@ pub fn place(
     }
     regions.total = room.used;
     let streamed: usize = shares.iter().map(Share::streamed).sum();
-    let evict_first = streamed * entry_bytes(matrix.dtype(), column_bytes) > device.l2_bytes;
+    let evict_first =
+        streamed * entry_bytes(matrix.dtype(), column_bytes) > configuration.slabs.count * device.l2_bytes;
+    let given = slabs::given(matrix, &shares, configuration.slabs)?;
     let mut krylov = Krylov {
         space,
         blocks,
@@ -182,6 +184,8 @@ pub fn place(
         seconds: 0.0,
         registers,
         run,
+        slabs: configuration.slabs,
+        given,
     };
     krylov.seconds = estimate::seconds(matrix, device, options, &krylov);
     Ok(krylov)

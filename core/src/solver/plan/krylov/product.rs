@@ -1,7 +1,7 @@
 //! The products that suit a matrix, and the forms that are worth an estimate.
 
 use super::spread::{self, Parts};
-use super::{CLUSTER, Configuration, Division, LONG, SLICE, Space, UNDER_WAY};
+use super::{CLUSTER, Configuration, Division, LONG, SLICE, Slabs, Space, UNDER_WAY};
 use crate::device::{Capability, DeviceSpec};
 use crate::real::DType;
 use crate::solver::{Matrix, Method, SolveOptions};
@@ -52,31 +52,11 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptio
             continue;
         }
         let mut add = |lengths: Option<&Lengths>, spread| {
-            configurations.extend(shared_out(rows, matrix.nonzeros(), blocks, lengths).into_iter().map(
-                |(division, wanted)| {
-                    let longest = match division {
-                        Division::Sliced { .. } => lengths.map_or(0, |lengths| lengths.all.max),
-                        _ => 0,
-                    };
-                    let most =
-                        most_threads(longest, matrix.dtype(), options.method).min(device.threads_per_block);
-                    let threads = wanted.next_multiple_of(SLICE).max(128);
-                    let threads = if let Method::Gmres(_) = options.method {
-                        threads.next_power_of_two().max(THREADS_OF_GMRES)
-                    } else {
-                        threads
-                    };
-                    Configuration {
-                        space,
-                        blocks,
-                        threads: threads.min(most),
-                        division,
-                        registers: usize::MAX,
-                        run: usize::MAX,
-                        spread,
-                    }
-                },
-            ));
+            let divisions = shared_out(rows, matrix.nonzeros(), blocks, lengths).into_iter();
+            configurations.extend(divisions.map(|(division, wanted)| Configuration {
+                spread,
+                ..form(matrix, device, options, (space, blocks), lengths, (division, wanted))
+            }));
         };
         add(whole.as_ref(), None);
         if let (Space::Grid, Some(stored)) = (space, stored)
@@ -86,6 +66,59 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptio
         }
     }
     configurations
+}
+
+/// Returns the form on so many slabs of devices, for the product that one device has.
+pub(super) fn on_slabs(
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    slabs: usize,
+    division: Division,
+) -> Configuration {
+    let blocks = slabs * device.multiprocessors.max(1);
+    let lengths = match matrix {
+        Matrix::Stored(stored) => Parts::new(stored, None).ok().map(|parts| Lengths::of(&parts)),
+        Matrix::Stencil(_) => None,
+    };
+    // The width follows from the matrix again.
+    let division =
+        if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
+    let share = matrix.rows().div_ceil(SLICE).div_ceil(blocks) * SLICE;
+    let wanted = if let Division::Split { lanes } = division { share * lanes } else { share };
+    form(matrix, device, options, (Space::Grid, blocks), lengths.as_ref(), (division, wanted))
+}
+
+/// Returns the form of blocks with a product that has work for so many threads of each.
+fn form(
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    (space, blocks): (Space, usize),
+    lengths: Option<&Lengths>,
+    (division, wanted): (Division, usize),
+) -> Configuration {
+    let longest = match division {
+        Division::Sliced { .. } => lengths.map_or(0, |lengths| lengths.all.max),
+        _ => 0,
+    };
+    let most = most_threads(longest, matrix.dtype(), options.method).min(device.threads_per_block);
+    let threads = wanted.next_multiple_of(SLICE).max(128);
+    let threads = if let Method::Gmres(_) = options.method {
+        threads.next_power_of_two().max(THREADS_OF_GMRES)
+    } else {
+        threads
+    };
+    Configuration {
+        space,
+        blocks,
+        threads: threads.min(most),
+        division,
+        registers: usize::MAX,
+        run: usize::MAX,
+        spread: None,
+        slabs: Slabs::default(),
+    }
 }
 
 /// Returns the most threads of a block whose slices have rows up to `longest` entries. In double precision wide

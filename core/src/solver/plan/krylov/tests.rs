@@ -185,6 +185,7 @@ fn packed_matrices_multiply_as_the_stored_ones() {
                 registers: 0,
                 run: 8,
                 spread,
+                slabs: Slabs::default(),
             };
             let plan =
                 plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
@@ -334,6 +335,7 @@ fn no_more_rows_are_spread_than_there_is_room_for() {
         registers: 0,
         run: usize::MAX,
         spread: threshold,
+        slabs: Slabs::default(),
     };
     let plan = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
         .unwrap();

@@ -1,0 +1,524 @@
+//! A system on several devices, and the launches of their kernels.
+//!
+//! A launch is one cooperative kernel on each device, with the blocks of all its slabs; all blocks of all devices wait for
+//! each other (shaders/kernels/krylov.cuh). No kernel is launched before the counters of all slabs are clear, and the host
+//! waits for all of them. A wait in a kernel ends by a deadline, or because a block or this host has told all slabs to give
+//! up: so where a device does not launch or fails, the others end.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use abide_core::reduction;
+use abide_core::solver::plan::krylov::{Krylov, Vector};
+use abide_core::solver::{
+    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, RankSolve, Report, Run, SolveOptions,
+    SolvePlan, SolverError, Status, vectors_of,
+};
+use abide_core::{Array, DType, Error, Real, Result};
+use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
+use abide_shaders::state::State;
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result};
+
+use super::epochs::{self, Launches, numbers, residuals};
+use super::image::Image;
+use super::outcome::{fresh, left, state_bytes};
+use super::session::{Room, check_blocks};
+use super::slab::{Slab, region};
+use crate::driver::during;
+use crate::kernels::Kernels;
+use crate::nvrtc::Cubin;
+
+/// Bytes from a slab's counter to the word that tells its blocks to give up.
+const GIVEN_UP: u64 = 4;
+
+/// A device, and the numbers of its slabs.
+pub struct Member {
+    pub context: Arc<CudaContext>,
+    pub multiprocessors: usize,
+    pub slabs: Vec<usize>,
+}
+
+/// A device with its kernel.
+struct Here {
+    member: Member,
+    stream: Arc<CudaStream>,
+    /// Copies to a device whose kernel waits.
+    word: Arc<CudaStream>,
+    function: CudaFunction,
+}
+
+/// A slab in the memory of its device.
+struct Loaded {
+    rows: Range<usize>,
+    stride: usize,
+    turn: usize,
+    /// The number of its device among those of the session.
+    device: usize,
+    /// What kernels are handed: the addresses from which they count.
+    arrays: KrylovArrays<u64>,
+    /// The memory behind the addresses, but for the history.
+    #[expect(dead_code, reason = "it is freed with the slab")]
+    memory: Vec<CudaSlice<u8>>,
+    history: Option<CudaSlice<u8>>,
+}
+
+/// A system whose rows are divided among devices.
+pub struct TogetherSession {
+    plan: SolvePlan,
+    layout: Krylov,
+    dtype: DType,
+    image: Image,
+    devices: Vec<Here>,
+    slabs: Vec<Loaded>,
+    /// The number of the iterate's vector.
+    x: usize,
+    rate: f64,
+    /// Seconds of launches since they were last asked for.
+    seconds: f64,
+    /// Why no solve is possible any more.
+    stopped: Option<Error>,
+}
+
+impl TogetherSession {
+    /// Loads the slabs of a plan, each on its device.
+    pub fn open(
+        matrix: &Matrix,
+        plan: SolvePlan,
+        options: &SolveOptions,
+        cubin: &Cubin,
+        members: Vec<Member>,
+    ) -> Result<TogetherSession, SolverError> {
+        let Some(layout) = plan.krylov().cloned() else {
+            let change = "plan it with this backend";
+            return Err(Error::invalid("the plan of a solver", "it is not a CUDA device's", change).into());
+        };
+        let mut image = Image::new(matrix, options, &layout)?;
+        let mut devices = Vec::with_capacity(members.len());
+        for member in members {
+            let context = &member.context;
+            context.bind_to_thread().map_err(during("binding the context"))?;
+            let function =
+                Kernels::load(context, cubin.clone())?.function(KRYLOV_ENTRY, layout.regions.total)?;
+            let blocks = layout.blocks_of_a_slab() * member.slabs.len();
+            check_blocks(&function, &layout, member.multiprocessors, blocks)?;
+            let [stream, word] = [context.new_stream(), context.new_stream()]
+                .map(|made| made.map_err(during("making a stream")));
+            devices.push(Here { stream: stream?, word: word?, function, member });
+        }
+        let mut slabs: Vec<Option<Loaded>> = plan.ranks.iter().map(|_| None).collect();
+        for (number, here) in devices.iter().enumerate() {
+            for &slab in &here.member.slabs {
+                let loaded =
+                    load(here, number, &image.slab(&layout, slab)?, image.diagonal_of(&plan.ranks[slab])?)?;
+                if let Some(place) = slabs.get_mut(slab) {
+                    *place = Some(loaded);
+                }
+            }
+        }
+        let mut slabs: Vec<Loaded> = slabs.into_iter().flatten().collect();
+        if slabs.len() != plan.ranks.len() {
+            let change = "plan with these devices";
+            return Err(Error::limit("slabs of a plan", plan.ranks.len(), slabs.len(), change).into());
+        }
+        connect(&devices, &mut slabs)?;
+        for here in &devices {
+            here.stream.synchronize().map_err(during("loading a matrix"))?;
+        }
+        // The devices have their copies now.
+        for part in [
+            &mut image.offsets,
+            &mut image.searches,
+            &mut image.columns,
+            &mut image.values,
+            &mut image.inverse,
+        ] {
+            *part = Vec::new();
+        }
+        let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
+        let dtype = matrix.dtype();
+        Ok(TogetherSession {
+            plan,
+            layout,
+            dtype,
+            image,
+            devices,
+            slabs,
+            x,
+            rate: 0.0,
+            seconds: 0.0,
+            stopped: None,
+        })
+    }
+
+    /// Returns a slab's address of the iterate.
+    fn iterate(&self, slab: &Loaded) -> u64 {
+        let real = self.dtype.bytes();
+        slab.arrays.homes + ((self.x * slab.stride + slab.rows.start) * real) as u64
+    }
+
+    fn solve_of<T: Real>(
+        &mut self,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+        observe: &mut Observe<'_>,
+    ) -> Result<Report, SolverError> {
+        if let Some(error) = &self.stopped {
+            return Err(error.clone().into());
+        }
+        let profile = self.plan.method.profile();
+        let square = |b: &[T]| reduction::dot(b, b);
+        let run = match Run::open(profile, self.plan.rows, b, x, square, parameters, observe)? {
+            Begin::Zero(report) => return Ok(report),
+            Begin::Iterate(run) => run,
+        };
+        for slab in &self.slabs {
+            let (stream, real) = (&self.devices[slab.device].stream, size_of::<T>() as u64);
+            stream.context().bind_to_thread().map_err(during("binding the context"))?;
+            let right = slab.arrays.b + slab.rows.start as u64 * real;
+            // SAFETY: both places have room for the slab's rows, and the stream is waited for while the vectors live.
+            unsafe {
+                result::memcpy_htod_async(right, &b[slab.rows.clone()], stream.cu_stream())
+                    .and_then(|()| {
+                        result::memcpy_htod_async(
+                            self.iterate(slab),
+                            &x[slab.rows.clone()],
+                            stream.cu_stream(),
+                        )
+                    })
+                    .and_then(|()| result::memcpy_htod_async(slab.arrays.state, &fresh(), stream.cu_stream()))
+            }
+            .map_err(during("loading vectors"))?;
+            stream.synchronize().map_err(during("loading vectors"))?;
+        }
+        let outcome = epochs::run::<T>(self, run, parameters);
+        if let Err(SolverError::Invalid(_)) = outcome {
+            return outcome;
+        }
+        for slab in &self.slabs {
+            let stream = &self.devices[slab.device].stream;
+            stream.context().bind_to_thread().map_err(during("binding the context"))?;
+            // SAFETY: the values may have any bits; the stream is waited for before they are used.
+            unsafe {
+                result::memcpy_dtoh_async(&mut x[slab.rows.clone()], self.iterate(slab), stream.cu_stream())
+            }
+            .map_err(during("reading x"))?;
+            stream.synchronize().map_err(during("reading x"))?;
+        }
+        outcome
+    }
+
+    /// Launches on all devices; the number of those that have begun comes with an error.
+    fn begin(&self, arguments: &[KrylovArguments]) -> std::result::Result<(), (usize, Error)> {
+        let block = (self.layout.threads as u32, 1, 1);
+        let shared = self.layout.regions.total as u32;
+        for (begun, here) in self.devices.iter().enumerate() {
+            let slabs = &here.member.slabs;
+            let mut handed = vec![KrylovArguments::default(); self.layout.slabs.of_a_device.max(slabs.len())];
+            handed.iter_mut().zip(slabs).for_each(|(handed, &slab)| *handed = arguments[slab]);
+            let mut parameters: [*mut c_void; 1] = [handed.as_mut_ptr().cast()];
+            let grid = ((self.layout.blocks_of_a_slab() * slabs.len()) as u32, 1, 1);
+            let mut launch = || {
+                here.member.context.bind_to_thread()?;
+                // SAFETY: the kernel takes as many `Arguments` by value as a device has slabs at most, whose text is made of
+                // the struct here, and the call copies them. Every array is as long as the layout says. Co-residency was
+                // checked. Memory of other devices is open to this one.
+                unsafe {
+                    result::launch_cooperative_kernel(
+                        here.function.cu_function(),
+                        grid,
+                        block,
+                        shared,
+                        here.stream.cu_stream(),
+                        &mut parameters,
+                    )
+                }
+            };
+            launch().map_err(|error| (begun, here.error("launching a solver", error)))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the blocks of all slabs to give up their waits.
+    fn give_up(&self) {
+        for slab in &self.slabs {
+            let here = &self.devices[slab.device];
+            // A device that cannot be told ends by its own deadline.
+            let _ = here.member.context.bind_to_thread().and_then(|()| {
+                // SAFETY: the word is in the slab's region; the stream is waited for while the value lives.
+                unsafe {
+                    result::memcpy_htod_async(slab.arrays.arrived + GIVEN_UP, &[1_u32], here.word.cu_stream())
+                }?;
+                here.word.synchronize()
+            });
+        }
+    }
+
+    /// Waits for all devices, and returns the first error of one.
+    fn wait(&self) -> Result<()> {
+        let mut first = Ok(());
+        for here in &self.devices {
+            let ended = here.member.context.bind_to_thread().and_then(|()| here.stream.synchronize());
+            if let Err(error) = ended
+                && first.is_ok()
+            {
+                first = Err(here.error("running a solver", error));
+                self.give_up();
+            }
+        }
+        first
+    }
+
+    /// Reads the state of each slab, which must be the same, and returns it.
+    fn state(&self) -> Result<(State, Outcome)> {
+        let mut first: Option<Vec<u8>> = None;
+        for slab in &self.slabs {
+            let here = &self.devices[slab.device];
+            let bytes = read(here, slab.arrays.state, state_bytes(), "reading a solver's state")?;
+            if left(&bytes)?.1.status == Status::Lost {
+                let message =
+                    "a block waited for those of another device for some 20 seconds, or was told to give up";
+                return Err(Error::device("cuda", format!("running a solver {}", here.words(slab)), message));
+            }
+            match &first {
+                None => first = Some(bytes),
+                Some(first) if *first != bytes => {
+                    let message = "its sums are not those of the first device";
+                    return Err(Error::device(
+                        "cuda",
+                        format!("running a solver {}", here.words(slab)),
+                        message,
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        left(&first.unwrap_or_default())
+    }
+
+    /// Keeps an error after which devices may no longer be in step.
+    fn keep<V>(&mut self, result: Result<V>) -> Result<V> {
+        result.inspect_err(|error| self.stopped = Some(error.clone()))
+    }
+}
+
+impl Here {
+    fn error(&self, what: &str, error: cudarc::driver::DriverError) -> Error {
+        let number = self.member.context.ordinal();
+        Error::device("cuda", format!("{what} on device {number}"), error)
+    }
+
+    /// Returns a slab in words.
+    fn words(&self, slab: &Loaded) -> String {
+        format!("on device {}, rows {}..{}", self.member.context.ordinal(), slab.rows.start, slab.rows.end)
+    }
+}
+
+impl Launches for TogetherSession {
+    fn make_room(&mut self, entries: usize) -> Result<()> {
+        for slab in &mut self.slabs {
+            let here = &self.devices[slab.device];
+            here.member.context.bind_to_thread().map_err(during("binding the context"))?;
+            let room = Room { context: &here.member.context, stream: &here.stream };
+            slab.history = None;
+            room.check(entries * 8)?;
+            let history = room.zeros(entries * 8)?;
+            slab.arrays.history = history.device_ptr(&here.stream).0;
+            slab.history = Some(history);
+        }
+        Ok(())
+    }
+
+    fn launch(
+        &mut self,
+        run: &Run<'_>,
+        base: u32,
+        parameters: &Parameters,
+        until: u32,
+    ) -> Result<(State, Outcome, f64)> {
+        let common = numbers(&self.image, run, parameters, until);
+        let arguments: Vec<KrylovArguments> = (self.slabs.iter())
+            .map(|slab| {
+                let mut arrays = slab.arrays;
+                arrays.history = arrays.history.wrapping_sub(8 * u64::from(base));
+                let (stride, turn) = (slab.stride as u64, slab.turn as u64);
+                KrylovArguments { arrays, numbers: KrylovNumbers { stride, turn, ..common } }
+            })
+            .collect();
+        let cleared = self.clear();
+        self.keep(cleared)?;
+        let begun = Instant::now();
+        if let Err((others, error)) = self.begin(&arguments) {
+            if others > 0 {
+                self.give_up();
+                // The reason is the launch that failed.
+                let _ = self.wait();
+            }
+            return self.keep(Err(error));
+        }
+        let ended = self.wait();
+        let seconds = begun.elapsed().as_secs_f64();
+        self.seconds += seconds;
+        let state = ended.and_then(|()| self.state());
+        let (state, outcome) = self.keep(state)?;
+        Ok((state, outcome, seconds))
+    }
+
+    fn history(&mut self, entries: Range<usize>) -> Result<Vec<f64>> {
+        let Some(slab) = self.slabs.first() else { return Ok(Vec::new()) };
+        let from = slab.arrays.history + 8 * entries.start as u64;
+        Ok(residuals(&read(&self.devices[slab.device], from, 8 * entries.len(), "reading the history")?))
+    }
+
+    fn rate(&mut self) -> &mut f64 {
+        &mut self.rate
+    }
+}
+
+impl TogetherSession {
+    /// Clears the counters of all slabs, before any block adds to one.
+    fn clear(&self) -> Result<()> {
+        let what = "clearing counters";
+        for slab in &self.slabs {
+            let here = &self.devices[slab.device];
+            here.member.context.bind_to_thread().map_err(during(what))?;
+            // SAFETY: the region begins with 128 bytes for the counter and the word behind it.
+            unsafe { result::memset_d8_async(slab.arrays.arrived, 0, 128, here.stream.cu_stream()) }
+                .map_err(during(what))?;
+        }
+        for here in &self.devices {
+            here.member.context.bind_to_thread().map_err(during(what))?;
+            here.stream.synchronize().map_err(during(what))?;
+        }
+        Ok(())
+    }
+}
+
+impl LinearSession for TogetherSession {
+    fn plan(&self) -> &SolvePlan {
+        &self.plan
+    }
+
+    fn solve(
+        &mut self,
+        b: &Array,
+        x: &mut Array,
+        parameters: &Parameters,
+        observe: &mut Observe<'_>,
+    ) -> Result<Report, SolverError> {
+        match self.dtype {
+            DType::F32 => {
+                let (b, x) = vectors_of::<f32>(b, x)?;
+                self.solve_of(b, x, parameters, observe)
+            }
+            DType::F64 => {
+                let (b, x) = vectors_of::<f64>(b, x)?;
+                self.solve_of(b, x, parameters, observe)
+            }
+        }
+    }
+
+    /// Tells for each slab what share of its launches the first block of it spent in waits for all blocks.
+    fn take_ranks(&mut self) -> Vec<RankSolve> {
+        let all = std::mem::take(&mut self.seconds);
+        let taken = self.slabs.iter().enumerate().map(|(rank, slab)| {
+            let here = &self.devices[slab.device];
+            // A report is not worth an error.
+            let clocks = read(here, slab.arrays.clocks, 16, "reading clocks").unwrap_or_default();
+            let clocks: Vec<f64> =
+                clocks.as_chunks::<8>().0.iter().map(|clocks| u64::from_ne_bytes(*clocks) as f64).collect();
+            let _ = here.member.context.bind_to_thread().and_then(|()| {
+                // SAFETY: both numbers are there; the stream orders this before what follows.
+                unsafe { result::memset_d8_async(slab.arrays.clocks, 0, 16, here.stream.cu_stream()) }
+            });
+            let waited = match clocks[..] {
+                [waited, whole] if whole > 0.0 => (waited / whole).min(1.0),
+                _ => 0.0,
+            };
+            RankSolve {
+                rank,
+                rows: slab.rows.clone(),
+                exchange: "stores",
+                seconds: all * (1.0 - waited),
+                exchange_seconds: all * waited,
+                efficiency: 1.0 - waited,
+            }
+        });
+        taken.collect()
+    }
+}
+
+/// Reads bytes of a device.
+fn read(here: &Here, from: u64, bytes: usize, what: &str) -> Result<Vec<u8>> {
+    let mut to = vec![0_u8; bytes];
+    here.member.context.bind_to_thread().map_err(during(what))?;
+    // SAFETY: there are as many bytes, which may have any bits; the stream is waited for before they are used.
+    unsafe { result::memcpy_dtoh_async(&mut to, from, here.stream.cu_stream()) }.map_err(during(what))?;
+    here.stream.synchronize().map_err(during(what))?;
+    Ok(to)
+}
+
+/// Loads a slab's arrays.
+fn load(here: &Here, device: usize, slab: &Slab<'_>, diagonal: Option<(usize, Array)>) -> Result<Loaded> {
+    let (context, stream) = (&here.member.context, &here.stream);
+    context.bind_to_thread().map_err(during("binding the context"))?;
+    let room = Room { context, stream };
+    let begins = region(&slab.arrays);
+    let all: usize = slab.arrays.all().iter().map(|(_, piece)| piece.bytes).sum();
+    room.check(all)?;
+    let shared = room.zeros(begins[3])?;
+    let base = shared.device_ptr(stream).0;
+    let mut memory = vec![shared];
+    let mut place = |bytes: usize| -> Result<u64> {
+        let buffer = room.zeros(bytes)?;
+        let address = buffer.device_ptr(stream).0;
+        memory.push(buffer);
+        Ok(address)
+    };
+    let mut addresses = Vec::new();
+    for (name, piece) in slab.arrays.all() {
+        let address = match name {
+            "arrived" => base + begins[0] as u64,
+            "partials" => base + begins[1] as u64,
+            "exchanged" => base + begins[2] as u64,
+            _ => place(piece.bytes)?,
+        };
+        if !piece.loaded.is_empty() {
+            // SAFETY: the array has at least these bytes; the stream is waited for while they live.
+            unsafe { result::memcpy_htod_async(address, &piece.loaded, stream.cu_stream()) }
+                .map_err(during("loading a solver's memory"))?;
+        }
+        // Kernels count from the beginning of the whole system's array, and never read there.
+        addresses.push(address.wrapping_sub(piece.before as u64));
+    }
+    let mut next = addresses.into_iter();
+    let arrays = slab.arrays.filled(|| next.next().unwrap_or(0));
+    if let Some((number, diagonal)) = diagonal {
+        let real = diagonal.dtype().bytes();
+        let to = arrays.homes.wrapping_add(((number * slab.stride + slab.rows.start) * real) as u64);
+        // SAFETY: the vector has room for the slab's rows; the stream is waited for while they live.
+        unsafe { result::memcpy_htod_async(to, diagonal.as_bytes(), stream.cu_stream()) }
+            .map_err(during("loading the diagonal"))?;
+    }
+    stream.synchronize().map_err(during("loading a matrix"))?;
+    let (rows, stride, turn) = (slab.rows.clone(), slab.stride, slab.turn);
+    Ok(Loaded { rows, stride, turn, device, arrays, memory, history: None })
+}
+
+/// Tells each slab where the regions of the others are.
+fn connect(devices: &[Here], slabs: &mut [Loaded]) -> Result<()> {
+    let bases: Vec<u64> = slabs.iter().map(|slab| slab.arrays.arrived).collect();
+    for (number, slab) in slabs.iter_mut().enumerate() {
+        let others = bases.iter().enumerate().filter(|(other, _)| *other != number);
+        let beyond: Vec<i64> = others.map(|(_, base)| base.wrapping_sub(bases[number]) as i64).collect();
+        let here = &devices[slab.device];
+        here.member.context.bind_to_thread().map_err(during("binding the context"))?;
+        // SAFETY: there is room for a number for each other slab; the stream is waited for while they live.
+        unsafe { result::memcpy_htod_async(slab.arrays.beyond, &beyond, here.stream.cu_stream()) }
+            .map_err(during("loading a solver's memory"))?;
+        here.stream.synchronize().map_err(during("loading a solver's memory"))?;
+    }
+    Ok(())
+}

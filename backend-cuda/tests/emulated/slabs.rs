@@ -1,0 +1,83 @@
+//! The emulated cases of systems on several slabs of one device: every method, with what crosses from slab to slab.
+
+use abide_core::DType;
+use abide_core::solver::plan::krylov::{Configuration, Division, Slabs, Space};
+use abide_core::solver::{Matrix, Method, PipelinedCg, Preconditioning, SolveCache};
+use abide_core::sparse::{hpcg, laplacian_2d, trefethen};
+
+use crate::cases::{configuration, gmres, options};
+use crate::solver::Case;
+use crate::systems::{stencil, wind};
+
+const SLICED: Division = Division::Sliced { width: None };
+
+/// Returns a configuration of so many slabs with so many blocks each.
+fn slabs(count: usize, blocks: usize, division: Division) -> Configuration {
+    Configuration {
+        slabs: Slabs { count, of_a_device: count },
+        ..configuration(Space::Grid, count * blocks, division)
+    }
+}
+
+/// Returns a case for each method, all products that slabs have, and preconditioners with products of their own.
+pub fn cases() -> Vec<Case> {
+    use Preconditioning as M;
+    let pipelined = Method::PipelinedCg(PipelinedCg { replacement: 7 });
+    let chebyshev = Method::Chebyshev(abide_core::solver::Chebyshev::default());
+    let plane = || -> Matrix { laplacian_2d(23, 19, DType::F64).unwrap().into() };
+    let case =
+        |name, matrix, options, configuration| Case { name, matrix, options, configuration, shared: None };
+    let mixed = |method, preconditioner| options(method, preconditioner, SolveCache::Mixed);
+    vec![
+        case("slabs-cg", plane(), mixed(Method::Cg, M::None), slabs(2, 2, SLICED)),
+        // The first slab and the last read each other's rows, and the middle one those of both.
+        case(
+            "slabs-cg-ring",
+            stencil(&[21, 17], "y=periodic,x=mirror"),
+            mixed(Method::Cg, M::Jacobi),
+            slabs(3, 1, Division::Stencil),
+        ),
+        // Columns far from the diagonal; blocks of rows that no slab cuts.
+        case(
+            "slabs-cg-split",
+            trefethen(331, DType::F64).unwrap().into(),
+            options(Method::Cg, M::BlockJacobi { size: 5 }, SolveCache::Matrix),
+            slabs(2, 1, Division::Split { lanes: 4 }),
+        ),
+        case(
+            "slabs-single",
+            hpcg(7, 6, 5, DType::F32).unwrap().into(),
+            mixed(Method::SingleReductionCg, M::Jacobi),
+            slabs(2, 1, SLICED),
+        ),
+        case("slabs-pipelined", plane(), mixed(pipelined, M::None), slabs(3, 1, SLICED)),
+        case(
+            "slabs-bicgstab",
+            wind([19, 17], DType::F64),
+            options(Method::BiCgStab, M::None, SolveCache::None),
+            slabs(2, 2, SLICED),
+        ),
+        case("slabs-gmres", wind([13, 11], DType::F64), mixed(gmres(6), M::Jacobi), slabs(2, 1, SLICED)),
+        case("slabs-chebyshev", plane(), mixed(chebyshev, M::Chebyshev { degree: 2 }), slabs(2, 1, SLICED)),
+    ]
+}
+
+/// What is taken away from the kernels, and found: words of a case's text, and what stands in their place.
+pub const DEFECTS: [(&str, &str, &str); 6] = [
+    // Rows that another slab reads, nodes of its sums, and arrivals must get there;
+    ("slabs-cg", "*beyond(a, place, other) = value;", ";"),
+    ("slabs-cg-ring", "i - __ldg(given) < __ldg(given + 1)", "i - __ldg(given) < __ldg(given + 1) / 2"),
+    ("slabs-cg", "*beyond(a, place, other) = sums[k];", ";"),
+    ("slabs-single", "add_devices(beyond(a, a.arrived, other), 1u);", ";"),
+    // all blocks of all slabs are waited for;
+    ("slabs-cg", "barriers * unsigned(BLOCKS)", "barriers * unsigned(OWN)"),
+    // and a turn of the exchanged vector is one of all slabs.
+    ("slabs-pipelined", "if constexpr (TURNS > 1) turn ^= 1;", ""),
+];
+
+/// What makes one block give a wait up. (All look at the word that tells them so more often than on a device.)
+pub const IMPATIENT: [(&str, &str); 3] = [
+    ("clock64() - begun > PATIENCE", "(blockIdx.x == 1 && barriers >= 3)"),
+    ("constexpr unsigned LOOKS = 1024;", "constexpr unsigned LOOKS = 8;"),
+    ("emulated::fail(\"a wait was given up\");", "emulated::end_lane();"),
+];

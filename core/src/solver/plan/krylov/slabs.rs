@@ -1,0 +1,279 @@
+//! Solves on several devices: the blocks of all of them are one grid, and what one publishes goes into the memory of those
+//! that read it.
+//!
+//! A *slab* is the rows of a device's blocks. A device may have several, each with a part of its multiprocessors. Sums are
+//! those of the one tree, whatever the blocks; the product is that of one device, so that a row's sum keeps its order. So
+//! all bits are those of one device.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::{Division, Krylov, SLICE, Share, applied, plan_krylov_configuration, product};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::slabs::common_multiple;
+use crate::solver::slabs::Reads;
+use crate::solver::{Matrix, Preconditioning, SolveOptions, SolvePlan};
+
+/// Seconds that a barrier of all blocks takes more where some are on other devices: what is stored there must have arrived
+/// before the arrival is told, and both go over the link. An assumption until it is measured.
+const ACROSS: f64 = 1.5e-6;
+
+/// The bytes per second of a device's link where its driver tells none.
+const BANDWIDTH: f64 = 25e9;
+
+/// The slabs whose blocks work together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Slabs {
+    /// All of them.
+    pub count: usize,
+    /// The most of one device.
+    pub of_a_device: usize,
+}
+
+impl Default for Slabs {
+    fn default() -> Slabs {
+        Slabs { count: 1, of_a_device: 1 }
+    }
+}
+
+impl Krylov {
+    /// Returns the number of blocks of a slab.
+    pub fn blocks_of_a_slab(&self) -> usize {
+        self.blocks / self.slabs.count.max(1)
+    }
+
+    /// Returns the rows of each slab.
+    pub fn rows_of_slabs(&self) -> Vec<Range<usize>> {
+        let rows = |own: &[Share]| match own {
+            [first, .., last] => first.first..last.first + last.rows,
+            [only] => only.first..only.first + only.rows,
+            [] => 0..0,
+        };
+        self.shares.chunks(self.blocks_of_a_slab().max(1)).map(rows).collect()
+    }
+
+    /// Returns the seconds that an iteration takes more because slabs are on several devices.
+    pub(super) fn across(&self, device: &DeviceSpec, products: f64, real: usize) -> f64 {
+        if self.slabs.count == 1 {
+            return 0.0;
+        }
+        let bandwidth = device.link.map_or(BANDWIDTH, |link| link.bandwidth);
+        let given: usize = self.given.iter().map(|given| given.rows).sum();
+        let of_a_slab = given as f64 / self.slabs.count as f64;
+        self.barriers as f64 * ACROSS + products * of_a_slab * real as f64 / bandwidth
+    }
+}
+
+/// The rows of a block that another slab reads: consecutive ones, with those between that it does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Given {
+    /// The first, counted from the block's.
+    pub first: usize,
+    /// How many; 0 for none.
+    pub rows: usize,
+}
+
+/// Returns what each block gives to each other slab, block after block, the slabs in their order.
+pub(super) fn given(matrix: &Matrix, shares: &[Share], slabs: Slabs) -> Result<Vec<Given>> {
+    if slabs.count == 1 {
+        return Ok(Vec::new());
+    }
+    let own = shares.len() / slabs.count;
+    let rows = |slab: usize| {
+        let (first, last) = (&shares[slab * own], &shares[(slab + 1) * own - 1]);
+        first.first..last.first + last.rows
+    };
+    let reads: Vec<Reads> = (0..slabs.count)
+        .map(|slab| match rows(slab) {
+            none if none.is_empty() => Ok(Reads::nothing()),
+            rows => Reads::of(matrix, rows),
+        })
+        .collect::<Result<_>>()?;
+    let mut given = Vec::with_capacity(shares.len() * (slabs.count - 1));
+    for (block, share) in shares.iter().enumerate() {
+        let others = reads.iter().enumerate().filter(|(slab, _)| *slab != block / own);
+        given.extend(others.map(|(_, reads)| {
+            let read = reads.within(&(share.first..share.first + share.rows));
+            match &read[..] {
+                [] => Given::default(),
+                [first, ..] => {
+                    let end = read.last().map_or(first.end, |last| last.end);
+                    Given { first: first.start - share.first, rows: end - first.start }
+                }
+            }
+        }));
+    }
+    Ok(given)
+}
+
+/// Plans a solve on slabs of devices that are alike, each of which has so many multiprocessors as `slab` says. `alone` is the
+/// plan of one device; fewer slabs solve where there are too few rows.
+///
+/// # Errors
+///
+/// [`Error::Unsupported`] where a sum's order follows the blocks: products by a merge path, and rows spread over all blocks.
+pub fn plan_krylov_slabs(
+    matrix: &Matrix,
+    slab: &DeviceSpec,
+    options: &SolveOptions,
+    slabs: Slabs,
+    alone: &SolvePlan,
+) -> Result<SolvePlan> {
+    let Some(single) = alone.krylov() else {
+        let change = "plan it with this backend";
+        return Err(Error::invalid("the plan of a solver", "it is not a CUDA device's", change));
+    };
+    let block = match applied(options) {
+        Preconditioning::BlockJacobi { size } => size.max(1),
+        _ => 1,
+    };
+    let unit = common_multiple(SLICE, block);
+    let units = matrix.rows().div_ceil(unit);
+    let count = slabs.count.min(units);
+    if count <= 1 {
+        let mut plan = alone.clone();
+        plan.notes.push(format!(
+            "1 of {} devices solves: {} rows are cut between multiples of {unit}",
+            slabs.count,
+            matrix.rows()
+        ));
+        return Ok(plan);
+    }
+    let uneven = match single.division {
+        Division::Merged { .. } => {
+            Some("rows differ so much in length that threads share them by a merge path")
+        }
+        _ if !single.spread_rows.is_empty() => Some("rows are so long that they are spread over all blocks"),
+        _ => None,
+    };
+    if let Some(uneven) = uneven {
+        return Err(Error::unsupported(
+            format!("a linear system on {} CUDA devices", slabs.count),
+            format!("{uneven}: sums follow the blocks, and would have other bits than on one device"),
+            "take one device (--devices 1), or --backend cpu",
+        ));
+    }
+    // No more blocks than there are units of rows.
+    let multiprocessors = slab.multiprocessors.min(units / count).max(1);
+    let taken = multiprocessors as f64 / slab.multiprocessors.max(1) as f64;
+    let device =
+        DeviceSpec { multiprocessors, shared_bandwidth: taken * slab.shared_bandwidth, ..slab.clone() };
+    let mut configuration = product::on_slabs(matrix, &device, options, count, single.division);
+    configuration.slabs = Slabs { count, of_a_device: slabs.of_a_device.min(count) };
+    let mut plan = plan_krylov_configuration(matrix, &device, options, &configuration)?;
+    if count < slabs.count {
+        plan.notes.push(format!(
+            "{count} of {} devices solve: {} rows are cut between multiples of {unit}",
+            slabs.count,
+            matrix.rows()
+        ));
+    }
+    let together = plan.krylov().map_or(0.0, |krylov| krylov.seconds);
+    if single.seconds <= together {
+        plan.notes.push(format!(
+            "an iteration is estimated to take {:.1} µs on one device and {:.1} µs on {count}: --devices 1 is as fast",
+            single.seconds * 1e6,
+            together * 1e6
+        ));
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::real::DType;
+    use crate::solver::plan::krylov::{Space, plan_krylov};
+    use crate::solver::{Method, SolveCache};
+    use crate::sparse::{arrow, hpcg, laplacian_2d, trefethen};
+
+    fn options(method: Method, preconditioner: Preconditioning) -> SolveOptions {
+        SolveOptions { method, preconditioner, cache: SolveCache::Auto }
+    }
+
+    fn planned(matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan> {
+        let device = DeviceSpec::preset("h200").unwrap();
+        let alone = plan_krylov(matrix, &device, options).unwrap();
+        plan_krylov_slabs(matrix, &device, options, Slabs { count, of_a_device: 1 }, &alone)
+    }
+
+    /// Slabs are all rows, one after the other, and each block gives every row that another slab's matrix names.
+    #[test]
+    fn slabs_are_all_rows_and_what_others_read_is_given() {
+        let blocks = Preconditioning::BlockJacobi { size: 5 };
+        for (matrix, options) in [
+            (laplacian_2d(300, 299, DType::F64).unwrap(), options(Method::Cg, Preconditioning::None)),
+            (hpcg(24, 23, 22, DType::F32).unwrap(), options(Method::PipelinedCg(Default::default()), blocks)),
+            (trefethen(9000, DType::F64).unwrap(), options(Method::BiCgStab, Preconditioning::Jacobi)),
+        ] {
+            let matrix = Matrix::from(matrix);
+            for count in [2, 3, 8] {
+                let plan = planned(&matrix, &options, count).unwrap();
+                let layout = plan.krylov().unwrap();
+                assert_eq!((layout.slabs.count, layout.space, plan.ranks.len()), (count, Space::Grid, count));
+                assert_eq!(layout.rows_of_slabs(), plan.ranks);
+                assert_eq!((plan.ranks[0].start, plan.ranks[count - 1].end), (0, matrix.rows()));
+                assert!(
+                    plan.ranks.windows(2).all(|pair| pair[0].end == pair[1].start && !pair[0].is_empty())
+                );
+                let Matrix::Stored(stored) = &matrix else { continue };
+                let own = layout.blocks_of_a_slab();
+                for (slab, rows) in plan.ranks.iter().enumerate() {
+                    for row in rows.clone() {
+                        for (column, _) in stored.row(row) {
+                            let block =
+                                layout.shares.partition_point(|share| share.first + share.rows <= column);
+                            if block / own == slab {
+                                continue;
+                            }
+                            let other = if slab > block / own { slab - 1 } else { slab };
+                            let given = layout.given[block * (count - 1) + other];
+                            let at = column - layout.shares[block].first;
+                            assert!((given.first..given.first + given.rows).contains(&at), "{slab} {block}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_are_cut_among_few_devices_and_uneven_ones_among_none() {
+        let cg = options(Method::Cg, Preconditioning::None);
+        let small = Matrix::from(laplacian_2d(9, 8, DType::F64).unwrap());
+        let plan = planned(&small, &cg, 8).unwrap();
+        assert_eq!(plan.ranks.len(), 3);
+        assert!(
+            plan.notes.iter().any(|note| note.contains("3 of 8 devices solve: 72 rows")),
+            "{:?}",
+            plan.notes
+        );
+        let tiny = Matrix::from(laplacian_2d(5, 5, DType::F64).unwrap());
+        let plan = planned(&tiny, &cg, 2).unwrap();
+        assert!(plan.ranks.is_empty() && plan.notes.iter().any(|note| note.contains("1 of 2")));
+        let uneven = Matrix::from(arrow(200_000, DType::F64).unwrap());
+        let error = planned(&uneven, &cg, 2).unwrap_err().to_string();
+        assert!(error.contains("2 CUDA devices") && error.contains("bits"), "{error}");
+    }
+
+    /// The product is that of one device; small systems are told to be as fast there, large ones are not.
+    #[test]
+    fn the_product_is_that_of_one_device_and_the_faster_one_is_told() {
+        let cg = options(Method::Cg, Preconditioning::None);
+        let device = DeviceSpec::preset("h200").unwrap();
+        for (matrix, is_slower) in [
+            (laplacian_2d(100, 99, DType::F64).unwrap(), true),
+            (hpcg(104, 104, 104, DType::F64).unwrap(), false),
+        ] {
+            let matrix = Matrix::from(matrix);
+            let alone = plan_krylov(&matrix, &device, &cg).unwrap();
+            let plan = planned(&matrix, &cg, 2).unwrap();
+            let divisions = [&alone, &plan].map(|plan| plan.krylov().unwrap().configuration().division);
+            assert_eq!(divisions[0], divisions[1]);
+            let told = plan.notes.iter().any(|note| note.contains("--devices 1 is as fast"));
+            assert_eq!(told, is_slower, "{plan}");
+        }
+    }
+}
