@@ -2,6 +2,8 @@
 //! iterate and in each residual.
 
 mod common;
+#[path = "common/parallel.rs"]
+mod parallel;
 
 use std::ops::ControlFlow;
 
@@ -14,6 +16,7 @@ use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
 use abide_cuda::{CudaBackend, CudaTeam, device_count};
 
 use common::present;
+use parallel::each;
 
 fn stencil(extents: &[usize], boundaries: &str, dtype: DType) -> Matrix {
     let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
@@ -65,10 +68,14 @@ fn planned(team: &CudaTeam, matrix: &Matrix, options: &SolveOptions) -> SolvePla
     team.plan_solve(matrix, options).unwrap()
 }
 
-#[test]
-fn slabs_have_the_bits_of_one_device() {
-    let Some(single) = present("cuda", CudaBackend::new()) else { return };
-    let all: Vec<usize> = (0..device_count().unwrap()).collect();
+/// A matrix and its name, a method and a preconditioner.
+struct Case {
+    matrix: Matrix,
+    words: String,
+    options: SolveOptions,
+}
+
+fn cases() -> Vec<Case> {
     let matrices = [
         ("laplacian 301×299", Matrix::from(laplacian_2d(301, 299, DType::F64).unwrap())),
         ("hpcg 31×33×35 f32", hpcg(31, 33, 35, DType::F32).unwrap().into()),
@@ -85,40 +92,71 @@ fn slabs_have_the_bits_of_one_device() {
         Method::Chebyshev(Chebyshev::default()),
         Method::Jacobi(Jacobi::default()),
     ];
-    for numbers in [vec![0, 0], vec![0, 0, 0], all] {
-        if numbers.len() < 2 {
-            continue;
+    let mut all = Vec::new();
+    for (at, (name, matrix)) in matrices.iter().enumerate() {
+        for (turn, method) in methods.into_iter().enumerate() {
+            let preconditioner = Preconditioning::ALL[(at + turn) % 4];
+            let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+            let words = format!("{name}, {method}, {preconditioner}");
+            all.push(Case { matrix: matrix.clone(), words, options });
         }
-        let team = CudaTeam::new(CudaBackend::connected(&numbers).unwrap()).unwrap();
-        let mut run = 0;
-        for (at, (name, matrix)) in matrices.iter().enumerate() {
-            for (turn, method) in methods.into_iter().enumerate() {
-                let preconditioner = Preconditioning::ALL[(at + turn) % 4];
-                let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
-                let words = format!("{numbers:?}, {name}, {method}, {preconditioner}");
-                let alone = single.plan_solve(matrix, &options).unwrap();
-                let mut one = single.open_solver(matrix, &alone, &options).unwrap();
-                let expected = left(&mut *one, matrix, &mut go_on()).unwrap();
-                let plan = planned(&team, matrix, &options);
-                assert_eq!(plan.ranks.len(), numbers.len(), "{words}");
-                let mut several = team.open_solver(matrix, &plan, &options).unwrap();
-                // A session solves again, and with the same bits.
-                for _ in 0..2 {
-                    let found = left(&mut *several, matrix, &mut go_on()).unwrap();
-                    assert_eq!(found.words, expected.words, "{words}");
-                    assert!(found.history == expected.history, "{words}: other residuals");
-                    assert!(found.x.same_bits(&expected.x), "{words}: another iterate");
-                }
-                let ranks = several.take_ranks();
-                let rows: Vec<_> = ranks.iter().map(|rank| rank.rows.clone()).collect();
-                assert!(
-                    rows == plan.ranks && ranks.iter().all(|rank| rank.exchange == "stores"),
-                    "{ranks:?}"
-                );
-                run += 1;
+    }
+    all
+}
+
+/// The devices of slabs: one twice and three times, and all that there are.
+fn lines() -> Vec<Vec<usize>> {
+    let all = (0..device_count().unwrap()).collect::<Vec<_>>();
+    let mut lines = vec![vec![0, 0], vec![0, 0, 0]];
+    lines.extend((all.len() > 1).then_some(all));
+    lines
+}
+
+fn team(numbers: &[usize]) -> CudaTeam {
+    CudaTeam::new(CudaBackend::connected(numbers).unwrap()).unwrap()
+}
+
+/// Compiles what the next test runs. Run in several processes, each with its `ABIDE_PART`, this saves minutes.
+#[test]
+#[ignore = "compiles alone"]
+fn the_kernels_of_all_slabs_are_compiled() {
+    let Some(single) = present("cuda", CudaBackend::new()) else { return };
+    let cases = cases();
+    for team in lines().iter().map(|numbers| team(numbers)) {
+        each(&cases, |Case { matrix, options, .. }| {
+            let alone = single.plan_solve(matrix, options).unwrap();
+            drop(single.open_solver(matrix, &alone, options).unwrap());
+            drop(team.open_solver(matrix, &planned(&team, matrix, options), options).unwrap());
+        });
+    }
+}
+
+#[test]
+fn slabs_have_the_bits_of_one_device() {
+    let Some(single) = present("cuda", CudaBackend::new()) else { return };
+    let cases = cases();
+    for numbers in lines() {
+        let team = team(&numbers);
+        for Case { matrix, words, options } in &cases {
+            let words = format!("{numbers:?}, {words}");
+            let alone = single.plan_solve(matrix, options).unwrap();
+            let mut one = single.open_solver(matrix, &alone, options).unwrap();
+            let expected = left(&mut *one, matrix, &mut go_on()).unwrap();
+            let plan = planned(&team, matrix, options);
+            assert_eq!(plan.ranks.len(), numbers.len(), "{words}");
+            let mut several = team.open_solver(matrix, &plan, options).unwrap();
+            // A session solves again, and with the same bits.
+            for _ in 0..2 {
+                let found = left(&mut *several, matrix, &mut go_on()).unwrap();
+                assert_eq!(found.words, expected.words, "{words}");
+                assert!(found.history == expected.history, "{words}: other residuals");
+                assert!(found.x.same_bits(&expected.x), "{words}: another iterate");
             }
+            let ranks = several.take_ranks();
+            let rows: Vec<_> = ranks.iter().map(|rank| rank.rows.clone()).collect();
+            assert!(rows == plan.ranks && ranks.iter().all(|rank| rank.exchange == "stores"), "{ranks:?}");
         }
-        println!("{numbers:?}: {run} solves of {} devices", numbers.len());
+        println!("{numbers:?}: {} solves of {} devices", cases.len(), numbers.len());
     }
 }
 
@@ -128,16 +166,19 @@ fn a_solve_is_ended_from_outside() {
     if present("cuda", CudaBackend::new()).is_none() {
         return;
     }
-    let team = CudaTeam::new(CudaBackend::connected(&[0, 0]).unwrap()).unwrap();
+    let team = team(&[0, 0]);
     let matrix = Matrix::from(laplacian_2d(301, 299, DType::F64).unwrap());
     let options = SolveOptions::with_method(Method::Cg);
-    let mut session = team.open_solver(&matrix, &planned(&team, &matrix, &options), &options).unwrap();
+    let plan = planned(&team, &matrix, &options);
+    let mut session = team.open_solver(&matrix, &plan, &options).unwrap();
+    let whole = left(&mut *session, &matrix, &mut go_on()).unwrap();
     let mut stop = |iteration: usize, _: f64| {
         if iteration == 9 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let stopped = left(&mut *session, &matrix, &mut stop).unwrap();
     assert!(stopped.words.contains("stopped after 9"), "{}", stopped.words);
-    assert_eq!(left(&mut *session, &matrix, &mut go_on()).unwrap().words, "converged");
+    let again = left(&mut *session, &matrix, &mut go_on()).unwrap();
+    assert!(again == whole, "another solve than before it was stopped");
 }
 
 /// Rows of very different lengths would have other bits, and are refused by name.
@@ -146,7 +187,7 @@ fn what_would_have_other_bits_is_refused() {
     if present("cuda", CudaBackend::new()).is_none() {
         return;
     }
-    let team = CudaTeam::new(CudaBackend::connected(&[0, 0]).unwrap()).unwrap();
+    let team = team(&[0, 0]);
     let matrix = Matrix::from(arrow(300_000, DType::F64).unwrap());
     let error = team.plan_solve(&matrix, &SolveOptions::with_method(Method::Cg)).unwrap_err().to_string();
     assert!(error.contains("2 CUDA devices") && error.contains("--devices 1"), "{error}");

@@ -27,7 +27,7 @@ Examples:
   abide solve --matrix laplacian2d:1000x999 --rhs random:7 --history h.csv --plot h.svg
   abide solve --operator laplacian3d --size 128x128x128 --dtype mixed --output u.npy
   abide solve --operator laplacian3d --size 128x128x128 --backend cpu --devices 2
-  abide solve hpcg:104x104x104 --backend cuda --devices 2
+  abide solve --matrix hpcg:104x104x104 --backend cuda --devices 2
   abide solve --operator 3d7pt --size 64x64x64 --boundary periodic --method bicgstab --json
 
 Matrices by name: laplacian2d:NxN, laplacian3d:NxNxN, hpcg:NxNxN, trefethen:N, random:ROWS:ENTRIES[:SEED], arrow:N.
