@@ -83,7 +83,7 @@ fn the_text_has_the_bits_of_the_core() {
             ("main.cc", include_str!("emulated/functions.cc")),
             ("lanes.h", include_str!("emulated/lanes.h")),
             ("cuda.h", include_str!("emulated/cuda.h")),
-            ("kernel.h", &(head + &each_kernels(dtype, false))),
+            ("kernel.h", &(head + &rig::rewritten(&each_kernels(dtype, false), &[]).unwrap())),
         ] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }

@@ -16,6 +16,8 @@ __device__ __forceinline__ void each_of(const Each& each, const F& function)
     // No compiler knows that the factor is 0, which keeps every turn behind the one before.
     const real none = real(each.count >> 62);
     real value = function(x, y);
+    // In f32 the loop's own instructions would count.
+#pragma unroll (sizeof(real) == 4 ? 4 : 1)
     for (unsigned long long turn = 1; turn < each.repeats; ++turn) value = function(fma(value, none, x), y);
     each.to[i] = value;
 }

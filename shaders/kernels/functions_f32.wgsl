@@ -27,20 +27,70 @@ fn residue(a: real, b: real, product: real) -> real {
     return ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b;
 }
 
-fn nearest(x: real, factor: real) -> real {
+// Returns x - a * b, which is a number of the type: a driver may round the product.
+fn minus_exactly(x: real, a: real, b: real) -> real {
+    let product = a * b;
+    return (x - product) - residue(a, b, product);
+}
+
+// Anchors of whole numbers are these themselves.
+fn anchored(x: real, factor: real) -> real {
     return floor(x * factor + 0.5f);
 }
 
-// Returns x * 2^n of a normal number, where the result is one too.
-fn shifted(x: real, n: real) -> real {
-    return bitcast<f32>(bitcast<i32>(x) + (i32(n) << 23u));
+fn whole(anchor: real) -> real {
+    return anchor;
 }
 
-// m and n of a positive normal number m * 2^n, m in 2/3..4/3.
-fn significand(x: real) -> real {
-    return bitcast<f32>(((bitcast<u32>(x) - 0x3f2aaaabu) & 0x7fffffu) + 0x3f2aaaabu);
+fn has_bit(anchor: real, bit: u32) -> bool {
+    return (u32(i32(anchor)) >> bit & 1u) != 0u;
 }
 
-fn exponent(x: real) -> real {
-    return f32((bitcast<i32>(x) - 0x3f2aaaab) >> 23u);
+// Returns x, or -x where the whole number has a bit.
+fn negated(x: real, anchor: real, bit: u32) -> real {
+    return bitcast<f32>(bitcast<u32>(x) ^ ((u32(i32(anchor)) >> bit & 1u) << 31u));
+}
+
+// Returns x * 2^n and x * 2^-n of a normal number, where the result is one too.
+fn raised(x: real, anchor: real) -> real {
+    return bitcast<f32>(bitcast<i32>(x) + (i32(anchor) << 23u));
+}
+
+fn lowered(x: real, anchor: real) -> real {
+    return bitcast<f32>(bitcast<i32>(x) - (i32(anchor) << 23u));
+}
+
+// m, -n and 2^-n of a positive normal number m * 2^n, from the bits of the lowest m.
+fn significand(x: real, lowest: u32) -> real {
+    return bitcast<f32>(((bitcast<u32>(x) - lowest) & 0x7fffffu) + lowest);
+}
+
+fn inverse_exponent(x: real, lowest: u32) -> real {
+    return 0.0f - f32((bitcast<i32>(x) - i32(lowest)) >> 23u);
+}
+
+fn inverse_power(x: real, lowest: u32) -> real {
+    return bitcast<f32>(0x3f800000u - ((bitcast<u32>(x) - lowest) & 0xff800000u));
+}
+
+fn reciprocal(x: real) -> real {
+    return 1.0f / x;
+}
+
+// Returns x^(-1/3) of a normal number within 4 hundredths, with its sign.
+fn near_inverse_cube_root(x: real) -> real {
+    return with_sign_of(bitcast<f32>(0x54a1f800u - (bitcast<u32>(x) & 0x7fffffffu) / 3u), x);
+}
+
+// Conditions that NaN fulfils.
+fn is_beyond(x: real, limit: real) -> bool {
+    return is_no_number(x) || abs(x) >= limit;
+}
+
+fn is_within(x: real, limit: real) -> bool {
+    return is_no_number(x) || abs(x) < limit;
+}
+
+fn is_outside(x: real, low: real, high: real) -> bool {
+    return is_no_number(x) || x <= low || x >= high;
 }

@@ -24,6 +24,24 @@ inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline unsigned __double2hiint(double x) { return std::bit_cast<unsigned long long>(x) >> 32; }
 inline unsigned __double2loint(double x) { return std::bit_cast<unsigned long long>(x); }
 inline double __hiloint2double(unsigned high, unsigned low) { return std::bit_cast<double>((unsigned long long)high << 32 | low); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
+
+namespace emulated {
+// 1 / x as a device approximates it: one of the two numbers around it, of f64 in the high word alone. Of a significand of
+// ones the nearer, without which no step of Newton's is rounded right.
+template <class Bits, class Real>
+Real near_reciprocal(Real x)
+{
+    const Real nearest = 1 / x;
+    Bits bits = std::bit_cast<Bits>(nearest);
+    const Bits of = std::bit_cast<Bits>(x), ones = sizeof(Real) == 4 ? 0x7fffff : ~Bits(0) >> 12;
+    const Real off = fma(nearest, x, Real(-1));
+    if (of % 3 == 0 && (of & ones) != ones && off != 0) bits += (off < 0) == (x > 0) ? 1 : -1;
+    if (sizeof(Real) == 8) bits &= ~Bits(0) << 16 << 16;
+    return std::bit_cast<Real>(bits);
+}
+}
+
 inline float __int_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline double __longlong_as_double(unsigned long long x) { return std::bit_cast<double>(x); }
 

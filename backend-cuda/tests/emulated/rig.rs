@@ -82,6 +82,18 @@ const TAGGED: [(&str, &str); 4] = [
 /// What hides a number from the compiler.
 const OPAQUE: (&str, &str) = (r#"asm volatile("" : "+r"(number));"#, "");
 
+/// What approximates a reciprocal, in kernels of formulas that have one.
+const RECIPROCALS: [(&str, &str); 2] = [
+    (
+        r#"asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(x));"#,
+        "near = emulated::near_reciprocal<unsigned>(x);",
+    ),
+    (
+        r#"asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(near) : "d"(x));"#,
+        "near = emulated::near_reciprocal<unsigned long long>(x);",
+    ),
+];
+
 /// Returns the words that only the device understands in the kernel of a plan.
 pub fn words(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     if plan.stepwise().is_some() {
@@ -112,6 +124,7 @@ pub fn replaced(text: &str, words: &[(&str, &str)]) -> std::result::Result<Strin
 /// Returns a kernel's text as C++.
 pub fn rewritten(text: &str, words: &[(&str, &str)]) -> std::result::Result<String, String> {
     let text = replaced(text, words)?;
+    let text = RECIPROCALS.iter().fold(text, |text, (from, to)| text.replace(from, to));
     match text
         .lines()
         .find(|line| line.contains("asm(") || line.contains("asm volatile") || line.contains("__cvta"))

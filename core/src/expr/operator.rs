@@ -111,23 +111,23 @@ unary! {
     /// The greatest whole number that is not greater.
     Floor floor: 1, "floor", "floor", |x| x.floor();
     /// e to the power of this, within 0.87 units in the last place.
-    Exp exp: 32, "formula_exp", "formula_exp", |x| functions::exp(x);
-    /// Natural logarithm, within 0.84 units in the last place.
-    Log log: 27, "formula_log", "formula_log", |x| functions::log(x);
-    /// Sine of radians, within 0.82 units in the last place.
-    Sin sin: 58, "formula_sin", "formula_sin", |x| functions::sin(x);
-    /// Cosine of radians, within 0.83 units in the last place.
-    Cos cos: 58, "formula_cos", "formula_cos", |x| functions::cos(x);
-    /// Hyperbolic tangent, within 0.64 units in the last place.
-    Tanh tanh: 81, "formula_tanh", "formula_tanh", |x| functions::tanh(x);
-    /// Cube root, within 0.51 units in the last place.
-    Cbrt cbrt: 38, "formula_cbrt", "formula_cbrt", |x| functions::cbrt(x);
-    /// e to the power of this, less one, within 0.96 units in the last place.
-    Expm1 expm1: 52, "formula_expm1", "formula_expm1", |x| functions::expm1(x);
-    /// Natural logarithm of this and one, within 0.86 units in the last place.
-    Log1p log1p: 36, "formula_log1p", "formula_log1p", |x| functions::log1p(x);
+    Exp exp: 29, "formula_exp", "formula_exp", |x| functions::exp(x);
+    /// Natural logarithm, within 0.87 units in the last place.
+    Log log: 25, "formula_log", "formula_log", |x| functions::log(x);
+    /// Sine of radians, within 0.90 units in the last place.
+    Sin sin: 44, "formula_sin", "formula_sin", |x| functions::sin(x);
+    /// Cosine of radians, within 0.90 units in the last place.
+    Cos cos: 44, "formula_cos", "formula_cos", |x| functions::cos(x);
+    /// Hyperbolic tangent, within 0.98 units in the last place.
+    Tanh tanh: 32, "formula_tanh", "formula_tanh", |x| functions::tanh(x);
+    /// Cube root, within 0.75 units in the last place.
+    Cbrt cbrt: 25, "formula_cbrt", "formula_cbrt", |x| functions::cbrt(x);
+    /// e to the power of this, less one, within 0.93 units in the last place.
+    Expm1 expm1: 38, "formula_expm1", "formula_expm1", |x| functions::expm1(x);
+    /// Natural logarithm of this and one, within 0.95 units in the last place.
+    Log1p log1p: 30, "formula_log1p", "formula_log1p", |x| functions::log1p(x);
     /// Error function, within 0.78 units in the last place.
-    Erf erf: 114, "formula_erf", "formula_erf", |x| functions::erf(x);
+    Erf erf: 116, "formula_erf", "formula_erf", |x| functions::erf(x);
 }
 
 macro_rules! binary {
@@ -202,8 +202,8 @@ binary! {
     Min as min: 0, Text::Choose("<"), |a, b| if a < b { a } else { b };
     /// The larger; `right` where either is NaN.
     Max as max: 0, Text::Choose(">"), |a, b| if a > b { a } else { b };
-    /// This to the power of `right`, within 0.78 units in the last place.
-    Pow as pow: 129, Text::Call("formula_pow", "formula_pow"), |a, b| functions::pow(a, b);
+    /// This to the power of `right`, within 0.97 units in the last place.
+    Pow as pow: 103, Text::Call("formula_pow", "formula_pow"), |a, b| functions::pow(a, b);
     /// The angle in radians of the point (`right`, this), within 0.96 units in the last place.
     Atan2 as atan2: 53, Text::Call("formula_atan2", "formula_atan2"), |a, b| functions::atan2(a, b);
     /// 1 where this is less than `right`, else 0.

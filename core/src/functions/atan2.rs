@@ -75,7 +75,7 @@ fn tangent<N: Number>(small: N, large: N) -> (N::Truth, [N; 2]) {
     let above = N::choose(is_far, small - large, small);
     let under = N::choose(is_far, total, large);
     let under_low = N::choose(is_far, total_low, zero);
-    let inverse = large.constant(1.0) / under;
+    let inverse = under.reciprocal();
     let t = above * inverse;
     // What the quotient lacks.
     (is_far, [t, (-t.residue(under, above) - t * under_low) * inverse])
@@ -109,6 +109,8 @@ pub(super) fn common<N: Number>(y: N, x: N) -> N {
     turned(y, x, of.is_steep, is_far, t)
 }
 
+pub(super) use self::full as other;
+
 /// Returns the angle of a point, with the special values of C99, F.9.1.4.
 #[inline(always)]
 pub(super) fn full<N: Number>(y: N, x: N) -> N {
@@ -125,9 +127,9 @@ pub(super) fn full<N: Number>(y: N, x: N) -> N {
     let (least, scale) = by_type::<N, _>((-100, 30), (-900, 200));
     let factor = N::choose(large.less(c(2.0_f64.powi(least))), c(2.0_f64.powi(scale)), one);
     let [small, large] = [small, large].map(|part| part * factor);
-    let n = large.exponent();
-    let half = n.nearest(c(-0.5));
-    let [first, second] = [half, -n - half].map(|power| one.shifted(power));
+    let less = large.inverse_exponent(1.0);
+    let half = less.nearest(c(0.5));
+    let [first, second] = [half, less - half].map(|power| one.shifted(power));
     let [small, large] = [small, large].map(|part| part * first * second);
     let (is_far, [t, t_low]) = tangent(small, large);
     let t = [N::choose(is_flat, quotient, t), N::choose(is_flat, zero, t_low)];

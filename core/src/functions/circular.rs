@@ -1,21 +1,17 @@
 //! Sine and cosine: `x = n π/2 + r`, and fdlibm's polynomials of `r` (`k_sin.c` and `k_cos.c`, Sun Microsystems, 1993;
 //! coefficients by `fpminimax` of Sollya).
 //!
-//! Up to some size of `x` the multiples of π/2 are subtracted in four parts, of which the first three times `n` are
-//! exact (Cody and Waite, 1980). Beyond, only those digits of 2/π count that matter for `x` modulo 2π (Payne and
-//! Hanek, SIGNUM Newsletter 18 (1983) 19): `x` and 2/π are whole digits in a base whose products are exact.
+//! Up to some size of `x` the multiples of π/2 are subtracted in three parts (Cody and Waite, 1980): the first rounded to
+//! the type, because its difference with `x` is exact, the second so short that `n` times it is. Beyond, only those
+//! digits of 2/π count that matter for `x` modulo 2π (Payne and Hanek, SIGNUM Newsletter 18 (1983) 19): `x` and 2/π are
+//! whole digits in a base whose products are exact.
 
 use super::number::{Number, by_type, polynomial, product, sum};
 
-/// π/2 in parts: three of 14 bits in f32 and of 33 in f64, and the rest.
-const PARTS: [[f64; 4]; 2] = [
-    [1.570_678_710_937_5, 0.000_117_614_865_303_039_55, 9.920_313_459_588_215e-10, 6.223_371_969_669_989e-14],
-    [
-        1.570_796_326_734_125_6,
-        6.077_100_506_303_966e-11,
-        2.022_266_248_711_166_5e-21,
-        8.478_427_660_368_9e-32,
-    ],
+/// π/2 in parts: the number of the type below it, one of 14 bits in f32 and of 33 in f64, and the rest.
+const PARTS: [[f64; 3]; 2] = [
+    [1.570_796_251_296_997, 7.549_533_620_476_723e-8, 2.563_344_068_257_089_6e-12],
+    [std::f64::consts::FRAC_PI_2, 6.123_233_995_384_61e-17, 3.521_559_865_183_2e-27],
 ];
 
 /// π/2 as a sum of two numbers of the type.
@@ -45,10 +41,11 @@ const SINE: ([f64; 4], [f64; 6]) = (
     ],
 );
 
-/// (cos r - 1 + r²/2) / r⁴ of r²: within 2⁻³³ and 2⁻⁶⁴ of the cosine.
-const COSINE: ([f64; 3], [f64; 6]) = (
-    [0.041_666_645_556_688_31, -0.001_388_731_412_589_55, 2.443_316_952_849_272_6e-5],
+/// (cos r - 1) / r² of r²: within 2⁻³³ and 2⁻⁶⁴ of the cosine.
+const COSINE: ([f64; 4], [f64; 7]) = (
+    [-0.5, 0.041_666_645_556_688_31, -0.001_388_731_412_589_55, 2.443_316_952_849_272_6e-5],
     [
+        -0.5,
         0.041_666_666_666_666_6,
         -0.001_388_888_888_887_447_8,
         2.480_158_728_967_501_6e-5,
@@ -72,35 +69,36 @@ const DOUBLE_DIGITS: [f64; 54] = [
     0.0, 0.0, 0.0, 10_680_707.0, 7_228_996.0, 1_387_004.0, 2_578_385.0, 16_069_853.0, 12_639_074.0, 9_804_092.0, 4_427_841.0, 16_666_979.0, 11_263_675.0, 12_935_607.0, 2_387_514.0, 4_345_298.0, 14_681_673.0, 3_074_569.0, 13_734_428.0, 16_653_803.0, 1_880_361.0, 10_960_616.0, 8_533_493.0, 3_062_596.0, 8_710_556.0, 7_349_940.0, 6_258_241.0, 3_772_886.0, 3_769_171.0, 3_798_172.0, 8_675_211.0, 12_450_088.0, 3_874_808.0, 9_961_438.0, 366_607.0, 15_675_153.0, 9_132_554.0, 7_151_469.0, 3_571_407.0, 2_607_881.0, 12_013_382.0, 4_155_038.0, 6_285_869.0, 7_677_882.0, 13_102_053.0, 15_825_725.0, 473_591.0, 9_065_106.0, 15_363_067.0, 6_271_263.0, 9_264_392.0, 5_636_912.0, 4_652_155.0, 7_056_368.0,
 ];
 
-/// A multiple of π/2, and the rest as a sum of two numbers.
+/// The anchor of a multiple of π/2, and the angle that remains as a number and what that has too much.
 type Reduced<N> = (N, [N; 2]);
 
 /// Returns the reduction of an argument of at most [`MOST`].
 #[inline(always)]
 fn reduced<N: Number>(x: N) -> Reduced<N> {
-    let [p1, p2, p3, p4] = by_type::<N, _>(PARTS[0], PARTS[1]).map(|part| x.constant(part));
-    let n = x.nearest(x.constant(std::f64::consts::FRAC_2_PI));
-    let first = n.mul_add(-p1, x);
-    let second = n * p2;
-    let [r, low] = sum(first, -second);
-    let [r, lower] = sum(r, -(n * p3));
-    (n, [r, n.mul_add(-p4, low + lower)])
+    let [p1, p2, p3] = by_type::<N, _>(PARTS[0], PARTS[1]).map(|part| x.constant(part));
+    let anchor = x.anchored(x.constant(std::f64::consts::FRAC_2_PI));
+    let n = anchor.whole();
+    // Exact, and a multiple of the last place of x or of the first part. Signs are such that a negative zero remains one.
+    let first = x.minus_exactly(n, p1);
+    let r = n.mul_add(-p2, first);
+    (anchor, [r, n.mul_add(p3, n.mul_add(p2, r - first))])
 }
 
-/// Returns the reduction of a large argument that is not negative; of any other some numbers.
+/// Returns the multiple of π/2 of a large argument that is not negative, and the angle that remains as a sum of two
+/// numbers; of any other some numbers.
 #[inline(always)]
-fn reduced_large<N: Number>(x: N) -> Reduced<N> {
+fn reduced_large<N: Number>(x: N) -> (N, [N; 2]) {
     let c = |value: f64| x.constant(value);
     let bits = by_type::<N, _>(DIGIT_BITS[0], DIGIT_BITS[1]);
     let (up, down) = (c(bits.exp2()), c((-bits).exp2()));
     let table = by_type::<N, &'static [f64]>(&SINGLE_DIGITS, &DOUBLE_DIGITS);
     let whole_bits = c(by_type::<N, _>(SIGNIFICAND_BITS[0], SIGNIFICAND_BITS[1]));
     // x = whole 2^(bits · group + shift), shift at least 0 and less than the bits of a digit.
-    let power = x.exponent() - whole_bits;
+    let power = -x.inverse_exponent(1.0) - whole_bits;
     let group = (power - c((bits - 1.0) / 2.0)).nearest(c(1.0 / bits));
     let group = N::choose(group.less(c(-2.0)), c(-2.0), group);
     let shift = power - group * c(bits);
-    let whole = x.significand().shifted(whole_bits);
+    let whole = x.significand(1.0).shifted(whole_bits);
     let third = whole.nearest(c((-2.0 * bits).exp2()));
     let rest = third.mul_add(-c((2.0 * bits).exp2()), whole);
     let second = rest.nearest(down);
@@ -141,51 +139,38 @@ fn reduced_large<N: Number>(x: N) -> Reduced<N> {
 /// Returns the reduction of any finite argument.
 #[inline(always)]
 fn reduced_any<N: Number>(x: N) -> Reduced<N> {
-    let (n, r) = reduced(x);
-    let (large_n, large_r) = reduced_large(x.absolute());
+    let (anchor, [r, above]) = reduced(x);
+    let (large_n, [large_r, large_low]) = reduced_large(x.absolute());
     // Where the argument is negative, so is all of it.
     let signed = |value: N| N::choose(x.less(x.constant(0.0)), -value, value);
     let is_large = is_rare(x);
-    let choose = |large: N, small: N| N::choose(is_large, signed(large), small);
-    (choose(large_n, n), [choose(large_r[0], r[0]), choose(large_r[1], r[1])])
+    let choose = |large: N, small: N| N::choose(is_large, large, small);
+    let anchor = choose(signed(large_n).anchored(x.constant(1.0)), anchor);
+    (anchor, [choose(signed(large_r), r), choose(signed(-large_low), above)])
 }
 
 /// Returns sine and cosine of a reduced angle.
 #[inline(always)]
-fn both<N: Number>([r, low]: [N; 2]) -> [N; 2] {
-    let square = r * r;
-    let half = r.constant(0.5) * square;
-    let cubic = square * r * polynomial(square, by_type::<N, &'static [f64]>(&SINE.0, &SINE.1));
-    let sine = r + (cubic + low.mul_add(-half, low));
-    let quartic = square * square * polynomial(square, by_type::<N, &'static [f64]>(&COSINE.0, &COSINE.1));
-    let [cosine, rest] = sum(r.constant(1.0), -half);
-    [sine, cosine + (rest + r.mul_add(-low, quartic))]
+fn both<N: Number>([r, above]: [N; 2]) -> [N; 2] {
+    let square = r.mul_add(r, -(r * (above + above)));
+    let sine = polynomial(square, by_type::<N, &'static [f64]>(&SINE.0, &SINE.1));
+    let cosine = polynomial(square, by_type::<N, &'static [f64]>(&COSINE.0, &COSINE.1));
+    [r - (r * square).mul_add(-sine, above), square.mul_add(cosine, r.constant(1.0))]
 }
 
 /// Returns sine or cosine of the angle of a reduction.
 #[inline(always)]
-fn turned<N: Number>((n, r): Reduced<N>, is_cosine: bool) -> N {
-    let c = |value: f64| n.constant(value);
+fn turned<N: Number>((anchor, r): Reduced<N>, is_cosine: bool) -> N {
     let [sine, cosine] = both(r);
-    // In -2..=2.
-    let quarter = n.nearest(c(0.25)).mul_add(c(-4.0), n);
-    let is_odd = quarter.absolute().same(c(1.0));
-    if is_cosine {
-        let value = N::choose(is_odd, sine, cosine);
-        let is_negative = c(0.5).less(quarter) | quarter.less(c(-1.5));
-        N::choose(is_negative, -value, value)
-    } else {
-        let value = N::choose(is_odd, cosine, sine);
-        let is_negative = quarter.less(c(-0.5)) | c(1.5).less(quarter);
-        N::choose(is_negative, -value, value)
-    }
+    let is_odd = anchor.has_bit(0);
+    let value = if is_cosine { N::choose(is_odd, -sine, cosine) } else { N::choose(is_odd, cosine, sine) };
+    value.negated(anchor, 1)
 }
 
 /// Checks whether an argument is large, or no number.
 #[inline(always)]
 pub(super) fn is_rare<N: Number>(x: N) -> N::Truth {
-    let most = x.constant(by_type::<N, _>(MOST[0], MOST[1]));
-    most.less(x.absolute()) | x.is_nan()
+    x.is_beyond(x.constant(by_type::<N, _>(MOST[0], MOST[1])))
 }
 
 /// Returns a number, or none where the argument is infinite or none.
@@ -204,15 +189,15 @@ pub(super) mod sin {
     /// Returns the sine of an argument that is not large.
     #[inline(always)]
     pub fn common<N: Number>(x: N) -> N {
-        // The sum of a negative zero's parts is a positive one.
-        N::choose(x.same(x.constant(0.0)), x, turned(reduced(x), false))
+        turned(reduced(x), false)
     }
+
+    pub(in crate::functions) use self::full as other;
 
     /// Returns the sine.
     #[inline(always)]
     pub fn full<N: Number>(x: N) -> N {
-        let value = turned(reduced_any(x), false);
-        N::choose(x.same(x.constant(0.0)), x, of_finite(x, value))
+        of_finite(x, turned(reduced_any(x), false))
     }
 }
 
@@ -226,6 +211,8 @@ pub(super) mod cos {
     pub fn common<N: Number>(x: N) -> N {
         turned(reduced(x), true)
     }
+
+    pub(in crate::functions) use self::full as other;
 
     /// Returns the cosine.
     #[inline(always)]

@@ -4,6 +4,7 @@
 //! is found.
 
 pub(super) use self::common as full;
+pub(super) use self::common as other;
 use super::exp;
 pub(super) use super::number::never as is_rare;
 use super::number::{Number, at_most, by_type, polynomial, product, sum};

@@ -11,8 +11,10 @@ pub(super) const LN_2: [[f64; 2]; 2] = [
     [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10],
 ];
 
-/// (e^r - 1 - r) / r² for |r| <= 0.3466: within 2⁻²⁷ of e^r.
-const SINGLE: [f64; 5] = [
+/// e^r for |r| <= 0.3466: within 2⁻²⁷.
+pub(super) const SINGLE: [f64; 7] = [
+    1.0,
+    1.0,
     0.499_999_791_383_743_3,
     0.166_665_181_517_601,
     0.041_671_454_906_463_62,
@@ -21,7 +23,9 @@ const SINGLE: [f64; 5] = [
 ];
 
 /// The same within 2⁻⁵⁸.
-const DOUBLE: [f64; 10] = [
+pub(super) const DOUBLE: [f64; 12] = [
+    1.0,
+    1.0,
     0.500_000_000_000_001_2,
     0.166_666_666_666_667,
     0.041_666_666_666_518_91,
@@ -36,7 +40,7 @@ const DOUBLE: [f64; 10] = [
 
 /// Returns the whole `n` nearest to x / ln 2, and `x - n ln 2` as a sum of two numbers.
 #[inline(always)]
-pub(super) fn reduced<N: Number>(x: N) -> (N, [N; 2]) {
+fn reduced<N: Number>(x: N) -> (N, [N; 2]) {
     let [high, low] = by_type::<N, _>(LN_2[0], LN_2[1]).map(|part| x.constant(part));
     let n = x.nearest(x.constant(LOG2_E));
     let (first, second) = (n.mul_add(-high, x), n * low);
@@ -46,31 +50,35 @@ pub(super) fn reduced<N: Number>(x: N) -> (N, [N; 2]) {
 
 /// Returns (e^r - 1 - r) / r² for a reduced `r`.
 #[inline(always)]
-pub(super) fn tail<N: Number>(r: N) -> N {
-    polynomial(r, by_type::<N, &'static [f64]>(&SINGLE, &DOUBLE))
+fn tail<N: Number>(r: N) -> N {
+    polynomial(r, by_type::<N, &'static [f64]>(SINGLE.split_at(2).1, DOUBLE.split_at(2).1))
 }
 
-/// Returns `n` and `y` with e^x = y 2^n.
+/// Returns an anchor of `n` and `y` with e^x = y 2^n.
 #[inline(always)]
 fn parts<N: Number>(x: N) -> (N, N) {
-    let (n, [r, low]) = reduced(x);
-    let above = (r * r).mul_add(tail(r), low) + r;
-    (n, x.constant(1.0) + above)
+    let [high, low] = by_type::<N, _>(LN_2[0], LN_2[1]).map(|part| x.constant(part));
+    let anchor = x.anchored(x.constant(LOG2_E));
+    let n = anchor.whole();
+    // The inner sum is exact.
+    let r = n.mul_add(-low, n.mul_add(-high, x));
+    (anchor, polynomial(r, by_type::<N, &'static [f64]>(&SINGLE, &DOUBLE)))
 }
 
 /// Checks whether the result is no normal number, or nearly so.
 #[inline(always)]
 pub(super) fn is_rare<N: Number>(x: N) -> N::Truth {
-    let most = x.constant(by_type::<N, _>(87.0, 708.0));
-    most.less(x.absolute()) | x.is_nan()
+    x.is_beyond(x.constant(by_type::<N, _>(87.0, 708.0)))
 }
 
 /// Returns e^x where the result is a normal number.
 #[inline(always)]
 pub(super) fn common<N: Number>(x: N) -> N {
-    let (n, y) = parts(x);
-    y.shifted(n)
+    let (anchor, y) = parts(x);
+    y.raised(anchor)
 }
+
+pub(super) use self::full as other;
 
 /// Returns e^x.
 #[inline(always)]
@@ -79,36 +87,21 @@ pub(super) fn full<N: Number>(x: N) -> N {
     let [least, most] = by_type::<N, _>([-104.0, 89.0], [-746.0, 710.0]).map(|end| x.constant(end));
     let x = N::choose(x.less(least), least, x);
     let x = at_most(x, most);
-    let (n, y) = parts(x);
-    N::choose(x.is_nan(), x, scaled(y, n))
-}
-
-/// Returns e to the power of a sum of two numbers, of which the second is small, as the exponent of two and a sum of two
-/// numbers.
-#[inline(always)]
-fn precise_parts<N: Number>([x, small]: [N; 2]) -> (N, [N; 2]) {
-    let (n, [r, low]) = reduced(x);
-    let [near, rest] = sum(x.constant(1.0), r);
-    let above = r * r * tail(r);
-    // The small parts times e^r.
-    let all = (low + small).mul_add(near + above, above) + rest;
-    (n, sum(near, all))
+    let (anchor, y) = parts(x);
+    N::choose(x.is_nan(), x, scaled(y, anchor.whole()))
 }
 
 /// Returns e to the power of a sum of two numbers, of which the second is small, as a sum of two numbers; it is a normal
 /// number.
 #[inline(always)]
-pub(super) fn precise<N: Number>(x: [N; 2]) -> [N; 2] {
-    let (n, parts) = precise_parts(x);
+pub(super) fn precise<N: Number>([x, small]: [N; 2]) -> [N; 2] {
+    let (n, [r, low]) = reduced(x);
+    let [near, rest] = sum(x.constant(1.0), r);
+    let above = r * r * tail(r);
+    // The small parts times e^r.
+    let all = (low + small).mul_add(near + above, above) + rest;
     let power = n.constant(1.0).shifted(n);
-    parts.map(|part| part * power)
-}
-
-/// Returns e to the power of a sum of two numbers, of which the second is small.
-#[inline(always)]
-pub(super) fn of_pair<N: Number>(x: [N; 2]) -> N {
-    let (n, [y, _]) = precise_parts(x);
-    scaled(y, n)
+    sum(near, all).map(|part| part * power)
 }
 
 /// Returns `y * 2^n`, rounded once, for `y` near 1 and an `n` that no power of two in the type may have.

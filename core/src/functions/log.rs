@@ -28,37 +28,47 @@ const DOUBLE: [f64; 7] = [
     0.147_953_539_078_604_76,
 ];
 
-/// Returns ln(m 2^n) for a significand `m`, and what `extra` adds to it, which is small.
+/// The lowest significands: those of f64 are about √½.
+pub(super) const LOWEST: [f64; 2] = [2.0 / 3.0, f64::from_bits(0x3fe6_a09e_0000_0000)];
+
+/// The coefficients of log(1 + f), in f32 and f64.
+pub(super) type Coefficients = (&'static [f64], &'static [f64]);
+
+/// Returns ln((1 + f) 2^n) of `f` and `-n`.
 #[inline(always)]
-pub(super) fn of_parts<N: Number>(m: N, n: N, extra: Option<N>) -> N {
-    let [high, low] = by_type::<N, _>(LN_2[0], LN_2[1]).map(|part| m.constant(part));
-    let f = m - m.constant(1.0);
-    let low = extra.map_or(n * low, |extra| n.mul_add(low, extra));
-    if N::TYPE == DType::F32 {
-        let square = f * f;
-        let rest = f.mul_add(polynomial(f, &SINGLE), m.constant(-0.5));
-        return n.mul_add(high, f + square.mul_add(rest, low));
-    }
-    let s = f / (f + m.constant(2.0));
-    let square = s * s;
-    let half = m.constant(0.5) * f * f;
-    let rest = s.mul_add(square.mul_add(polynomial(square, &DOUBLE), half), low);
-    n.mul_add(high, f - (half - rest))
+pub(super) fn of_parts<N: Number>(f: N, less: N, (single, double): Coefficients) -> N {
+    let [high, low] = by_type::<N, _>(LN_2[0], LN_2[1]).map(|part| f.constant(part));
+    // Signs are such that of a negative zero, with 0 as exponent, remains one.
+    let below = if N::TYPE == DType::F32 {
+        let half = f.mul_add(-polynomial(f, single), f.constant(0.5));
+        (f * f).mul_add(half, less * low)
+    } else {
+        let s = f * (f + f.constant(2.0)).reciprocal();
+        let square = s * s;
+        s.mul_add(square.mul_add(-polynomial(square, double), f), less * low)
+    };
+    less.mul_add(-high, f - below)
 }
 
-/// Checks whether the argument is no positive normal number.
+/// Checks whether the argument is no positive normal number, or a very large one.
 #[inline(always)]
 pub(super) fn is_rare<N: Number>(x: N) -> N::Truth {
-    let (least, most) =
-        by_type::<N, _>((f32::MIN_POSITIVE.into(), f32::MAX.into()), (f64::MIN_POSITIVE, f64::MAX));
-    x.less(x.constant(least)) | x.constant(most).less(x) | x.is_nan()
+    // The largest subnormal number, and a large one.
+    let [least, most] = by_type::<N, _>(
+        [f64::from(f32::from_bits(0x7f_ffff)), f64::from(f32::MAX)],
+        [f64::from_bits(0xf_ffff_ffff_ffff), 2.0_f64.powi(1000)],
+    );
+    x.is_outside(x.constant(least), x.constant(most))
 }
 
 /// Returns ln x of a positive normal number.
 #[inline(always)]
 pub(super) fn common<N: Number>(x: N) -> N {
-    of_parts(x.significand(), x.exponent(), None)
+    let lowest = by_type::<N, _>(LOWEST[0], LOWEST[1]);
+    of_parts(x.significand(lowest) - x.constant(1.0), x.inverse_exponent(lowest), (&SINGLE, &DOUBLE))
 }
+
+pub(super) use self::full as other;
 
 /// Returns ln x.
 #[inline(always)]
@@ -70,8 +80,10 @@ pub(super) fn full<N: Number>(x: N) -> N {
     let is_small = x.less(x.constant(least));
     let grown = x * x.constant((1_u64 << bits) as f64);
     let normal = N::choose(is_small, grown, x);
-    let n = normal.exponent() - N::choose(is_small, x.constant(bits.into()), x.constant(0.0));
-    let value = of_parts(normal.significand(), n, None);
+    let lowest = by_type::<N, _>(LOWEST[0], LOWEST[1]);
+    let less =
+        normal.inverse_exponent(lowest) + N::choose(is_small, x.constant(bits.into()), x.constant(0.0));
+    let value = of_parts(normal.significand(lowest) - x.constant(1.0), less, (&SINGLE, &DOUBLE));
     let value = N::choose(x.constant(most).less(x), x, value);
     let zero = x.constant(0.0);
     let value = N::choose(x.same(zero), x.constant(f64::NEG_INFINITY), value);

@@ -32,8 +32,8 @@ pub enum Form {
     Rare,
     /// The value of arguments that are not rare.
     Common,
-    /// The value of any arguments.
-    Full,
+    /// The value of arguments that are rare.
+    Other,
 }
 
 macro_rules! functions {
@@ -75,12 +75,12 @@ macro_rules! functions {
                     $(
                         (Function::$one, Form::Rare) => $one_at::is_rare(x),
                         (Function::$one, Form::Common) => $one_at::common(x),
-                        (Function::$one, Form::Full) => $one_at::full(x),
+                        (Function::$one, Form::Other) => $one_at::other(x),
                     )*
                     $(
                         (Function::$two, Form::Rare) => $two_at::is_rare(x, y),
                         (Function::$two, Form::Common) => $two_at::common(x, y),
-                        (Function::$two, Form::Full) => $two_at::full(x, y),
+                        (Function::$two, Form::Other) => $two_at::other(x, y),
                     )*
                 };
                 let result = result.id;

@@ -1,22 +1,25 @@
 //! Powers: `e^(y log x)`, the logarithm and its product with `y` as sums of two numbers, as in SLEEF's `pow` (Shibata
 //! and Petrogalli, IEEE TPDS 31 (2020) 1316).
 
+use std::f64::consts::LOG2_E;
+
 use super::exp;
+use super::log;
 use super::number::{Number, at_most, by_type, polynomial, product, sum};
 
 /// ln 2, of which the first part times any exponent is exact.
 const LN_2: [[f64; 2]; 2] = exp::LN_2;
 
-/// 1/3 and 1/5 as sums of two numbers of the type.
-const THIRD: [[f64; 2]; 2] =
-    [[0.333_333_343_267_440_8, -9.934_107_758_624_577e-9], [1.0 / 3.0, 1.850_371_707_708_594e-17]];
-const FIFTH: [[f64; 2]; 2] =
-    [[0.200_000_002_980_232_24, -2.980_232_283_178_452_2e-9], [0.2, -1.110_223_024_625_156_6e-17]];
+/// 1/12 as a sum of two numbers of the type, and 1/80.
+const TWELFTH: [[f64; 2]; 2] =
+    [[0.083_333_335_816_860_2, -2.483_526_939_656_144_4e-9], [1.0 / 12.0, 4.625_929_269_271_485e-18]];
+const EIGHTIETH: f64 = 0.0125;
 
-/// (log((1 + s) / (1 - s)) / 2s - 1 - s²/3 - s⁴/5) / s⁶ of s²: within 2⁻⁴⁰ and 2⁻⁷² of the logarithm (`fpminimax` of
+/// (log((2 + s) / (2 - s)) / s - 1 - s²/12 - s⁴/80) / s⁶ of s²: within 2⁻⁴⁰ and 2⁻⁷² of the logarithm (`fpminimax` of
 /// Sollya).
-const SINGLE: [f64; 3] = [0.142_859_324_812_889_1, 0.110_884_025_692_939_76, 0.098_403_364_419_937_13];
-const DOUBLE: [f64; 7] = [
+const SINGLE: [f64; 3] =
+    of_half([0.142_859_324_812_889_1, 0.110_884_025_692_939_76, 0.098_403_364_419_937_13]);
+const DOUBLE: [f64; 7] = of_half([
     0.142_857_142_857_165_72,
     0.111_111_111_100_095_4,
     0.090_909_093_022_117_35,
@@ -24,7 +27,18 @@ const DOUBLE: [f64; 7] = [
     0.066_678_799_283_233_16,
     0.058_425_556_486_684_9,
     0.059_551_880_335_867_03,
-];
+]);
+
+/// Returns the coefficients of s⁶ and so on for twice the `s` of these.
+const fn of_half<const LEN: usize>(mut coefficients: [f64; LEN]) -> [f64; LEN] {
+    let (mut power, mut at) = (1.0 / 64.0, 0);
+    while at < LEN {
+        coefficients[at] *= power;
+        power /= 4.0;
+        at += 1;
+    }
+    coefficients
+}
 
 /// A sum of two numbers.
 type Pair<N> = [N; 2];
@@ -33,50 +47,66 @@ type Pair<N> = [N; 2];
 #[inline(always)]
 fn times<N: Number>(a: Pair<N>, b: Pair<N>) -> Pair<N> {
     let [high, low] = product(a[0], b[0]);
-    [high, low + a[0].mul_add(b[1], a[1] * b[0])]
+    [high, a[1].mul_add(b[0], a[0].mul_add(b[1], low))]
 }
 
-/// Returns the sum of two pairs, of which the first is the larger.
+/// Returns ln(m 2^n) of a significand `m` and `-n`.
 #[inline(always)]
-fn plus<N: Number>(a: Pair<N>, b: Pair<N>) -> Pair<N> {
-    let [high, low] = sum(a[0], b[0]);
-    [high, low + (a[1] + b[1])]
-}
-
-/// Returns ln(m 2^n) for a significand `m`.
-#[inline(always)]
-fn logarithm<N: Number>(m: N, n: N) -> Pair<N> {
-    let pair = |of: [[f64; 2]; 2]| by_type::<N, _>(of[0], of[1]).map(|part| m.constant(part));
-    let f = m - m.constant(1.0);
-    let [under, under_low] = sum(m.constant(2.0), f);
-    let inverse = m.constant(1.0) / under;
+fn logarithm<N: Number>(m: N, less: N) -> Pair<N> {
+    let c = |value: f64| m.constant(value);
+    let pair = |of: [[f64; 2]; 2]| by_type::<N, _>(of[0], of[1]).map(c);
+    // s = f / (1 + f/2), and what the quotient lacks.
+    let f = m - c(1.0);
+    let under = f.mul_add(c(0.5), c(1.0));
+    let under_low = f.mul_add(c(0.5), c(1.0) - under);
+    let inverse = under.reciprocal();
     let s = f * inverse;
-    // What the quotient lacks.
-    let s_low = (-s.residue(under, f) - s * under_low) * inverse;
-    let s = [s, s_low];
-    let square = times(s, s);
+    let s_low = s.mul_add(-under_low, -s.residue(under, f)) * inverse;
+    let [square, square_low] = product(s, s);
+    let square = [square, (s + s).mul_add(s_low, square_low)];
     let rest = polynomial(square[0], by_type::<N, &'static [f64]>(&SINGLE, &DOUBLE));
-    let fifth = plus(pair(FIFTH), [square[0] * rest, m.constant(0.0)]);
-    let third = plus(pair(THIRD), times(square, fifth));
-    let above = times(s, times(square, third));
-    let half = plus(s, above);
+    let small = square[0] * square[0].mul_add(rest, c(EIGHTIETH));
+    let [twelfth, twelfth_low] = pair(TWELFTH);
+    let [third, third_low] = sum(twelfth, small);
+    let above = times(times([s, s_low], square), [third, third_low + twelfth_low]);
+    let [near, near_low] = sum(s, above[0]);
     let [high, low] = pair(LN_2);
-    let [total, lower] = sum(n * high, half[0] + half[0]);
-    sum(total, lower + n.mul_add(low, half[1] + half[1]))
+    let total = less.mul_add(-high, near);
+    // What the sum lost: the product is exact.
+    let lost = near - less.mul_add(high, total);
+    sum(total, lost + less.mul_add(-low, near_low + (s_low + above[1])))
 }
 
-/// Returns m 2^n to the power of `y`.
+/// Returns the product of `y` and the logarithm of m 2^n.
 #[inline(always)]
-fn power<N: Number>(m: N, n: N, y: N) -> N {
-    let c = |value: f64| y.constant(value);
-    let [log, log_low] = logarithm(m, n);
+fn logarithm_of_power<N: Number>(m: N, less: N, y: N) -> Pair<N> {
+    let [log, log_low] = logarithm(m, less);
     let [all, all_low] = product(y, log);
-    let all_low = y.mul_add(log_low, all_low);
+    [all, y.mul_add(log_low, all_low)]
+}
+
+/// Returns an anchor of `n` and `p` with e^x = p 2^n for a pair `x`.
+#[inline(always)]
+fn parts<N: Number>([x, small]: Pair<N>) -> (N, N) {
+    let [high, low] = by_type::<N, _>(LN_2[0], LN_2[1]).map(|part| x.constant(part));
+    let anchor = x.anchored(x.constant(LOG2_E));
+    let n = anchor.whole();
+    // The first sum is exact.
+    let r = n.mul_add(-high, x) + n.mul_add(-low, small);
+    (anchor, polynomial(r, by_type::<N, &'static [f64]>(&exp::SINGLE, &exp::DOUBLE)))
+}
+
+/// Returns m 2^n, of `m` and `-n`, to the power of `y`.
+#[inline(always)]
+fn power<N: Number>(m: N, less: N, y: N) -> N {
+    let c = |value: f64| y.constant(value);
+    let [all, all_low] = logarithm_of_power(m, less, y);
     // Beyond these the result is infinite, or zero.
     let [least, most] = by_type::<N, _>([-104.0, 89.0], [-746.0, 710.0]).map(c);
     let is_out = all.less(least) | most.less(all);
     let all = N::choose(all.less(least), least, at_most(all, most));
-    exp::of_pair([all, N::choose(is_out, c(0.0), all_low)])
+    let (anchor, value) = parts([all, N::choose(is_out, c(0.0), all_low)]);
+    exp::scaled(value, anchor.whole())
 }
 
 /// The largest exponent whose product with a logarithm is finite.
@@ -85,19 +115,32 @@ fn most<N: Number>(y: N) -> N {
     y.constant(by_type::<N, _>(1e36, 1e300))
 }
 
-/// Checks whether the base is no positive normal number, or the exponent no finite one.
+/// Returns `-n` of a base m 2^n.
 #[inline(always)]
-pub(super) fn is_rare<N: Number>(x: N, y: N) -> N::Truth {
-    let (least, largest) =
-        by_type::<N, _>((f32::MIN_POSITIVE.into(), f32::MAX.into()), (f64::MIN_POSITIVE, f64::MAX));
-    let is_rare_base = x.less(x.constant(least)) | x.constant(largest).less(x) | x.is_nan();
-    is_rare_base | most(y).less(y.absolute()) | y.is_nan()
+fn inverse_exponent<N: Number>(base: N) -> N {
+    base.inverse_exponent(by_type::<N, _>(log::LOWEST[0], log::LOWEST[1]))
 }
 
-/// Returns a positive normal number to a finite power.
+/// Returns `m` of a base m 2^n.
+#[inline(always)]
+fn significand<N: Number>(base: N) -> N {
+    base.significand(by_type::<N, _>(log::LOWEST[0], log::LOWEST[1]))
+}
+
+/// Checks whether the base is no positive normal number, or a very large one, or the result perhaps no normal number.
+#[inline(always)]
+pub(super) fn is_rare<N: Number>(x: N, y: N) -> N::Truth {
+    // |log₂ x| is less than one more than the exponent.
+    let size = y.absolute();
+    let most = size.mul_add(inverse_exponent(x).absolute(), size);
+    log::is_rare(x) | most.is_beyond(y.constant(by_type::<N, _>(124.0, 1020.0)))
+}
+
+/// Returns a positive normal number to a power that is a normal number.
 #[inline(always)]
 pub(super) fn common<N: Number>(x: N, y: N) -> N {
-    power(x.significand(), x.exponent(), y)
+    let (anchor, value) = parts(logarithm_of_power(significand(x), inverse_exponent(x), y));
+    value.raised(anchor)
 }
 
 /// Checks whether a number that is not negative is whole.
@@ -109,6 +152,8 @@ fn is_whole<N: Number>(size: N) -> N::Truth {
     let near = N::choose(size.less(limit), size, size - limit);
     near.nearest(one).same(near) | (limit + limit).less(size)
 }
+
+pub(super) use self::full as other;
 
 /// Returns a number to a power, with the special values of C99, F.9.4.4.
 #[inline(always)]
@@ -122,9 +167,9 @@ pub(super) fn full<N: Number>(x: N, y: N) -> N {
     let (base, size) = (x.absolute(), y.absolute());
     let is_small = base.less(c(least));
     let normal = N::choose(is_small, base * c((1_u64 << bits) as f64), base);
-    let n = normal.exponent() - N::choose(is_small, c(bits.into()), zero);
+    let less = inverse_exponent(normal) + N::choose(is_small, c(bits.into()), zero);
     let near = N::choose(most.less(size), most.with_sign_of(y), y);
-    let value = power(normal.significand(), n, near);
+    let value = power(significand(normal), less, near);
     // Zero and infinity as bases.
     let is_falling = y.less(zero);
     let value = N::choose(base.same(zero), N::choose(is_falling, infinity, zero), value);

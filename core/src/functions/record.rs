@@ -21,24 +21,37 @@ pub enum Step {
     Constant(u64),
     Negative(Id),
     Absolute(Id),
-    Significand(Id),
-    Exponent(Id),
+    /// The bits of the lowest significand in f64, here and in the next two.
+    Significand(Id, u64),
+    InverseExponent(Id, u64),
+    InversePower(Id, u64),
     Add(Id, Id),
     Subtract(Id, Id),
     Multiply(Id, Id),
     Divide(Id, Id),
     WithSignOf(Id, Id),
-    Nearest(Id, Id),
-    Shifted(Id, Id),
+    Reciprocal(Id),
+    NearInverseCubeRoot(Id),
+    Anchored(Id, Id),
+    Whole(Id),
+    /// Of a number, an anchor and a bit of it.
+    Negated(Id, Id, u8),
+    Raised(Id, Id),
+    Lowered(Id, Id),
     /// The entry at an index in the table of a number.
     Entry(Id, u8),
     MulAdd(Id, Id, Id),
     Residue(Id, Id, Id),
+    MinusExactly(Id, Id, Id),
     Choose(Id, Id, Id),
     /// The steps from here on are conditions.
     Less(Id, Id),
     Same(Id, Id),
     IsNan(Id),
+    HasBit(Id, u8),
+    IsBeyond(Id, Id),
+    IsWithin(Id, Id),
+    IsOutside(Id, Id, Id),
     And(Id, Id),
     Or(Id, Id),
 }
@@ -46,16 +59,28 @@ pub enum Step {
 impl Step {
     /// Returns whether the result is a condition.
     pub fn is_condition(self) -> bool {
-        matches!(self, Step::Less(..) | Step::Same(..) | Step::IsNan(_) | Step::And(..) | Step::Or(..))
+        matches!(
+            self,
+            Step::Less(..)
+                | Step::Same(..)
+                | Step::IsNan(_)
+                | Step::HasBit(..)
+                | Step::IsBeyond(..)
+                | Step::IsWithin(..)
+                | Step::IsOutside(..)
+                | Step::And(..)
+                | Step::Or(..)
+        )
     }
 
     /// Returns the floating-point operations that the step counts as: two for a fused multiply-add.
     pub fn flops(self) -> usize {
         match self {
             Step::Add(..) | Step::Subtract(..) | Step::Multiply(..) | Step::Divide(..) => 1,
-            Step::MulAdd(..) | Step::Residue(..) => 2,
-            // A multiply-add to a number so large that the sum is whole, and a subtraction.
-            Step::Nearest(..) => 3,
+            // A subtraction of what anchors have in common.
+            Step::Reciprocal(_) | Step::Whole(_) => 1,
+            // An anchor is a sum with a number so large that the sum is whole.
+            Step::MulAdd(..) | Step::Residue(..) | Step::MinusExactly(..) | Step::Anchored(..) => 2,
             _ => 0,
         }
     }
@@ -149,7 +174,11 @@ operators! { Add add Add; Sub sub Subtract; Mul mul Multiply; Div div Divide; Bi
 impl<T> Neg for Recorded<'_, T> {
     type Output = Self;
     fn neg(self) -> Self {
-        self.put(Step::Negative(self.id))
+        let step = self.recorder.steps.borrow().list[self.id as usize];
+        self.put(match step {
+            Step::Constant(bits) => Step::Constant((-f64::from_bits(bits)).to_bits()),
+            _ => Step::Negative(self.id),
+        })
     }
 }
 
@@ -169,6 +198,10 @@ impl<T: Real> Number for Recorded<'_, T> {
         self.put(Step::Residue(self.id, a.id, product.id))
     }
 
+    fn minus_exactly(self, a: Self, b: Self) -> Self {
+        self.put(Step::MinusExactly(self.id, a.id, b.id))
+    }
+
     fn absolute(self) -> Self {
         self.put(Step::Absolute(self.id))
     }
@@ -177,20 +210,48 @@ impl<T: Real> Number for Recorded<'_, T> {
         self.put(Step::WithSignOf(self.id, sign.id))
     }
 
-    fn nearest(self, factor: Self) -> Self {
-        self.put(Step::Nearest(self.id, factor.id))
+    fn anchored(self, factor: Self) -> Self {
+        self.put(Step::Anchored(self.id, factor.id))
     }
 
-    fn shifted(self, n: Self) -> Self {
-        self.put(Step::Shifted(self.id, n.id))
+    fn whole(self) -> Self {
+        self.put(Step::Whole(self.id))
     }
 
-    fn significand(self) -> Self {
-        self.put(Step::Significand(self.id))
+    fn has_bit(self, bit: u8) -> Self {
+        self.put(Step::HasBit(self.id, bit))
     }
 
-    fn exponent(self) -> Self {
-        self.put(Step::Exponent(self.id))
+    fn negated(self, anchor: Self, bit: u8) -> Self {
+        self.put(Step::Negated(self.id, anchor.id, bit))
+    }
+
+    fn raised(self, anchor: Self) -> Self {
+        self.put(Step::Raised(self.id, anchor.id))
+    }
+
+    fn lowered(self, anchor: Self) -> Self {
+        self.put(Step::Lowered(self.id, anchor.id))
+    }
+
+    fn significand(self, lowest: f64) -> Self {
+        self.put(Step::Significand(self.id, lowest.to_bits()))
+    }
+
+    fn inverse_exponent(self, lowest: f64) -> Self {
+        self.put(Step::InverseExponent(self.id, lowest.to_bits()))
+    }
+
+    fn inverse_power(self, lowest: f64) -> Self {
+        self.put(Step::InversePower(self.id, lowest.to_bits()))
+    }
+
+    fn reciprocal(self) -> Self {
+        self.put(Step::Reciprocal(self.id))
+    }
+
+    fn near_inverse_cube_root(self) -> Self {
+        self.put(Step::NearInverseCubeRoot(self.id))
     }
 
     fn entry(self, table: &'static [f64]) -> Self {
@@ -215,6 +276,18 @@ impl<T: Real> Number for Recorded<'_, T> {
 
     fn is_nan(self) -> Self {
         self.put(Step::IsNan(self.id))
+    }
+
+    fn is_beyond(self, limit: Self) -> Self {
+        self.put(Step::IsBeyond(self.id, limit.id))
+    }
+
+    fn is_within(self, limit: Self) -> Self {
+        self.put(Step::IsWithin(self.id, limit.id))
+    }
+
+    fn is_outside(self, low: Self, high: Self) -> Self {
+        self.put(Step::IsOutside(self.id, low.id, high.id))
     }
 
     fn choose(condition: Self, yes: Self, no: Self) -> Self {

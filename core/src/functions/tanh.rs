@@ -1,48 +1,93 @@
-//! The hyperbolic tangent: a polynomial near 0, and `1 - 2 / (e^2x + 1)` with the rest of each rounding.
+//! The hyperbolic tangent: a polynomial below 1, and `1 - 2 / (e^2x + 1)` beyond, where the errors of the quotient are
+//! small beside the difference. Which of the two it is decides what is called rare.
 
-pub(super) use self::common as full;
+use std::f64::consts::{LN_2, LOG2_E};
+
 use super::exp;
-pub(super) use super::number::never as is_rare;
-use super::number::{Number, at_most, by_type, polynomial, sum};
+use super::number::{Number, at_most, by_type, polynomial};
+use crate::real::DType;
 
-/// (tanh x - x) / x³ of x², for |x| <= 1/2: within 2⁻³¹ and 2⁻⁵⁸ of the tangent (`fpminimax` of Sollya).
-const SINGLE: [f64; 5] = [
+/// (tanh x - x) / x³ of x², for |x| <= 1: within 2⁻³⁰ and 2⁻⁵⁶ of the tangent (by the fit of `erf.rs`).
+const SINGLE: [f64; 8] = [
     -0.333_333_283_662_796,
-    0.133_330_106_735_229_5,
-    -0.053_904_063_999_652_86,
-    0.021_319_011_226_296_425,
-    -0.006_679_538_171_738_386,
+    0.133_331_820_368_766_78,
+    -0.053_951_773_792_505_264,
+    0.021_779_967_471_957_207,
+    -0.008_585_669_100_284_576,
+    0.003_068_087_389_692_664,
+    -0.000_834_991_573_356_092,
+    0.000_119_999_123_853_631_32,
 ];
-const DOUBLE: [f64; 10] = [
-    -0.333_333_333_333_331_65,
-    0.133_333_333_333_004_23,
-    -0.053_968_253_945_963_46,
-    0.021_869_487_787_405_5,
-    -0.008_863_221_043_516_589,
-    0.003_591_954_038_604_832_5,
-    -0.001_454_490_284_512_505_3,
-    0.000_583_305_135_752_084_3,
-    -0.000_217_839_517_411_109_5,
-    5.680_735_283_470_077_4e-5,
+const DOUBLE: [f64; 15] = [
+    -0.333_333_333_333_329_43,
+    0.133_333_333_332_927_32,
+    -0.053_968_253_953_387_696,
+    0.021_869_488_259_256_054,
+    -0.008_863_232_446_647_941,
+    0.003_592_105_576_791_243,
+    -0.001_455_721_207_608_964_4,
+    0.000_589_618_343_627_463_9,
+    -0.000_238_043_156_615_783,
+    9.476_711_458_126_347e-5,
+    -3.608_549_613_918_42e-5,
+    1.234_049_284_042_309_6e-5,
+    -3.419_268_402_812_605e-6,
+    6.543_752_069_206_206e-7,
+    -6.267_733_400_124_525e-8,
 ];
 
-/// Returns the hyperbolic tangent.
+/// The coefficients of half of e^2r.
+const HALF_SINGLE: [f64; exp::SINGLE.len()] = half_of_twice(exp::SINGLE);
+const HALF_DOUBLE: [f64; exp::DOUBLE.len()] = half_of_twice(exp::DOUBLE);
+
+/// Returns the coefficients of half of a polynomial's value for twice its argument.
+const fn half_of_twice<const LEN: usize>(mut coefficients: [f64; LEN]) -> [f64; LEN] {
+    let (mut power, mut at) = (0.5, 0);
+    while at < LEN {
+        coefficients[at] *= power;
+        power *= 2.0;
+        at += 1;
+    }
+    coefficients
+}
+
+/// Checks whether the argument is below 1, or no number.
+#[inline(always)]
+pub(super) fn is_rare<N: Number>(x: N) -> N::Truth {
+    x.is_within(x.constant(1.0))
+}
+
+/// Returns the hyperbolic tangent of a number of at least 1.
 #[inline(always)]
 pub(super) fn common<N: Number>(x: N) -> N {
     let c = |value: f64| x.constant(value);
-    let square = x * x;
-    let small = (square * x).mul_add(polynomial(square, by_type::<N, &'static [f64]>(&SINGLE, &DOUBLE)), x);
-    let size = x.absolute();
     // Beyond, the tangent is 1 once it is rounded.
-    let most = c(by_type::<N, _>(10.0, 22.0));
-    let near = at_most(size, most);
-    let [e, e_low] = exp::precise([near + near, c(0.0)]);
-    let [under, rest] = sum(e, c(1.0));
-    let under_low = rest + e_low;
-    let part = c(2.0) / under;
-    // What the quotient lacks: the remainder divided by twice the quotient's reciprocal.
-    let part_low = (-part.residue(under, c(2.0)) - part * under_low) * (part * c(0.5));
-    let [value, rest] = sum(c(1.0), -part);
-    let large = value + (rest - part_low);
-    N::choose(size.less(c(0.5)), small, large).with_sign_of(x)
+    let size = at_most(x.absolute(), c(by_type::<N, _>(10.0, 22.0)));
+    let anchor = size.anchored(c(2.0 * LOG2_E));
+    let n = anchor.whole();
+    let r = match N::TYPE {
+        // What the constant lacks is near enough to nothing.
+        DType::F32 => n.mul_add(c(-0.5 * LN_2), size),
+        DType::F64 => {
+            let [high, low] = exp::LN_2[1].map(|part| c(-0.5 * part));
+            n.mul_add(low, n.mul_add(high, size))
+        }
+    };
+    let half = polynomial(r, by_type::<N, &'static [f64]>(&HALF_SINGLE, &HALF_DOUBLE)).raised(anchor);
+    (c(1.0) - (half + c(0.5)).reciprocal()).with_sign_of(x)
+}
+
+/// Returns the hyperbolic tangent of a number of at most 1.
+#[inline(always)]
+pub(super) fn other<N: Number>(x: N) -> N {
+    let square = x * x;
+    let factor = square * polynomial(square, by_type::<N, &'static [f64]>(&SINGLE, &DOUBLE));
+    // The sum of a negative zero and what it lacks is a positive one.
+    N::choose(x.same(x.constant(0.0)), x, factor.mul_add(x, x))
+}
+
+/// Returns the hyperbolic tangent.
+#[inline(always)]
+pub(super) fn full<N: Number>(x: N) -> N {
+    N::choose(is_rare(x), other(x), common(x))
 }

@@ -11,6 +11,7 @@ use super::options::{Options, Placement};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Problem, Stage};
+use crate::real::DType;
 
 /// Blocks of a multiprocessor for which shared memory is divided: as many as registers leave where loops carry many values.
 const BLOCKS: usize = 2;
@@ -84,6 +85,7 @@ pub(super) fn place(
             }
         };
     };
+    let constant_bytes = constant_bytes.saturating_sub(of_functions(problem));
     let bytes: usize = all.iter().map(|read| read.bytes).sum();
     let mut put = |read: &Read, to: Placement| placed[read.stage][read.table].place = to;
     match options.tables {
@@ -120,6 +122,15 @@ pub(super) fn place(
         }
     }
     Ok(placed)
+}
+
+/// Returns the bytes of constant memory that are left to the coefficients of a problem's elementary functions.
+fn of_functions(problem: &Problem) -> usize {
+    let mut nodes = problem.program.stages().iter().flat_map(|stage| &stage.dag.nodes);
+    match problem.dtype {
+        DType::F64 if nodes.any(|node| node.function().is_some()) => 8 << 10,
+        _ => 0,
+    }
 }
 
 /// Returns the tables that formulas read.
