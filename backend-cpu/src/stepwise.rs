@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use abide_core::program::MAX_FIELDS;
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 
@@ -68,8 +67,8 @@ impl<T: Real> Band<T> {
 
 /// The new values of a stage's outputs, from an index of the domain on.
 pub struct Outputs<'a, T> {
-    /// The values, in the order of the formula's outputs; empty beyond the last.
-    values: [&'a mut [T]; MAX_FIELDS],
+    /// The values, in the order of the formula's outputs.
+    values: Vec<&'a mut [T]>,
     origin: usize,
     /// The index at which the row being computed begins, and the cells from it to the next row.
     row: usize,
@@ -80,21 +79,16 @@ impl<'a, T> Outputs<'a, T> {
     /// Returns the outputs of a stage that writes the fields `writes`, taken from the new values of all
     /// fields.
     pub fn new(new: &'a mut [Vec<T>], writes: &[usize]) -> Self {
-        let mut values = std::array::from_fn(|_| <&mut [T]>::default());
-        for (field, buffer) in new.iter_mut().enumerate() {
-            if let Some(output) = writes.iter().position(|&written| written == field) {
-                values[output] = buffer;
-            }
-        }
+        let mut buffers: Vec<Option<&mut [T]>> = new.iter_mut().map(|buffer| Some(&mut buffer[..])).collect();
+        // Each field is written by one output.
+        let values = writes.iter().map(|&field| buffers[field].take().unwrap_or_default()).collect();
         Outputs { values, origin: 0, row: 0, width: 0 }
     }
 
     fn split(self, at: usize) -> (Self, Self) {
-        let mut high = std::array::from_fn(|_| <&mut [T]>::default());
-        let mut low = std::array::from_fn(|_| <&mut [T]>::default());
-        for (i, values) in self.values.into_iter().enumerate() {
-            (low[i], high[i]) = values.split_at_mut((at - self.origin).min(values.len()));
-        }
+        let halves = self.values.into_iter();
+        let (low, high) =
+            halves.map(|values| values.split_at_mut((at - self.origin).min(values.len()))).unzip();
         (
             Outputs { values: low, origin: self.origin, row: 0, width: 0 },
             Outputs { values: high, origin: at, row: 0, width: 0 },

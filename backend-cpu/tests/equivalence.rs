@@ -115,6 +115,16 @@ fn loops_at_awkward_sizes() {
 }
 
 #[test]
+fn results_of_loops_have_the_bits_of_the_reference() {
+    let backend = CpuBackend::with_threads(2).unwrap();
+    // Of 12, more fields than are addressed one by one elsewhere.
+    for (n, extents, chunk) in [(3, &[97][..], 16), (3, &[13, 17], 512), (12, &[31], 7)] {
+        let program = abide_random::looped::products(n, extents.len()).unwrap();
+        assert!(check_all(&backend, program, extents, chunk, 3) > 0);
+    }
+}
+
+#[test]
 fn domains_of_many_bands() {
     let backend = CpuBackend::with_threads(3).unwrap();
     let sizes: [(&str, &[usize]); 7] = [

@@ -20,18 +20,25 @@ use crate::window::Layout;
 #[derive(Clone)]
 pub struct DeviceBuffer {
     memory: Arc<CudaSlice<u8>>,
+    /// The byte of the memory at which the values begin.
+    first: usize,
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) layout: Layout,
 }
 
 impl DeviceBuffer {
-    pub(crate) fn new(memory: &Arc<CudaSlice<u8>>, stream: &Arc<CudaStream>, layout: Layout) -> DeviceBuffer {
-        DeviceBuffer { memory: memory.clone(), stream: stream.clone(), layout }
+    pub(crate) fn new(
+        memory: &Arc<CudaSlice<u8>>,
+        first: usize,
+        stream: &Arc<CudaStream>,
+        layout: Layout,
+    ) -> DeviceBuffer {
+        DeviceBuffer { memory: memory.clone(), first, stream: stream.clone(), layout }
     }
 
     /// Returns the address of the first value in device memory.
     pub fn address(&self) -> u64 {
-        self.memory.device_ptr(&self.stream).0
+        self.memory.device_ptr(&self.stream).0 + self.first as u64
     }
 
     /// Returns the number of the device, as CUDA counts them.
@@ -71,7 +78,7 @@ impl DeviceBuffer {
         // SAFETY: the copy below writes all values before this is handed out.
         let memory = unsafe { self.stream.alloc::<u8>(bytes) }.map_err(during("allocating a copy"))?;
         let layout = Layout { pitch: extents[2], ..self.layout };
-        let packed = DeviceBuffer::new(&Arc::new(memory), &self.stream, layout);
+        let packed = DeviceBuffer::new(&Arc::new(memory), 0, &self.stream, layout);
         // SAFETY: this buffer has its values at these strides, and lives until the copy has ended.
         unsafe { packed.fill(self.address(), self.strides().map(|stride| stride as i64)) }?;
         Ok(packed)

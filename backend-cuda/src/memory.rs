@@ -1,5 +1,6 @@
-//! The fields of a session in device memory: two buffers each, used by turns.
+//! The fields of a session in device memory: two buffers each, or each array of components, used by turns.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use abide_core::backend::{check_field, check_values, check_window};
@@ -17,8 +18,10 @@ pub(crate) struct Fields {
     pub problem: Problem,
     pub context: Arc<CudaContext>,
     pub stream: Arc<CudaStream>,
+    /// The fields of each array.
+    arrays: Vec<Range<usize>>,
     buffers: Vec<[Buffer; 2]>,
-    /// The index of the buffer that holds the current values of each field.
+    /// The index of the buffer that holds the current values of each array.
     current: Vec<usize>,
 }
 
@@ -36,7 +39,7 @@ pub(crate) fn ask_for(context: &CudaContext, bytes: u128) -> Result<()> {
     ))
 }
 
-/// One allocation; a field that is never written has one allocation for both buffers.
+/// One allocation; an array that is never written has one allocation for both buffers.
 type Buffer = Arc<CudaSlice<u8>>;
 
 /// Memory for what tiles of a resident kernel exchange. They do so by turns in two copies of every field that
@@ -75,25 +78,29 @@ impl Fields {
     pub fn new(problem: &Problem, context: &Arc<CudaContext>, values: &[Array]) -> Result<Fields> {
         let stream = context.new_stream().map_err(during("making a stream"))?;
         let bytes = pitched_cells(problem) * problem.dtype.bytes();
-        let fields = problem.program.fields().len();
-        let written = (0..fields).filter(|&f| problem.program.is_written(f)).count();
-        ask_for(context, (fields + written) as u128 * bytes as u128)?;
-        let allocate = || {
+        let arrays = problem.program.arrays();
+        let is_written = |array: &Range<usize>| problem.program.is_written(array.start);
+        let all = arrays.iter().map(|array| array.len() * (1 + usize::from(is_written(array))));
+        ask_for(context, all.sum::<usize>() as u128 * bytes as u128)?;
+        let allocate = |array: &Range<usize>| {
             // SAFETY: the buffer is written before it is read: by the load below, or by the first step.
-            unsafe { stream.alloc::<u8>(bytes) }.map(Arc::new).map_err(during("allocating a field"))
+            unsafe { stream.alloc::<u8>(array.len() * bytes) }
+                .map(Arc::new)
+                .map_err(during("allocating a field"))
         };
-        let mut buffers = Vec::with_capacity(fields);
-        for field in 0..fields {
-            let first = allocate()?;
-            let second = if problem.program.is_written(field) { allocate()? } else { first.clone() };
+        let mut buffers = Vec::with_capacity(arrays.len());
+        for array in &arrays {
+            let first = allocate(array)?;
+            let second = if is_written(array) { allocate(array)? } else { first.clone() };
             buffers.push([first, second]);
         }
         let mut all = Fields {
             problem: problem.clone(),
             context: context.clone(),
             stream,
+            current: vec![0; arrays.len()],
+            arrays,
             buffers,
-            current: vec![0; fields],
         };
         for (field, array) in values.iter().enumerate() {
             all.write(field, array)?;
@@ -101,18 +108,18 @@ impl Fields {
         Ok(all)
     }
 
-    /// Returns the device's addresses of the current and the next buffer of every field, in the order of the
+    /// Returns the device's addresses of the current and the next buffer of every array, in the order of the
     /// kernels' `Buffers`.
     pub fn pointers(&self, flipped: &[bool]) -> Vec<u64> {
-        let address = |field: usize, next: usize| {
-            let turn = self.current[field] ^ usize::from(flipped[field]) ^ next;
-            self.buffers[field][turn].device_ptr(&self.stream).0
+        let address = |array: usize, next: usize| {
+            let turn = self.current[array] ^ usize::from(flipped[array]) ^ next;
+            self.buffers[array][turn].device_ptr(&self.stream).0
         };
-        let fields = 0..self.buffers.len();
-        fields.clone().map(|f| address(f, 0)).chain(fields.map(|f| address(f, 1))).collect()
+        let arrays = 0..self.buffers.len();
+        arrays.clone().map(|a| address(a, 0)).chain(arrays.map(|a| address(a, 1))).collect()
     }
 
-    /// Returns which fields have changed buffers after `steps` steps and the first `stages` stages of one
+    /// Returns which arrays have changed buffers after `steps` steps and the first `stages` stages of one
     /// more.
     pub fn flips(&self, steps: u64, stages: usize) -> Vec<bool> {
         let all = self.problem.program.stages();
@@ -120,7 +127,8 @@ impl Fields {
             all[..stages].iter().filter(|s| s.writes.contains(&field)).count() as u64
         };
         let odd = |field| (count(field, all.len()) * (steps % 2) + count(field, stages)) % 2 == 1;
-        (0..self.buffers.len()).map(odd).collect()
+        // All fields of an array are written by the same stages.
+        self.arrays.iter().map(|array| odd(array.start)).collect()
     }
 
     /// Notes that `steps` steps were done.
@@ -133,15 +141,23 @@ impl Fields {
 
     /// Notes that a pass has written every field that changes into its other buffer.
     pub fn passed(&mut self) {
-        for (field, turn) in self.current.iter_mut().enumerate() {
-            *turn ^= usize::from(self.problem.program.is_written(field));
+        for (array, turn) in self.arrays.iter().zip(&mut self.current) {
+            *turn ^= usize::from(self.problem.program.is_written(array.start));
         }
     }
 
+    /// Returns the current buffer of a field's array, and the byte at which the field begins in it.
+    fn place(&self, field: usize) -> Option<(&Buffer, usize)> {
+        let array = self.arrays.partition_point(|array| array.end <= field);
+        let before = field - self.arrays.get(array)?.start;
+        let bytes = pitched_cells(&self.problem) * self.problem.dtype.bytes();
+        Some((&self.buffers[array][self.current[array]], before * bytes))
+    }
+
     fn pointer(&self, field: usize) -> Result<sys::CUdeviceptr> {
-        match self.buffers.get(field) {
-            Some(pair) => Ok(pair[self.current[field]].device_ptr(&self.stream).0),
-            None => Err(no_field(field, self.buffers.len())),
+        match self.place(field) {
+            Some((buffer, first)) => Ok(buffer.device_ptr(&self.stream).0 + first as u64),
+            None => Err(no_field(field, self.problem.program.fields().len())),
         }
     }
 
@@ -184,8 +200,8 @@ impl Fields {
 
     /// Returns a field's current buffer, for other code; `None` if there is no such field.
     pub fn lend(&self, field: usize) -> Option<DeviceBuffer> {
-        let pair = self.buffers.get(field)?;
-        Some(DeviceBuffer::new(&pair[self.current[field]], &self.stream, self.layout()))
+        let (buffer, first) = self.place(field)?;
+        Some(DeviceBuffer::new(buffer, first, &self.stream, self.layout()))
     }
 
     fn layout(&self) -> Layout {

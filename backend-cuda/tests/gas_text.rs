@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, plan};
+use abide_core::program::{Centring, Definition};
 use abide_core::{DType, DeviceSpec, Problem, Shape};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
@@ -137,6 +138,38 @@ fn registers_of_rows() {
                 assert_eq!(spills, 0);
             }
             registers(&problem, &device, (Lowering::Jammed, Jam::Points(2), rows, Placement::Shared));
+        }
+    }
+}
+
+/// The registers and spilled bytes of the kernel of `abide bench gas --only slides` (docs/gas.md), and the seconds of its text.
+#[test]
+#[ignore = "compiles for some minutes"]
+fn registers_of_slides() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
+    println!("NVRTC {:?}", nvrtc.version());
+    let mut p = Definition::new("products of components", 1);
+    for name in ["ax", "bx", "ay", "by"] {
+        p.components(name, 64, Centring::CELL);
+    }
+    p.components("out", 64 * 64, Centring::CELL);
+    p.step().stage("products", |s| {
+        let [ax, bx, ay, by] = ["ax", "bx", "ay", "by"].map(|name| s.components(name));
+        s.set_components_of("out", 64, |y, x| bx.at(x).mul_add(by.at(y), ax.at(x) * ay.at(y)));
+    });
+    let program = Arc::new(p.build().unwrap());
+    let problem = Problem::new(program, Shape::new(&[960 * 256]).unwrap(), DType::F64).unwrap();
+    for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
+        let rows = [1, 2, 4, 8, 16].map(|rows| (Lowering::Loops, Jam::Auto, LoopRows::Turns(rows)));
+        let jammed = [(2, 1), (2, 8), (4, 1)]
+            .map(|(points, rows)| (Lowering::Jammed, Jam::Points(points), LoopRows::Turns(rows)));
+        let straight = (Lowering::Straight, Jam::Auto, LoopRows::Auto);
+        for (lowering, jam, rows) in rows.into_iter().chain(jammed).chain([straight]) {
+            let begun = Instant::now();
+            let [_, spills] = registers(&problem, &device, (lowering, jam, rows, Placement::Auto));
+            println!("{:.1} s", begun.elapsed().as_secs_f64());
+            assert!(lowering == Lowering::Straight || spills == 0, "{lowering} {jam:?} {rows:?}");
         }
     }
 }

@@ -126,6 +126,11 @@ fn double_sums(n: usize) -> Problem {
     Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[517]).unwrap(), DType::F64).unwrap()
 }
 
+fn products(n: usize, extents: &[usize]) -> Problem {
+    let program = looped::products(n, extents.len()).unwrap();
+    Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap()
+}
+
 fn planned(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, tables): Way) -> Plan {
     let options =
         Options { execution: Execution::Stepwise, lowering, jam, rows, tables, ..Options::default() };
@@ -186,6 +191,10 @@ fn loops_have_the_bits_of_the_reference() {
     cases.extend(OF_ROWS[1..4].iter().map(|&way| (double_sums(10), way)));
     cases.extend([OF_ROWS[2], OF_ROWS[4]].map(|way| (double_sums(53), way)));
     cases.push((double_sums(1), LOOPS));
+    // Each field in an array of its own, and components in one; results of loops beside one that is set alone.
+    cases.extend([WAYS[0], LOOPS, JAMMED, ROWS, WAYS[6]].map(|way| (products(5, &[301]), way)));
+    cases.extend([WAYS[0], LOOPS, ROWS, WAYS[4], WAYS[6]].map(|way| (products(11, &[301]), way)));
+    cases.push((products(11, &[7, 35]), ROWS));
     all(&cases, |(problem, way)| {
         let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
         let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
@@ -193,11 +202,7 @@ fn loops_have_the_bits_of_the_reference() {
         let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| said(&error))?;
         assert_eq!(text.contains("for (int i0 ="), way.0.keeps_loops(), "{what}");
         let rows = plan.stepwise().map_or(1, |tiles| tiles.rows);
-        assert_eq!(
-            text.contains("; i0 += ") || text.contains("; i1 += ") || text.contains("; i2 += "),
-            rows > 1,
-            "{what}"
-        );
+        assert_eq!((0..4).any(|number| text.contains(&format!("; i{number} += "))), rows > 1, "{what}");
         let text = rig::rewritten(&text, &rig::words(&plan))?;
         let start = starts(problem);
         let mut expected = start.clone();
@@ -260,6 +265,45 @@ fn other_turns_are_noticed() {
     });
 }
 
+/// Results in other components, of other rows, beyond the domain's sides, or of other arrays are noticed.
+#[test]
+fn other_results_are_noticed() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let device = small();
+    let problem = products(11, &[301]);
+    let start = starts(&problem);
+    let mut expected = start.clone();
+    abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
+    let changes = [
+        ("* 11 + ", "* 10 + "),
+        ("store<45>(", "store<46>("),
+        ("if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) value = component<FIRST>(number);", ""),
+        ("(FIRST - first_of(FIRST) + number) * COMPONENT", "number * COMPONENT + 1"),
+        ("field < 45 ? 4 :", "field < 45 ? 5 :"),
+    ];
+    let mut cases: Vec<((&str, &str), Way)> = changes.map(|change| (change, LOOPS)).to_vec();
+    cases.extend(
+        [("(i0 + 3) * 11", "(i0 + 2) * 11"), ("(i0) * 11", "(i0 + 1) * 11")].map(|change| (change, ROWS)),
+    );
+    all(&cases, |((from, to), way)| {
+        let plan = planned(&problem, &device, *way);
+        let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
+        let text = rig::rewritten(&text, &rig::words(&plan))?;
+        if !text.contains(from) {
+            return Err(format!("{way:?}: the kernel's text has no {from}"));
+        }
+        let launch = rig::Launch::compile(&compiler, &problem, &plan, 900, 1, &text.replace(from, to))?;
+        match launch.run(&start, &problem.parameters, 0) {
+            Ok(found)
+                if expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) =>
+            {
+                Err(format!("{way:?}: {to} instead of {from} changes nothing"))
+            }
+            _ => Ok(()),
+        }
+    });
+}
+
 #[test]
 fn loops_compile_for_every_architecture() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
@@ -273,6 +317,7 @@ fn loops_compile_for_every_architecture() {
             (looped_problem(&[37, 211], DType::F32, "fixed"), &ways[..]),
             (looped_problem(&[13, 17, 67], DType::F64, "mirror"), &ways[..]),
             (double_sums(10), &[ROWS][..]),
+            (products(11, &[301]), &[ROWS, JAMMED][..]),
             (gas(DType::F32), &[LOOPS, JAMMED, SHARED, ROWS][..]),
             (two_stages(), &ways[..]),
         ] {

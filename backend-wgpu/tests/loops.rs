@@ -4,8 +4,9 @@ mod common;
 
 use abide_core::backend::Backend;
 use abide_core::plan::{Execution, LoopRows, Lowering};
-use abide_core::{DType, Options};
+use abide_core::{DType, Options, Problem};
 use abide_random::looped;
+use abide_wgpu::WgpuBackend;
 use common::{backend, check_plan, problem, values};
 
 #[test]
@@ -18,18 +19,32 @@ fn loops_are_within_the_bound_of_each_turn_written_out() {
         (&[7, 13, 35], DType::F64, "constant=0.25"),
     ] {
         let program = looped::program(extents.len(), true).unwrap();
-        let problem = problem(program, extents, dtype, boundary).unwrap();
-        let fields = values(&problem, 3);
-        for (lowering, rows) in [
-            (Lowering::Straight, LoopRows::Auto),
-            (Lowering::Loops, LoopRows::Auto),
-            (Lowering::Loops, LoopRows::Turns(4)),
-        ] {
-            let options = Options { execution: Execution::Stepwise, lowering, rows, ..Options::default() };
-            let plan = backend.plan(&problem, &options).unwrap();
-            assert_eq!(plan.stepwise().unwrap().lowering, lowering);
-            let [worst, bound] = check_plan(&backend, &problem, &plan, &fields, 3);
-            println!("{} {dtype}, {lowering} {rows:?}: {worst} of {bound} ulp", problem.shape);
-        }
+        check(&backend, &problem(program, extents, dtype, boundary).unwrap());
+    }
+}
+
+#[test]
+fn results_of_loops_are_within_the_bound_of_each_turn_written_out() {
+    let Some(backend) = backend() else { return };
+    for (extents, dtype, boundary) in [(&[301][..], DType::F32, "fixed"), (&[17, 35], DType::F64, "periodic")]
+    {
+        let program = looped::products(2, extents.len()).unwrap();
+        check(&backend, &problem(program, extents, dtype, boundary).unwrap());
+    }
+}
+
+/// Runs a problem in each way against the bound.
+fn check(backend: &WgpuBackend, problem: &Problem) {
+    let fields = values(problem, 3);
+    for (lowering, rows) in [
+        (Lowering::Straight, LoopRows::Auto),
+        (Lowering::Loops, LoopRows::Auto),
+        (Lowering::Loops, LoopRows::Turns(4)),
+    ] {
+        let options = Options { execution: Execution::Stepwise, lowering, rows, ..Options::default() };
+        let plan = backend.plan(problem, &options).unwrap();
+        assert_eq!(plan.stepwise().unwrap().lowering, lowering);
+        let [worst, bound] = check_plan(backend, problem, &plan, &fields, 3);
+        println!("{} {}, {lowering} {rows:?}: {worst} of {bound} ulp", problem.shape, problem.dtype);
     }
 }

@@ -1,5 +1,6 @@
 //! A program whose formulas have loops of every kind, on one to three axes.
 
+use abide_core::program::{Centring, Definition};
 use abide_core::{Expr, Parameter, Program, Result, Scope, Stencil};
 
 /// The components of the field `x`.
@@ -100,4 +101,36 @@ pub fn of_two_stages(dimensions: usize) -> Result<Program> {
 /// [`abide_core::Error::Limit`] for other than one to three axes.
 pub fn program(dimensions: usize, tame: bool) -> Result<Program> {
     Program::new(&Looped { dimensions, tame })
+}
+
+/// Returns a program of results of loops: the products of two times `n` components, each a result that a loop within a loop stores;
+/// a result of each component that needs a sum over all and its old value; and a field that is set alone, whose taps
+/// make cells at the sides fixed.
+///
+/// # Errors
+///
+/// [`abide_core::Error::Limit`] for more components than a program may have.
+pub fn products(n: usize, dimensions: usize) -> Result<Program> {
+    let mut p = Definition::new("products", dimensions);
+    for name in ["a", "b", "c", "d"] {
+        p.components(name, n, Centring::CELL);
+    }
+    p.field("u", Centring::CELL).components("pair", n * n, Centring::CELL).components(
+        "own",
+        n,
+        Centring::CELL,
+    );
+    p.step().stage("products", |s| {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| s.components(name));
+        s.set_components_of("pair", n, |y, x| b.at(x).mul_add(d.at(y), a.at(x) * c.at(y)));
+        let u = s.field("u");
+        s.set("u", u.along(0, -1) * 0.5 + u.here() * 0.5);
+        // What is read is of before the stage.
+        let old = s.components("own");
+        s.set_components("own", |i| {
+            let sum = s.graph().sum_of_products(0..n, |j| [b.at(j), a.at(j)]);
+            (a.at(i) * 0.25).mul_add(sum, old.at(i) * 0.25)
+        });
+    });
+    p.build()
 }

@@ -26,12 +26,20 @@ struct View {
             if (a.constant) return a.value;
             if (b.constant) return b.value;
             if (c.constant) return c.value;
-            return buffers.current[S::wide(F)][a.index * STRIDE_S + b.index * STRIDE_Y + c.index];
+            return of_field(buffers.current, S::wide(F))[a.index * STRIDE_S + b.index * STRIDE_Y + c.index];
         }
     }
     template <int F>
-    __device__ __forceinline__ real narrow() const { return buffers.current[S::narrow(F)][s * STRIDE_S + y * STRIDE_Y + x]; }
-    __device__ __forceinline__ real component(int field) const { return buffers.current[field][s * STRIDE_S + y * STRIDE_Y + x]; }
+    __device__ __forceinline__ real narrow() const { return of_field(buffers.current, S::narrow(F))[s * STRIDE_S + y * STRIDE_Y + x]; }
+    // The component so many behind a field.
+    template <int FIRST>
+    __device__ __forceinline__ real component(int number) const { return of_component<FIRST>(buffers.current, number)[s * STRIDE_S + y * STRIDE_Y + x]; }
+    template <int FIRST>
+    __device__ __forceinline__ void store(int number, real value) const
+    {
+        if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) value = component<FIRST>(number);
+        of_component<FIRST>(buffers.next, number)[s * STRIDE_S + y * STRIDE_Y + x] = value;
+    }
     __device__ __forceinline__ real parameter(int i) const { return parameters.value[i]; }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }
@@ -53,7 +61,7 @@ __device__ __forceinline__ void load(real* tile, const Buffers& buffers, Offset 
             const Offset x = x0 + column - RX;
             #pragma unroll
             for (int f = 0; f < S::WIDE; ++f) {
-                const real* field = buffers.current[S::wide(f)];
+                const real* field = of_field(buffers.current, S::wide(f));
                 real value;
                 if (INNER) {
                     value = field[from + x];
@@ -102,11 +110,11 @@ __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& 
                 } else {
                     const View<S> view = {buffers, parameters, row + cx, s, y, x};
                     const Offset at = s * STRIDE_S + y * STRIDE_Y + x;
-                    real value[S::WRITES];
+                    real value[S::VALUES];
                     S::compute(view, value);
                     if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) S::keep(view, value);
                     #pragma unroll
-                    for (int o = 0; o < S::WRITES; ++o) buffers.next[S::writes(o)][at] = value[o];
+                    for (int o = 0; o < S::WRITES; ++o) of_field(buffers.next, S::writes(o))[at] = value[o];
                 }
             }
         }

@@ -8,7 +8,15 @@ struct Views {
     __device__ __forceinline__ Points wide() const { return each_point([&](int k) { return at[k].template wide<F, DS, DY, DX>(); }); }
     template <int F>
     __device__ __forceinline__ Points narrow() const { return each_point([&](int k) { return at[k].template narrow<F>(); }); }
-    __device__ __forceinline__ Points component(int field) const { return each_point([&](int k) { return at[k].component(field); }); }
+    template <int FIRST>
+    __device__ __forceinline__ Points component(int number) const { return each_point([&](int k) { return at[k].template component<FIRST>(number); }); }
+    // Views beyond the domain's end are of the last cell, which then gets its value again.
+    template <int FIRST>
+    __device__ __forceinline__ void store(int number, const Points& value) const
+    {
+        #pragma unroll
+        for (int k = 0; k < POINTS; ++k) at[k].template store<FIRST>(number, value.at[k]);
+    }
     __device__ __forceinline__ real parameter(int i) const { return at[0].parameter(i); }
     template <int AXIS>
     __device__ __forceinline__ Points coordinate() const { return each_point([&](int k) { return at[k].template coordinate<AXIS>(); }); }
@@ -25,17 +33,17 @@ __device__ __forceinline__ void stage_points(const Buffers& buffers, const Param
         return View<S>{buffers, parameters, row + (x - x0), s, y, x};
     };
     //@views
-    Points value[S::WRITES];
+    Points value[S::VALUES];
     S::compute(views, value);
     #pragma unroll
     for (int k = 0; k < POINTS; ++k) {
         const Offset x = x_of(k);
         if (x >= EXTENT_X) continue;
-        real own[S::WRITES];
+        real own[S::VALUES];
         #pragma unroll
         for (int o = 0; o < S::WRITES; ++o) own[o] = value[o].at[k];
         if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) S::keep(views.at[k], own);
         #pragma unroll
-        for (int o = 0; o < S::WRITES; ++o) buffers.next[S::writes(o)][s * STRIDE_S + y * STRIDE_Y + x] = own[o];
+        for (int o = 0; o < S::WRITES; ++o) of_field(buffers.next, S::writes(o))[s * STRIDE_S + y * STRIDE_Y + x] = own[o];
     }
 }

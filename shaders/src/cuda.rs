@@ -1,5 +1,6 @@
 //! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
 
+mod addresses;
 mod arguments;
 mod count;
 mod functions;
@@ -10,6 +11,7 @@ mod program;
 mod resident;
 mod streaming;
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use abide_core::domain::Axes;
@@ -239,6 +241,7 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     if tiles.launched.is_some() {
         text.file(STEPWISE_TABLES);
     }
+    addresses::write(&mut text, problem, program);
     let (begin, end): (&[&str], &[&str]) = match tiles.launched {
         None => (&BEGIN, &[]),
         Some(_) => (&BEGIN_WITH_TABLES, &END_WITH_TABLES),
@@ -328,10 +331,20 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     line(format!("bool HAS_CONSTANT = {}", sides().any(|b| b.held().is_some())));
     line(format!("int FIELDS = {}", program.fields().len()));
     line(format!("int PARAMETERS = {}", program.parameters().len()));
-    text.push("struct Buffers { real* current[FIELDS]; real* next[FIELDS]; };");
+    line(format!("int ARRAYS = {}", program.arrays().len()));
+    text.push("struct Buffers { real* current[ARRAYS]; real* next[ARRAYS]; };");
     text.push("// How far into a neighbour any stage taps a field along S, Y and X, and whether any stage writes it.");
+    // Neighbours of the same value are told together: components may be thousands.
     let per_field = |of: &dyn Fn(usize) -> String| -> String {
-        (0..program.fields().len()).map(|f| format!("F == {f} ? {} : ", of(f))).collect()
+        let mut runs: Vec<(usize, String)> = Vec::new();
+        for field in 0..program.fields().len() {
+            let value = of(field);
+            match runs.last_mut() {
+                Some((end, known)) if *known == value => *end = field + 1,
+                _ => runs.push((field + 1, value)),
+            }
+        }
+        runs.into_iter().map(|(end, value)| format!("F < {end} ? {value} : ")).collect()
     };
     let reach = |axis: usize| {
         let of = |f: usize| {
@@ -348,7 +361,8 @@ fn constants(problem: &Problem, program: &Program) -> Text {
         reach(1),
         reach(2)
     ));
-    let written = per_field(&|f| program.is_written(f).to_string());
+    let written: HashSet<usize> = program.stages().iter().flat_map(|stage| &stage.writes).copied().collect();
+    let written = per_field(&|f| written.contains(&f).to_string());
     text.push(format!("template <int F> __device__ constexpr bool written() {{ return {written}false; }}"));
     functions_of(&mut text, problem, program);
     text
@@ -381,8 +395,11 @@ fn stage(
     let stage = &program.stages()[number];
     let axes = Axes::of(problem.shape.dimensions());
     let [rs, ry, rx] = axes.order(stage.footprint.radius);
+    let looped = stage.looped.as_ref().filter(|_| lowering != Lowering::Straight);
+    // A launch per stage stores what loops set where it is made: it may be thousands of values.
+    let writes = if tiles.is_some() { stage.set_alone() } else { &stage.writes };
     let wide = staged_fields(stage);
-    let narrow = narrow_fields(stage, &wide);
+    let narrow = narrow_fields(stage, &wide, writes);
     let place = |field: usize, offset: [i32; 3]| {
         let [s, y, x] = axes.order(offset);
         match wide.iter().position(|&f| f == field) {
@@ -394,27 +411,38 @@ fn stage(
     text.blank();
     let language = if lowering == Lowering::Jammed { Cuda::OF_POINTS } else { Cuda::PLAIN };
     let tables = tiles.and_then(|tiles| tiles.tables.get(number)).map_or(&[][..], |tables| tables);
-    let body = match stage.looped.as_ref().filter(|_| lowering != Lowering::Straight) {
+    let body = match looped {
         Some(looped) => {
             // What a cell itself has is in device memory, of fields that are staged too.
             let component = |first: Tap, _: [i64; 2], index: &str| {
-                (first.offset == [0; 3]).then(|| format!("u.component({} + {index})", first.field))
+                (first.offset == [0; 3]).then(|| format!("u.template component<{}>({index})", first.field))
+            };
+            let store = |first: usize, index: &str, value: &str| {
+                format!("u.template store<{}>({index}, {value});", stage.writes[first])
             };
             loops::tables(text, &language, problem.dtype, number, looped, tables);
             let tables = loops::table_texts(number, looped, tables);
             let rows = tiles.map_or(1, |tiles| tiles.rows);
-            loops::formula(looped, &language, problem.dtype, &tables, rows, Reads { tap, component })
+            let reads = Reads { tap, component, store: &store };
+            loops::formula(looped, &language, problem.dtype, &tables, rows, reads)
         }
-        None => formula(&stage.dag, &language, problem.dtype, tap),
+        None => {
+            let mut body = formula(&stage.dag, &language, problem.dtype, tap);
+            let stored = body.outputs.split_off(writes.len()).into_iter().zip(&stage.writes[writes.len()..]);
+            body.statements
+                .extend(stored.map(|(value, field)| format!("u.template store<{field}>(0, {value});")));
+            body
+        }
     };
     text.push(format!("// {}", stage.name));
     text.push(format!("struct Stage{number} {{"));
     text.push(format!("static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};"));
     text.push(format!(
-        "static constexpr int WIDE = {}, NARROW = {}, WRITES = {};",
+        "static constexpr int WIDE = {}, NARROW = {}, WRITES = {}, VALUES = {};",
         wide.len(),
         narrow.len(),
-        stage.writes.len()
+        writes.len(),
+        writes.len().max(1)
     ));
     let boxed = stage.footprint.neighbourhood == Neighbourhood::Box;
     text.push(format!("static constexpr bool STAGED = {staged}, BOX = {boxed};"));
@@ -429,16 +457,16 @@ fn stage(
     text.push("// Fields tapped around the cell, fields read at the cell alone, fields written.");
     text.push(list("wide", &wide));
     text.push(list("narrow", &narrow));
-    text.push(list("writes", &stage.writes));
+    text.push(list("writes", writes));
     text.push(match lowering {
-        Lowering::Jammed => method("compute", "WRITES").replace("real (&value)", "Points (&value)"),
-        _ => method("compute", "WRITES"),
+        Lowering::Jammed => method("compute", "VALUES").replace("real (&value)", "Points (&value)"),
+        _ => method("compute", "VALUES"),
     });
     text.extend(&body.statements);
     text.extend(values(&body.outputs));
     text.push("}");
-    text.push(method("keep", "WRITES"));
-    text.extend(values(stage.writes.iter().map(|&field| place(field, [0; 3]))));
+    text.push(method("keep", "VALUES"));
+    text.extend(values(writes.iter().map(|&field| place(field, [0; 3]))));
     text.extend(["}", "};"]);
 }
 
@@ -467,8 +495,8 @@ fn list(name: &str, fields: &[usize]) -> String {
 
 /// Returns the fields that a stage reads at the cell alone, or writes without reading. A field that is only
 /// written counts because its old value is kept where the boundary is fixed.
-fn narrow_fields(stage: &Stage, wide: &[usize]) -> Vec<usize> {
+fn narrow_fields(stage: &Stage, wide: &[usize], writes: &[usize]) -> Vec<usize> {
     let read = |field: usize| stage.footprint.field_radius[field].is_some();
     let fields = 0..stage.footprint.field_radius.len();
-    fields.filter(|f| !wide.contains(f) && (read(*f) || stage.writes.contains(f))).collect()
+    fields.filter(|f| !wide.contains(f) && (read(*f) || writes.contains(f))).collect()
 }

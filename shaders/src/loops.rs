@@ -3,7 +3,7 @@
 mod rows;
 
 use abide_core::DType;
-use abide_core::expr::{Id, Item, Loop, Looped, Node, Place, Rows, Tap, Term};
+use abide_core::expr::{Id, Item, Loop, Looped, Node, Place, Rows, Store, Tap, Term};
 use abide_core::plan::{PlacedTable, Placement};
 
 use crate::emit::{Formula, Language, value};
@@ -17,13 +17,15 @@ const TERMS_TOGETHER: usize = 48;
 /// Turns of an innermost loop that are written out together, at the most.
 const TURNS_TOGETHER: usize = 4;
 
-/// How a kernel reads old values.
-pub(crate) struct Reads<T, C> {
+/// How a kernel reads old values, and stores new ones in loops.
+pub(crate) struct Reads<'a, T, C> {
     /// Returns the text of a tap.
     pub tap: T,
     /// Returns the text of the component at an index, given as text, of the components that begin with a tap; of those
     /// between two numbers. `None` where a kernel cannot index them: they are copied to a local array then.
     pub component: C,
+    /// Returns the text that stores a value, given as text, as the output at an index, given as text, behind another output.
+    pub store: &'a dyn Fn(usize, &str, &str) -> String,
 }
 
 /// Returns the name of a table of a stage.
@@ -107,14 +109,14 @@ fn used(looped: &Looped) -> Vec<usize> {
 }
 
 /// Writes the formula of a stage in a language, its loops as loops, of which up to `most_rows` turns go through loops within
-/// them together.
+/// them together. The outputs are those that no loop stores.
 pub(crate) fn formula<T, C>(
     looped: &Looped,
     language: &dyn Language,
     dtype: DType,
     tables: &[TableText],
     most_rows: usize,
-    mut reads: Reads<T, C>,
+    mut reads: Reads<'_, T, C>,
 ) -> Formula
 where
     T: FnMut(Tap) -> String,
@@ -163,7 +165,7 @@ struct Writer<'a, T, C> {
     language: &'a dyn Language,
     dtype: DType,
     tables: &'a [TableText],
-    reads: Reads<T, C>,
+    reads: Reads<'a, T, C>,
     /// The components that loops read, and the least and the greatest number of each.
     components: Vec<(Tap, [i64; 2])>,
     /// The components that were copied: the first, and the number of the array's first.
@@ -188,8 +190,21 @@ where
             match *item {
                 Item::Term(id) => self.term(id),
                 Item::Loop(number) => self.turns(number),
+                Item::Store(number) => self.store(number),
             }
         }
+    }
+
+    /// Writes what a turn stores.
+    fn store(&mut self, number: u16) {
+        let Store { first, columns, places: [row, column], value } = self.looped.stores[usize::from(number)];
+        let column = self.index(column, 0);
+        let at = match row {
+            Place { of: None, offset: 0 } => column,
+            _ => format!("({}) * {columns} + {column}", self.index(row, 0)),
+        };
+        let text = (self.reads.store)(first, &at, &self.names[value as usize]);
+        self.statements.push(text);
     }
 
     fn term(&mut self, id: Id) {

@@ -162,7 +162,7 @@ impl Memory {
     /// Returns a buffer, whose number has been checked, for other code.
     pub fn lend(&self, buffer: usize) -> DeviceBuffer {
         let Allocation { memory, buffer, .. } = &self.buffers[buffer];
-        DeviceBuffer::new(memory, &self.stream, self.layout(buffer))
+        DeviceBuffer::new(memory, 0, &self.stream, self.layout(buffer))
     }
 
     fn layout(&self, buffer: &Buffer) -> Layout {

@@ -2,7 +2,7 @@
 //
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
 // type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
-// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, STAGE for
+// ARRAY_ENDS, BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, STAGE for
 // the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with OUTBOXES, the number of exchanges, if tiles
 // exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
 
@@ -23,17 +23,26 @@ constexpr size_t ROWS = MEMBERS * EXTENT_S * EXTENT_Y, CELLS = ROWS * EXTENT_X; 
 constexpr size_t HELD = ROWS * PITCH;                                        // of a field in device memory
 constexpr size_t GUARD = 4096;           // cells before and after a field that nobody may use
 
-// A field in device memory; a value that nobody has written is not a number.
-struct Field {
-    std::vector<real> cells = std::vector<real>(HELD + 2 * GUARD, real(NAN));
+// The fields of each array, by the number after their last.
+constexpr int ENDS[] = {ARRAY_ENDS};
+static_assert(sizeof ENDS == ARRAYS * sizeof *ENDS && ENDS[ARRAYS - 1] == FIELDS);
+
+int array_with(int field) { return std::upper_bound(ENDS, ENDS + ARRAYS, field) - ENDS; }
+int first_in(int array) { return array == 0 ? 0 : ENDS[array - 1]; }
+
+// Fields one after another in device memory; a value that nobody has written is not a number.
+struct Array {
+    std::vector<real> cells;
+
+    explicit Array(size_t fields) : cells(fields * HELD + 2 * GUARD, real(NAN)) {}
 
     real* first() { return cells.data() + GUARD; }
-    real* row(size_t r) { return first() + r * PITCH; }
+    real* row(int field, size_t r) { return first() + field * HELD + r * PITCH; }
 
     void check() const
     {
         for (size_t i = 0; i < GUARD; ++i)
-            if (!std::isnan(cells[i]) || !std::isnan(cells[GUARD + HELD + i])) emulated::fail("written beyond a field");
+            if (!std::isnan(cells[i]) || !std::isnan(cells[cells.size() - 1 - i])) emulated::fail("written beyond a field");
     }
 };
 
@@ -114,20 +123,25 @@ int main(int, char** arguments)
     std::vector<real> start(FIELDS * CELLS);
     read(folder + "/fields", start.data(), start.size() * sizeof(real));
     if (PARAMETERS > 0) read(folder + "/parameters", parameters, MEMBERS * PARAMETERS * sizeof(real));
-    static Field fields[FIELDS][3];
     bool changes[FIELDS];
     each<FIELDS>([&](auto f) { changes[f.value] = written<f.value>(); });
-    for (int f = 0; f < FIELDS; ++f) {
-        for (size_t r = 0; r < ROWS; ++r) std::copy_n(start.data() + f * CELLS + r * EXTENT_X, EXTENT_X, fields[f][0].row(r));
-        buffers.current[f] = fields[f][0].first();
-        buffers.next[f] = fields[f][changes[f]].first();
-        turns.current[f] = buffers.next[f];
-        turns.next[f] = fields[f][2 * changes[f]].first();
+    std::vector<std::vector<Array>> arrays;
+    for (int a = 0; a < ARRAYS; ++a) {
+        arrays.emplace_back(3, Array(ENDS[a] - first_in(a)));
+        const bool change = changes[first_in(a)];
+        for (int f = first_in(a); f < ENDS[a]; ++f) {
+            if (changes[f] != change) emulated::fail("an array of fields of which some change");
+            for (size_t r = 0; r < ROWS; ++r) std::copy_n(start.data() + f * CELLS + r * EXTENT_X, EXTENT_X, arrays[a][0].row(f - first_in(a), r));
+        }
+        buffers.current[a] = arrays[a][0].first();
+        buffers.next[a] = arrays[a][change].first();
+        turns.current[a] = buffers.next[a];
+        turns.next[a] = arrays[a][2 * change].first();
     }
 
 #ifdef PASSES
     passes.buffers[0] = passes.buffers[1] = buffers;
-    for (int f = 0; f < FIELDS; ++f) std::swap(passes.buffers[1].current[f], passes.buffers[1].next[f]);
+    for (int f = 0; f < ARRAYS; ++f) std::swap(passes.buffers[1].current[f], passes.buffers[1].next[f]);
 #endif
 #ifdef OUTBOXES
     outboxes = std::make_unique<Outboxes>(seed % 2 == 0);
@@ -139,13 +153,16 @@ int main(int, char** arguments)
 
     FILE* result = fopen((folder + "/result").c_str(), "wb");
     const bool flipped[] = {FLIPPED};    // the fields whose result is in the second buffer
+    for (const auto& copies : arrays)
+        for (const Array& array : copies) array.check();
     for (int f = 0; f < FIELDS; ++f) {
-        for (const Field& field : fields[f]) field.check();
+        auto& array = arrays[array_with(f)];
+        const int own = f - first_in(array_with(f));
         for (size_t r = 0; r < ROWS; ++r) {
 #ifdef PASSES
-            if (PASSES == 1 && memcmp(fields[f][0].row(r), start.data() + f * CELLS + r * EXTENT_X, EXTENT_X * sizeof(real)) != 0) emulated::fail("a pass changed its input");
+            if (PASSES == 1 && memcmp(array[0].row(own, r), start.data() + f * CELLS + r * EXTENT_X, EXTENT_X * sizeof(real)) != 0) emulated::fail("a pass changed its input");
 #endif
-            if (!result || fwrite(fields[f][flipped[f]].row(r), sizeof(real), EXTENT_X, result) != EXTENT_X) emulated::fail("cannot write the result");
+            if (!result || fwrite(array[flipped[f]].row(own, r), sizeof(real), EXTENT_X, result) != EXTENT_X) emulated::fail("cannot write the result");
         }
     }
     return fclose(result);

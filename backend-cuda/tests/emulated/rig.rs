@@ -235,6 +235,8 @@ impl Launch {
         command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
         command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
         command.arg(format!("-DFLIPPED={}", flipped.collect::<Vec<_>>().join(",")));
+        let ends: Vec<String> = problem.program.arrays().iter().map(|array| array.end.to_string()).collect();
+        command.arg(format!("-DARRAY_ENDS={}", ends.join(",")));
         command.arg(match plan.schedule {
             Schedule::WarpStreaming(_) => format!("-DPASSES={passes}"),
             Schedule::Stepwise(_) => "-DSTAGE".to_owned(),

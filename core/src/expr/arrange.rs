@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::looped::{Carried, Item, Loop, Looped};
 use super::loops::{LoopId, Place, Term, Turns};
+use super::stores::Store;
 use super::{Id, Nodes};
 
 /// The most values that loops carry which go together: a third of a thread's registers, in f64 with two points a thread.
@@ -17,20 +18,25 @@ const MOST_CARRIED: usize = 16;
 /// Returns the needed part of a graph with its loops; `None` if it needs none.
 pub(super) fn arranged(nodes: &Nodes, outputs: &[Id]) -> Option<Looped> {
     let mut arranger = Arranger::new(nodes, outputs);
-    if arranger.carried.iter().all(Vec::is_empty) {
+    if !arranger.is_kept.contains(&true) {
         return None;
     }
     let body = arranger.scope(&[None]);
     let outputs = outputs.iter().filter_map(|&id| arranger.new[id as usize]).collect();
-    let Arranger { terms, loops, .. } = arranger;
-    Some(Looped { terms, loops, tables: nodes.tables.clone(), body, outputs })
+    let Arranger { terms, loops, stores, .. } = arranger;
+    let stored = nodes.stored.iter().sum();
+    Some(Looped { terms, loops, tables: nodes.tables.clone(), body, outputs, stores, stored })
 }
 
 struct Arranger<'a> {
     nodes: &'a Nodes,
     needed: Vec<bool>,
-    /// Of each loop, the numbers of the carried values that are needed; none of a loop that is not.
+    /// Of each loop, the numbers of the carried values that are needed.
     carried: Vec<Vec<u16>>,
+    /// Of each loop, whether it is needed: for a value that it carries, or for what is stored in it.
+    is_kept: Vec<bool>,
+    /// Of each group of stored values, the number of the first among the formula's.
+    first: Vec<usize>,
     /// Of each loop, whether there are loops within it.
     has_loops: Vec<bool>,
     /// Of each loop, the terms outside of it that its turns read.
@@ -40,6 +46,7 @@ struct Arranger<'a> {
     terms: Vec<Term>,
     index: HashMap<Term, Id>,
     loops: Vec<Loop>,
+    stores: Vec<Store>,
     /// Of each loop, its new number, the first number of its carried values, and whether it is done.
     place: Vec<Option<(LoopId, u16, bool)>>,
 }
@@ -51,15 +58,24 @@ impl<'a> Arranger<'a> {
             nodes,
             needed: vec![false; nodes.list.len()],
             carried: vec![Vec::new(); loops],
+            is_kept: vec![false; loops],
+            first: Vec::with_capacity(nodes.stored.len()),
             has_loops: vec![false; loops],
             reads: vec![Vec::new(); loops],
             new: vec![None; nodes.list.len()],
             terms: Vec::new(),
             index: HashMap::new(),
             loops: Vec::new(),
+            stores: Vec::new(),
             place: vec![None; loops],
         };
+        let mut first = outputs.len();
+        for count in &nodes.stored {
+            all.first.push(first);
+            first += count;
+        }
         let mut stack = outputs.to_vec();
+        stack.extend(nodes.stores.iter().map(|store| store.value));
         while let Some(id) = stack.pop() {
             if std::mem::replace(&mut all.needed[id as usize], true) {
                 continue;
@@ -76,9 +92,16 @@ impl<'a> Arranger<'a> {
                 Term::Entry(..) | Term::Component(..) | Term::Index(_) => {}
             }
         }
+        for store in &nodes.stores {
+            let around = |number: &LoopId| nodes.loops[usize::from(*number)].parent;
+            std::iter::successors(Some(store.home), around)
+                .for_each(|number| all.is_kept[usize::from(number)] = true);
+            all.note(Some(store.home), store.value);
+        }
         for number in 0..loops {
             all.carried[number].sort_unstable();
-            if let Some(around) = nodes.loops[number].parent.filter(|_| !all.carried[number].is_empty()) {
+            all.is_kept[number] |= !all.carried[number].is_empty();
+            if let Some(around) = nodes.loops[number].parent.filter(|_| all.is_kept[number]) {
                 all.has_loops[usize::from(around)] = true;
             }
             for &k in &all.carried[number].clone() {
@@ -119,7 +142,7 @@ impl<'a> Arranger<'a> {
         let mut waiting: Vec<Id> = all.filter(own).collect();
         let inner = |number: &LoopId| {
             let own = usize::from(*number);
-            !self.carried[own].is_empty() && members.contains(&nodes.loops[own].parent)
+            self.is_kept[own] && members.contains(&nodes.loops[own].parent)
         };
         let mut loops: Vec<LoopId> = (0..nodes.loops.len() as LoopId).filter(inner).collect();
         let (mut items, mut later) = (Vec::new(), Vec::new());
@@ -143,6 +166,7 @@ impl<'a> Arranger<'a> {
             };
             let Some(&first) = loops.iter().find(|number| is_ready(number)) else {
                 items.extend(later.into_iter().map(Item::Term));
+                items.extend(self.stores_of(members));
                 return items;
             };
             let turns = self.turns(first);
@@ -162,6 +186,19 @@ impl<'a> Arranger<'a> {
             items.extend(self.before(&together, &mut later).into_iter().map(Item::Term));
             items.push(Item::Loop(self.one(turns, &together)));
         }
+    }
+
+    /// Places what turns of loops that go together store.
+    fn stores_of(&mut self, members: &[Option<LoopId>]) -> Vec<Item> {
+        let mut items = Vec::new();
+        for store in self.nodes.stores.iter().filter(|store| members.contains(&Some(store.home))) {
+            let Some(value) = self.new[store.value as usize] else { continue };
+            items.push(Item::Store(self.stores.len() as u16));
+            let places = store.places.map(|place| self.placed(place));
+            let (first, columns) = (self.first[store.group], store.columns);
+            self.stores.push(Store { first, columns, places, value });
+        }
+        items
     }
 
     /// Takes those terms out of `later` that loops need: what only comes after them would keep registers through them.

@@ -59,6 +59,7 @@ impl Looped {
                     let body = &self.loops[usize::from(number)].body;
                     self.count_reads(body, times.saturating_mul(turns), reach, reads);
                 }
+                Item::Store(_) => {}
             }
         }
     }
@@ -106,6 +107,7 @@ impl Looped {
                         let carried = 0..self.loops[usize::from(inner)].carried.len() as u16;
                         values.extend(carried.map(|k| (Value::Carried(inner, k), count)));
                     }
+                    Item::Store(_) => {}
                 }
             }
         }
@@ -120,6 +122,7 @@ impl Walk<'_> {
             match *item {
                 Item::Term(id) => self.term(id),
                 Item::Loop(number) => self.turns(number),
+                Item::Store(number) => self.read(self.looped.stores[usize::from(number)].value),
             }
         }
     }

@@ -268,3 +268,29 @@ proptest! {
         prop_assert!(alike(own.map(|v| u64::from(v.to_bits())), own.map(f32::is_nan)), "{own:?}");
     }
 }
+
+#[test]
+fn results_of_loops_stand_behind_the_others() {
+    const N: usize = 3;
+    let graph = Graph::new();
+    let (x, w) = (component(&graph, N), graph.table(&[0.25, -3.0, 7.0]));
+    let sum = graph.sum(0..N, |i| x.at(i));
+    // Of rows of two, of which none needs its column; then of each component, needing a sum over all.
+    assert_eq!(graph.each_of(N, 2, |i, j| x.at(i) * w.at(i) + j.value()), 2 * N);
+    assert_eq!(graph.each_of(1, N, |_, i| x.at(i) - sum * graph.sum(0..N, |j| w.at(j) * x.at(i))), N);
+    assert_eq!(graph.fault(), None);
+    let fields = [0.0, 0.3, -1.7, 5.5];
+    let (own, weights) = (&fields[1..], [0.25, -3.0, 7.0]);
+    let all = own.iter().fold(-0.0, |sum, x| sum + x);
+    let mut expected = vec![all];
+    expected.extend((0..N).flat_map(|i| [0.0, 1.0].map(|j| own[i] * weights[i] + j)));
+    expected.extend(own.iter().map(|x| x - all * weights.iter().fold(-0.0, |sum, w| sum + w * x)));
+    let tap = |tap: Tap| fields[usize::from(tap.field)];
+    let looped = graph.looped(&[sum]).unwrap();
+    assert_eq!((looped.outputs.len(), looped.stored), (1, 3 * N));
+    assert_eq!(looped.evaluate(&[], [0; 3], tap).collect::<Vec<f64>>(), expected);
+    let (dag, mut values) = (graph.dag(&[sum]).simplified(DType::F64), Vec::new());
+    dag.evaluate(&mut values, &[], [0; 3], tap);
+    let written: Vec<f64> = dag.outputs.iter().map(|&output| values[output as usize]).collect();
+    assert_eq!(written, expected);
+}

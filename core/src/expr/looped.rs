@@ -3,6 +3,7 @@
 
 use super::dag::value;
 use super::loops::{Entries, Place, Term, Turns};
+use super::stores::Store;
 use super::{Constant, Dag, Expr, Graph, Id, Node, Tap};
 use crate::real::Real;
 
@@ -17,8 +18,12 @@ pub struct Looped {
     pub tables: Vec<Entries>,
     /// What is computed outside of all loops, in order.
     pub body: Vec<Item>,
-    /// The numbers of the terms that are the formula's values.
+    /// The numbers of the terms that are the formula's first values.
     pub outputs: Vec<Id>,
+    /// What turns of loops store, by its numbers in items.
+    pub stores: Vec<Store>,
+    /// The number of values that turns of loops store, which are the formula's last.
+    pub stored: usize,
 }
 
 /// A loop of a formula.
@@ -48,6 +53,8 @@ pub enum Item {
     Term(Id),
     /// All turns of a loop.
     Loop(u16),
+    /// What a turn stores.
+    Store(u16),
 }
 
 /// What gives terms their values.
@@ -66,6 +73,8 @@ struct State<V> {
     values: Vec<V>,
     carried: Vec<Vec<V>>,
     indices: Vec<i64>,
+    /// The values of the formula that loops store.
+    stored: Vec<V>,
 }
 
 impl<V> State<V> {
@@ -83,7 +92,7 @@ impl Looped {
         params: &[T],
         coord: [isize; 3],
         tap: impl FnMut(Tap) -> T,
-    ) -> impl Iterator<Item = T> + '_ {
+    ) -> impl Iterator<Item = T> {
         struct Cell<'p, T, F> {
             params: &'p [T],
             coord: [isize; 3],
@@ -96,8 +105,7 @@ impl Looped {
                 value(node, |id| at[id as usize], self.params, self.coord, &mut self.tap)
             }
         }
-        let values = self.run(&mut Cell { params, coord, tap });
-        self.outputs.iter().map(move |&id| values[id as usize])
+        self.run(&mut Cell { params, coord, tap }).into_iter()
     }
 
     /// Returns the formula with each turn of every loop.
@@ -111,9 +119,7 @@ impl Looped {
             }
         }
         let graph = Graph::new();
-        let values = self.run(&mut Written(&graph));
-        let outputs: Vec<Expr<'_>> = self.outputs.iter().map(|&id| values[id as usize]).collect();
-        graph.dag(&outputs)
+        graph.dag(&self.run(&mut Written(&graph)))
     }
 
     /// Returns the components that loops read: the first of a field, and the least and the greatest number, of each field
@@ -152,6 +158,7 @@ impl Looped {
     fn written_out_of(&self, items: &[Item], reach: &[[i64; 2]]) -> usize {
         let each = items.iter().map(|item| match *item {
             Item::Term(_) => 1,
+            Item::Store(_) => 0,
             Item::Loop(number) => {
                 let [low, high] = reach[usize::from(number)];
                 let turns = usize::try_from(high - low + 1).unwrap_or(0);
@@ -161,16 +168,18 @@ impl Looped {
         each.fold(0, usize::saturating_add)
     }
 
-    /// Goes through the formula; returns the values of its terms, of those in loops the last ones.
+    /// Goes through the formula; returns its values.
     fn run<M: Machine>(&self, machine: &mut M) -> Vec<M::Value> {
         let none = machine.number(f64::NAN);
         let mut state = State {
             values: vec![none; self.terms.len()],
             carried: self.loops.iter().map(|each| vec![none; each.carried.len()]).collect(),
             indices: vec![0; self.loops.len()],
+            stored: vec![none; self.stored],
         };
         self.go(&self.body, machine, &mut state);
-        state.values
+        let first = self.outputs.iter().map(|&id| state.values[id as usize]);
+        first.chain(state.stored.iter().copied()).collect()
     }
 
     fn go<M: Machine>(&self, items: &[Item], machine: &mut M, state: &mut State<M::Value>) {
@@ -193,6 +202,12 @@ impl Looped {
                             state.carried[usize::from(number)][usize::from(k)]
                         }
                     };
+                }
+                Item::Store(number) => {
+                    let Store { first, columns, places, value } = self.stores[usize::from(number)];
+                    let [row, column] = places.map(|place| state.index(place) as usize);
+                    let at = first - self.outputs.len() + row * columns + column;
+                    state.stored[at] = state.values[value as usize];
                 }
                 Item::Loop(number) => {
                     let own = usize::from(number);

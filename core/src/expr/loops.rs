@@ -130,6 +130,10 @@ impl<'g> Index<'g> {
         }
     }
 
+    pub(super) fn place(self) -> Place {
+        self.place
+    }
+
     /// Returns the index as a number.
     pub fn value(self) -> Expr<'g> {
         match self.place.of {
@@ -359,7 +363,7 @@ impl Graph {
 
     /// Returns the number of a value that is seen where a formula is being built; of NaN for one that is not, which the
     /// formula's error names.
-    fn inner(&self, value: Expr<'_>) -> Id {
+    pub(super) fn inner(&self, value: Expr<'_>) -> Id {
         match std::ptr::eq(value.graph(), self) && self.is_seen(value.id()) {
             true => value.id(),
             false => {

@@ -24,6 +24,7 @@ mod operator;
 mod ops;
 mod rows;
 mod simplify;
+mod stores;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -38,10 +39,12 @@ pub use loops::{
 pub use operator::{Binary, Elementary, Text, Unary, binary, unary};
 pub use ops::IntoExpr;
 pub use rows::{Group, Rows};
+pub use stores::Store;
 
 use crate::error::Error;
 use crate::functions::Function;
 use loops::{Built, leaked};
+use stores::BuiltStore;
 
 /// The number of a node in its graph.
 pub type Id = u32;
@@ -132,6 +135,9 @@ struct Nodes {
     /// Of each term the innermost loop on whose turn it depends.
     homes: Vec<Option<LoopId>>,
     loops: Vec<Built>,
+    /// What turns of loops store, and of each group of results their number.
+    stores: Vec<BuiltStore>,
+    stored: Vec<usize>,
     tables: Vec<Entries>,
     /// The innermost of the loops that are being built.
     open: Option<LoopId>,

@@ -49,7 +49,7 @@ impl Rows {
     pub fn loops(&self) -> impl Iterator<Item = LoopId> + '_ {
         self.together.iter().filter_map(|item| match *item {
             Item::Loop(number) => Some(number),
-            Item::Term(_) => None,
+            Item::Term(_) | Item::Store(_) => None,
         })
     }
 }
@@ -78,6 +78,7 @@ impl Looped {
                     bound_loops[usize::from(inner)] =
                         self.has_loops(inner) || self.reads(inner).any(|id| is_bound[id as usize]);
                 }
+                Item::Store(_) => {}
             }
         }
         let mut is_needed = vec![false; self.terms.len()];
@@ -95,6 +96,7 @@ impl Looped {
                     self.reads(inner).filter(|_| is_together).for_each(|id| is_needed[id as usize] = true);
                     is_together
                 }
+                Item::Store(_) => false,
             };
             in_order.push((item, is_together));
         }
@@ -134,6 +136,13 @@ impl Looped {
         (0..self.loops.len()).any(|number| self.rows(number as LoopId).is_some())
     }
 
+    /// Returns whether any loop that turns can go through together carries something, of which each turn has its own.
+    pub fn rows_carry(&self) -> bool {
+        let all = (0..self.loops.len()).filter_map(|number| self.rows(number as LoopId));
+        all.flat_map(|rows| rows.loops().collect::<Vec<_>>())
+            .any(|inner| !self.loops[usize::from(inner)].carried.is_empty())
+    }
+
     fn has_loops(&self, number: LoopId) -> bool {
         self.loops[usize::from(number)].body.iter().any(|item| matches!(item, Item::Loop(_)))
     }
@@ -146,6 +155,7 @@ impl Looped {
                 Term::Node(node) => node.operands().collect(),
                 _ => Vec::new(),
             },
+            Item::Store(store) => vec![self.stores[usize::from(store)].value],
             Item::Loop(_) => Vec::new(),
         });
         own.carried.iter().flat_map(|carried| [carried.start, carried.next]).chain(operands)

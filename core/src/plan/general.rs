@@ -6,13 +6,14 @@ use super::persistent_program::{of_launches, persistent_in};
 use super::{CachePolicy, Depth, Execution, Fuse, Lowering, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::program::{Boxes, Buffer, Groups, Launch, Place, Problem, Split, Storage};
+use crate::program::{Boxes, Buffer, Groups, Launch, MAX_FIELDS, Place, Problem, Split, Storage};
 use crate::reduction::leaf;
 
-/// Refuses all that a program that is not plain cannot do; allows every option of a plain one.
+/// Refuses all that a program that is not plain cannot do, and all but launches per stage of one with thousands of components;
+/// allows every option of another plain one.
 pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
     if problem.is_plain() {
-        return Ok(());
+        return refuse_components(problem, device, options);
     }
     let asked = match (options.execution, options.cache, options.depth) {
         (execution @ (Execution::Streaming | Execution::Persistent | Execution::Overlapped), ..) => {
@@ -34,6 +35,18 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
         ),
         "use --execution stepwise, without cache policy, depth and lowering",
     ))
+}
+
+/// Refuses kernels that take the address of each component where there are too many for it.
+fn refuse_components(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
+    let fields = problem.program.fields().len();
+    match options.execution {
+        Execution::Streaming | Execution::Persistent | Execution::Overlapped if fields > MAX_FIELDS => {
+            let what = format!("fields and components of execution {} on {}", options.execution, device.name);
+            Err(Error::limit(what, fields, MAX_FIELDS, "use --execution stepwise"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Plans a launch per stage or group for a problem that is not plain, which has been checked.

@@ -166,6 +166,11 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
         if bytes <= device.shared_bytes_per_block { bytes } else { 0 }
     };
     let stages = problem.program.stages();
+    let is_staged = stages.iter().any(|stage| !staged_fields(stage).is_empty());
+    if !is_staged && stages.iter().any(|stage| stage.set_alone().len() < stage.writes.len()) {
+        // A point may have thousands of results: several points of a thread, one after another, would leave few blocks.
+        tile = threads;
+    }
     let shared_of = |tile| -> Vec<usize> { stages.iter().map(|stage| shared(stage, tile)).collect() };
     let mut shared_bytes = shared_of(tile);
     let (mut tables, mut launched) = (Vec::new(), None);
@@ -174,7 +179,6 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
         let table_bytes = tables.iter().map(|tables| tables::shared_bytes(tables));
         let block_bytes = table_bytes.clone().zip(&shared_bytes).map(|(tables, tile)| tables + tile).max();
         let goes_on = table_bytes.max().is_some_and(|bytes| bytes > 0);
-        let is_staged = stages.iter().any(|stage| !staged_fields(stage).is_empty());
         fit(points, is_staged, goes_on, &mut tile, &mut threads)?;
         shared_bytes = shared_of(tile);
         // All that a device may hold at once, so that none of it waits.

@@ -6,7 +6,7 @@ use super::stage::{Does, Stage, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
 use super::step::Step;
-use super::{FieldKind, MAX_FIELDS, Program, Scalar, component, is_of};
+use super::{FieldKind, MAX_COMPONENTS, MAX_FIELDS, Program, Scalar, component, is_of};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Looped, Node, Tap, Term};
@@ -216,7 +216,13 @@ impl Definition {
             let (what, change) = (format!("components of field {name}"), "give it one at least");
             self.note(Err(Error::limit(what, count, "1 at least", change)));
         }
-        for number in 0..count.min(MAX_FIELDS + 1) {
+        let asked = self.kinds.len().saturating_add(count);
+        if asked > MAX_COMPONENTS {
+            let what = "fields and components of a program";
+            self.note(Err(Error::limit(what, asked, MAX_COMPONENTS, "split the program")));
+            return self;
+        }
+        for number in 0..count {
             self.field(&component(name, number), centring);
         }
         self
@@ -364,14 +370,15 @@ impl Definition {
     /// # Errors
     ///
     /// The first fault of any part; [`Error::Limit`] for a program without fields, steps or stages, or with
-    /// more than [`MAX_FIELDS`] fields and temporaries; [`Error::Invalid`] for a temporary or a scalar without value that
+    /// more than [`MAX_FIELDS`] fields and temporaries, or [`MAX_COMPONENTS`](super::MAX_COMPONENTS) if it is plain and they
+    /// are components; [`Error::Invalid`] for a temporary or a scalar without value that
     /// is used before a stage has made it.
     pub fn build(mut self) -> Result<Program> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
         let fields = self.kinds.iter().filter(|(_, part)| part.is_some()).count();
-        if fields == 0 || self.kinds.len() > MAX_FIELDS {
+        if fields == 0 {
             return Err(Error::limit(
                 "fields and temporaries of a program",
                 self.kinds.len(),
@@ -399,7 +406,8 @@ impl Definition {
                 .position(|(known, _)| known == name)
                 .ok_or_else(|| Error::unknown("field", name, &self.names.fields))?,
         };
-        Ok(self.program(shown))
+        let program = self.program(shown);
+        program.check_count().map(|()| program)
     }
 
     /// Puts fields before temporaries, and parameters before computed scalars.

@@ -162,11 +162,11 @@ impl Program {
                 }
             }
         }
-        if fields.is_empty() || fields.len() > MAX_FIELDS {
+        if fields.is_empty() || fields.len() > MAX_COMPONENTS {
             return Err(Error::limit(
                 "fields of a program",
                 fields.len(),
-                format!("1 to {MAX_FIELDS}"),
+                format!("1 to {MAX_COMPONENTS}"),
                 "split the program",
             ));
         }
@@ -178,7 +178,7 @@ impl Program {
             .collect::<Result<Vec<_>>>()?;
         let fields = names.fields;
         let shown = first.shown().min(fields.len() - 1);
-        Ok(Program {
+        let program = Program {
             name,
             dimensions,
             kinds: vec![FieldKind::default(); fields.len()],
@@ -191,7 +191,8 @@ impl Program {
             boundary: first.boundary(),
             shown,
             starts,
-        })
+        };
+        program.check_count().map(|()| program)
     }
 
     /// Returns the name.
@@ -302,6 +303,58 @@ impl Program {
         &self.starts[field]
     }
 
+    /// Returns the fields in groups that a device keeps in one array each, by their numbers: each alone, but of more than
+    /// [`MAX_FIELDS`] the components of a field that the same stages write together.
+    pub fn arrays(&self) -> Vec<Range<usize>> {
+        let fields = 0..self.fields.len();
+        if fields.len() <= MAX_FIELDS {
+            return fields.map(|field| field..field + 1).collect();
+        }
+        // Writers are sorted by field, so that thousands of fields are gone through once a stage.
+        let mut writers = vec![Vec::new(); fields.len()];
+        for (number, stage) in self.stages.iter().enumerate() {
+            stage.writes.iter().for_each(|&field| writers[field].push(number));
+        }
+        let name = |field: usize| self.fields[field].split_once('[').map(|(name, _)| name);
+        let mut arrays: Vec<Range<usize>> = Vec::new();
+        for field in fields {
+            match arrays.last_mut() {
+                Some(last)
+                    if name(field).is_some()
+                        && name(field) == name(last.start)
+                        && writers[field] == writers[last.start] =>
+                {
+                    last.end += 1;
+                }
+                _ => arrays.push(field..field + 1),
+            }
+        }
+        arrays
+    }
+
+    /// Returns an error if a program that is not plain, or its arrays, are more than a kernel takes.
+    pub(crate) fn check_count(&self) -> Result<()> {
+        let count = self.fields.len() + self.temporaries.len();
+        let refused = |what: &str, asked, limit: String| {
+            Err(Error::limit(format!("{what} of program {}", self.name), asked, limit, "split the program"))
+        };
+        match self.is_plain() {
+            false if count > MAX_FIELDS => refused(
+                "fields and temporaries",
+                count,
+                format!("1 to {MAX_FIELDS}, of which one is a field"),
+            ),
+            true if count > MAX_COMPONENTS => {
+                refused("fields and components", count, format!("1 to {MAX_COMPONENTS}"))
+            }
+            _ if self.arrays().len() > MAX_FIELDS => {
+                let limit = format!("1 to {MAX_FIELDS}, each with its components that the same stages set");
+                refused("fields", self.arrays().len(), limit)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns whether any stage writes the field; a field that no stage writes is a coefficient.
     pub fn is_written(&self, field: usize) -> bool {
         self.stages.iter().any(|stage| stage.writes.contains(&field))
@@ -358,5 +411,9 @@ pub(crate) fn is_of(field: &str, name: &str) -> bool {
     field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
-/// The most fields that a program may have.
+/// The most fields that a program may have, unless components are more.
 pub const MAX_FIELDS: usize = 128;
+
+/// The most fields that a plain program may have of which all or most are components: [`Program::arrays`] of them must not be
+/// more than [`MAX_FIELDS`].
+pub const MAX_COMPONENTS: usize = 1 << 13;

@@ -65,6 +65,15 @@ impl Stage {
     }
 }
 
+impl Stage {
+    /// Returns the fields and temporaries that are set one by one, by outputs of the formula with its loops; loops set the
+    /// others that it writes.
+    pub fn set_alone(&self) -> &[usize] {
+        let loops = self.looped.as_ref().map_or(0, |looped| looped.stored);
+        &self.writes[..self.writes.len() - loops]
+    }
+}
+
 impl Does {
     /// Returns the scalar that the stage makes, by its number in formulas.
     pub fn scalar(self) -> Option<usize> {
@@ -87,7 +96,7 @@ pub(super) fn update(
     define(&scope);
     let defined = scope.finish()?;
     let what = || format!("stencil {name}");
-    if defined.updates.is_empty() {
+    if defined.updates.is_empty() && defined.stored.is_empty() {
         return Err(Error::invalid(
             what(),
             "it sets no field",
@@ -96,7 +105,9 @@ pub(super) fn update(
     }
     let values: Vec<_> = defined.updates.iter().map(|(_, value)| *value).collect();
     check_graph(&graph, &values, what())?;
-    let writes: Vec<usize> = defined.updates.iter().map(|(field, _)| usize::from(*field)).collect();
+    let updated = defined.updates.iter().map(|(field, _)| *field);
+    let writes = updated.chain(defined.stored.iter().cloned().flatten());
+    let writes: Vec<usize> = writes.map(usize::from).collect();
     let own = centring(writes[0]);
     if let Some(&other) = writes.iter().find(|&&field| centring(field) != own) {
         return Err(Error::invalid(
@@ -131,7 +142,7 @@ pub(super) fn single(
     let defined = scope.finish()?;
     let what = || format!("stage {name}");
     check_graph(&graph, &[value], what())?;
-    if !defined.updates.is_empty() {
+    if !defined.updates.is_empty() || !defined.stored.is_empty() {
         return Err(Error::invalid(what(), "it sets a field", "return the value, and set fields in a stage"));
     }
     let (dag, looped) = formula(&graph, &[value], what())?;

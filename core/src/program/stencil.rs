@@ -1,12 +1,13 @@
 //! Stencils: the formulas that a user writes.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use super::component;
 use super::start::Start;
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::expr::{Components, Expr, Graph, Node, Tap};
+use crate::expr::{Components, Expr, Graph, Index, Node, Tap};
 
 /// A parameter of a stencil: constant in space, settable between steps.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +88,7 @@ pub struct Scope<'g> {
     graph: &'g Graph,
     names: &'g Names,
     updates: RefCell<Vec<(u16, Expr<'g>)>>,
+    stored: RefCell<Vec<Range<u16>>>,
     mask: RefCell<Option<Expr<'g>>>,
     here: RefCell<Vec<u16>>,
     fault: RefCell<Option<Error>>,
@@ -107,6 +109,8 @@ pub(super) struct Names {
 pub(super) struct Defined<'g> {
     /// The new values, by the numbers of their fields.
     pub updates: Vec<(u16, Expr<'g>)>,
+    /// The fields that loops set, in the order in which they were asked for.
+    pub stored: Vec<Range<u16>>,
     /// The numbers of the fields that were read by [`Field::here`].
     pub here: Vec<u16>,
 }
@@ -117,6 +121,7 @@ impl<'g> Scope<'g> {
             graph,
             names,
             updates: RefCell::default(),
+            stored: RefCell::default(),
             mask: RefCell::new(None),
             here: RefCell::default(),
             fault: RefCell::new(None),
@@ -125,6 +130,14 @@ impl<'g> Scope<'g> {
 
     pub(super) fn finish(self) -> Result<Defined<'g>> {
         let mut updates = self.updates.take();
+        let stored = self.stored.take();
+        if !stored.is_empty() && self.mask.borrow().is_some() {
+            self.fail(Error::invalid(
+                "mask of a stage",
+                "it keeps old values of fields that are set one by one, and loops set components of one",
+                "select the old component in the formula of the new one",
+            ));
+        }
         if let Some(mask) = self.mask.take() {
             for (number, value) in &mut updates {
                 let old = self.graph.add(Node::Tap(Tap { field: *number, offset: [0; 3] }));
@@ -133,7 +146,7 @@ impl<'g> Scope<'g> {
         }
         match self.fault.take() {
             Some(fault) => Err(fault),
-            None => Ok(Defined { updates, here: self.here.take() }),
+            None => Ok(Defined { updates, stored, here: self.here.take() }),
         }
     }
 
@@ -184,6 +197,18 @@ impl<'g> Scope<'g> {
         self.field(&component(name, number))
     }
 
+    /// Returns the numbers of all components of a field.
+    fn numbers(&self, name: &str) -> Range<u16> {
+        let first = self.number(&component(name, 0));
+        let later = self.names.fields.iter().skip(usize::from(first));
+        let number = |field: &String| {
+            let number = field.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')?;
+            number.parse::<usize>().ok()
+        };
+        let count = later.enumerate().take_while(|(i, field)| number(field) == Some(*i)).count();
+        first..first + count as u16
+    }
+
     /// Returns all components of a field, to be read at the cell by the index of a loop.
     pub fn components(&self, name: &str) -> Components<'g> {
         self.components_at(name, &[0; 3][..self.dimensions()])
@@ -191,10 +216,8 @@ impl<'g> Scope<'g> {
 
     /// Returns all components of a field, to be read by the index of a loop at an offset in cells, slowest axis first.
     pub fn components_at(&self, name: &str, offset: &[i32]) -> Components<'g> {
-        let number = self.number(&component(name, 0));
-        let later = self.names.fields.iter().skip(usize::from(number)).enumerate();
-        let count = later.take_while(|(i, field)| **field == component(name, *i)).count();
-        let first = self.tap(number, offset);
+        let Range { start: number, end } = self.numbers(name);
+        let (count, first) = (usize::from(end - number), self.tap(number, offset));
         if first.offset == [0; 3] {
             self.here.borrow_mut().push(number);
         }
@@ -256,16 +279,40 @@ impl<'g> Scope<'g> {
         self.set(&component(field, number), value);
     }
 
+    /// Sets the new values of all components of a field: of each that of a loop's turn.
+    pub fn set_components(&self, field: &str, value: impl FnOnce(Index<'g>) -> Expr<'g>) {
+        self.set_components_of(field, 1, |_, number| value(number));
+    }
+
+    /// Sets the new values of all components of a field that stand row by row in so many rows: of each that of a turn of a
+    /// loop over the columns within one over the rows, as out_ij = x_i y_j of all pairs.
+    pub fn set_components_of(
+        &self,
+        field: &str,
+        rows: usize,
+        value: impl FnOnce(Index<'g>, Index<'g>) -> Expr<'g>,
+    ) {
+        let numbers = self.numbers(field);
+        if rows == 0 || !numbers.len().is_multiple_of(rows) {
+            let limit = format!("a divisor of its {} components", numbers.len());
+            return self.fail(Error::limit(format!("rows of field {field}"), rows, limit, "give another"));
+        }
+        let is_set = self.updates.borrow().iter().any(|(number, _)| numbers.contains(number))
+            || self.stored.borrow().contains(&numbers);
+        if is_set {
+            self.fail(set_twice(field));
+        }
+        self.graph.each_of(rows, numbers.len() / rows, value);
+        self.stored.borrow_mut().push(numbers);
+    }
+
     /// Sets a field's new value.
     pub fn set(&self, field: &str, value: Expr<'g>) {
         let number = self.number(field);
         let mut updates = self.updates.borrow_mut();
-        if updates.iter().any(|(n, _)| *n == number) {
-            self.fail(Error::invalid(
-                format!("field {field}"),
-                "set twice in one stage",
-                "set each field once a stage",
-            ));
+        let is_stored = || self.stored.borrow().iter().any(|numbers| numbers.contains(&number));
+        if updates.iter().any(|(n, _)| *n == number) || is_stored() {
+            self.fail(set_twice(field));
         }
         updates.push((number, value));
     }
@@ -324,6 +371,10 @@ impl<'g> Field<'_, 'g> {
         let sum = low.chain(high).reduce(|sum, term| sum + term).unwrap_or_else(|| self.scope.constant(0.0));
         self.here().mul_add(-2.0 * dimensions as f64, sum)
     }
+}
+
+fn set_twice(field: &str) -> Error {
+    Error::invalid(format!("field {field}"), "set twice in one stage", "set each field once a stage")
 }
 
 /// The farthest tap that a formula may use, in cells; far beyond what any tile holds.

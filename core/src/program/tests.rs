@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Centring, Definition, Problem, Reduction, Region, Start};
+use super::{Centring, Definition, MAX_COMPONENTS, Problem, Reduction, Region, Start};
 use crate::domain::{Boundary, BoundaryText, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
@@ -357,4 +357,56 @@ fn ghost_values_of_a_scalar_need_one_that_has_a_value() {
         assert!(bad.parse::<Boundary>().unwrap_err().to_string().contains("name of a scalar"), "{bad}");
     }
     assert!("constant=a_name_that_is_longer_than_thirty_one".parse::<Boundary>().is_err());
+}
+
+#[test]
+fn thousands_of_components_are_arrays_of_a_plain_program() {
+    let define = |count: usize, is_plain: bool| {
+        let mut p = Definition::new("wide", 1);
+        p.components("x", 100, Centring::CELL).field("u", Centring::CELL).components(
+            "y",
+            count,
+            Centring::CELL,
+        );
+        if !is_plain {
+            p.scalar("time", Some(0.0), "steps done");
+        }
+        p.step().stage("all", |s| {
+            let x = s.components("x");
+            s.set_components("y", |i| x.at(i.plus(0)) * 2.0);
+            s.set("u", x.at(s.graph().index(3)));
+        });
+        p
+    };
+    // Few are each an array; many are one, but a field alone keeps its own.
+    let few = define(20, true).build().unwrap();
+    assert_eq!(few.arrays().len(), 121);
+    let stage = &few.stages()[0];
+    assert_eq!((stage.set_alone(), &stage.writes[..3]), (&[100][..], &[100, 101, 102][..]));
+    let many = define(100, true).build().unwrap();
+    assert_eq!(many.arrays(), [0..100, 100..101, 101..201]);
+    let told = |p: Definition| p.build().unwrap_err().to_string();
+    assert!(told(define(100, false)).contains("128"), "of a program that is not plain");
+    let mut p = Definition::new("too wide", 1);
+    p.components("x", MAX_COMPONENTS + 1, Centring::CELL);
+    p.step().stage("all", |s| s.set_component("x", 0, s.constant(0.0)));
+    assert!(told(p).contains("8192"));
+    // Components that are set one by one are not of one array.
+    let mut p = Definition::new("scattered", 1);
+    p.components("x", 300, Centring::CELL);
+    p.step().stage("all", |s| {
+        (0..300).step_by(2).for_each(|number| s.set_component("x", number, s.constant(0.0)));
+    });
+    assert!(told(p).contains("split the program"));
+    let mut p = Definition::new("twice", 1);
+    p.components("x", 3, Centring::CELL);
+    p.step().stage("all", |s| {
+        s.set_component("x", 1, s.constant(0.0));
+        s.set_components("x", |i| i.value());
+    });
+    assert!(told(p).contains("set twice"));
+    let mut p = Definition::new("rows", 1);
+    p.components("x", 10, Centring::CELL);
+    p.step().stage("all", |s| s.set_components_of("x", 3, |i, _| i.value()));
+    assert!(told(p).contains("a divisor of its 10 components"));
 }

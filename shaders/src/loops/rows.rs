@@ -58,6 +58,8 @@ where
                 match *item {
                     Item::Term(id) => self.each(&mut beside, 0..count, |writer| writer.term(id)),
                     Item::Loop(inner) => self.beside(inner, &mut beside),
+                    // A row's own results are among what is computed in turn.
+                    Item::Store(_) => {}
                 }
             }
             self.each(&mut beside, 0..count, |writer| {
@@ -122,13 +124,20 @@ where
         let terms = || {
             body.iter().filter_map(|item| match *item {
                 Item::Term(id) => Some(id),
-                Item::Loop(_) => None,
+                Item::Loop(_) | Item::Store(_) => None,
+            })
+        };
+        let stores = || {
+            body.iter().filter_map(|item| match *item {
+                Item::Store(number) => Some(number),
+                Item::Term(_) | Item::Loop(_) => None,
             })
         };
         let (own, common): (Vec<Id>, Vec<Id>) = terms().partition(differs);
         common.into_iter().for_each(|id| self.term(id));
         self.each(beside, 0..count, |writer| {
             own.iter().for_each(|&id| writer.term(id));
+            stores().for_each(|number| writer.store(number));
             writer.replace(number);
         });
     }

@@ -468,7 +468,18 @@ fn body(
         Some((looped, rows)) => {
             let component = |_: Tap, _: [i64; 2], _: &str| None;
             let tables = loops::table_texts(0, looped, &[]);
-            loops::formula(looped, &Wgsl::here(), problem.dtype, &tables, rows, Reads { tap, component })
+            let alone = looped.outputs.len();
+            // What loops store goes by way of a local array.
+            let store = |first: usize, index: &str, value: &str| {
+                format!("stored[{} + {index}] = {value};", first - alone)
+            };
+            let reads = Reads { tap, component, store: &store };
+            let mut body = loops::formula(looped, &Wgsl::here(), problem.dtype, &tables, rows, reads);
+            if looped.stored > 0 {
+                body.statements.insert(0, format!("var stored: array<real, {}>;", looped.stored));
+                body.outputs.extend((0..looped.stored).map(|number| format!("stored[{number}]")));
+            }
+            body
         }
         None => formula(&stage.dag, &Wgsl::here(), problem.dtype, tap),
     }

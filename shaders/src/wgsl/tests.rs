@@ -94,6 +94,19 @@ fn every_kernel_with_loops_is_valid() {
     }
 }
 
+#[test]
+fn kernels_that_store_in_loops_are_valid() {
+    for (n, rows) in [(3, LoopRows::Turns(1)), (5, LoopRows::Turns(2))] {
+        let problem = problem(abide_random::looped::products(n, 2).unwrap(), &[11, 67], DType::F32);
+        let options = Options { lowering: Lowering::Loops, rows, ..Options::default() };
+        let plan = plan_stepwise(&problem, &device(48 << 10), &options).unwrap();
+        let kernels = kernels(&problem, &plan).unwrap();
+        check_against_module(&kernels[0], 48 << 10);
+        let stored = format!("var stored: array<real, {}>;", n * n + n);
+        assert!(kernels[0].text.contains(&stored), "{}", kernels[0].text);
+    }
+}
+
 /// Checks kernels of fields that lie in three buffers each.
 #[test]
 fn every_kernel_of_split_fields_is_valid() {

@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   abide bench gas --csv gas.csv
   abide bench gas --backend cpu --points 131072 --only 10
+  abide bench gas --backend cuda --only slides
   abide bench gas --backend cuda --points 4194304 --only 53 dense loops,jammed-4-shared,loops-rows-8-shared
 
 Density, enthalpy, heat capacity, speed of sound, viscosity and conductivity of mixtures of 10, 33 and 53 species at random \
@@ -21,7 +22,9 @@ states, without interaction parameters (kij zero) and with those of all pairs (k
 (straight-line), and as loops, which a CPU does not keep, of one point or of several (jammed). Points that share loops, \
 turns of double sums that do, and where tables lie are the planner's choice (loops, jammed), or as the word says \
 (loops-constant, jammed-4-shared, loops-rows-8-shared; one turn after another without -rows). A rate is the median of \
-runs over all points. Some of the results are compared with the CPU's.";
+runs over all points, ms the time of one pass over them. Some of the results are compared with the CPU's.
+
+The case slides is no mixture: a kernel that stores a result for each pair of 64 species, whose bits must be the CPU's.";
 
 /// The arguments of `bench gas`.
 #[derive(Args)]
@@ -30,9 +33,9 @@ pub struct Gas {
     #[command(flatten)]
     cases: Cases,
 
-    /// Points whose properties are computed at once
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
-    points: usize,
+    /// Points that are computed at once [default: 1048576; 245760 of slides]
+    #[arg(long, value_name = "N")]
+    points: Option<usize>,
 }
 
 /// The rate of a mixture's properties.
@@ -72,30 +75,33 @@ impl Columns for Line {
     }
 }
 
-/// The case of all mixtures: the six properties.
-const CASE: &str = "properties";
 /// Each component is a field of its own.
 const LAYOUT: &str = "SoA";
 
 fn words(case: &GasCase) -> [String; 4] {
-    let kij = if case.is_interacting { "dense" } else { "zero" };
-    [CASE.to_owned(), case.species.to_string(), kij.to_owned(), case.way()]
+    let kij = match case.is_interacting {
+        Some(true) => "dense",
+        Some(false) => "zero",
+        None => "-",
+    };
+    [case.name().to_owned(), case.species.to_string(), kij.to_owned(), case.way()]
 }
 
 impl Gas {
     /// Measures, prints, writes.
     pub fn execute(&self) -> Ended {
-        if self.points == 0 {
+        if self.points == Some(0) {
             return Err(Ending::usage(Error::limit("--points", 0, "1 at least", "give more")));
         }
         let header = format!(
-            "{:<12}{:>8}{:>7}{:>24}{:>8}{:>14}{:>7}{:>9}{:>11}{:>7}\n",
+            "{:<12}{:>8}{:>7}{:>24}{:>8}{:>14}{:>10}{:>7}{:>9}{:>11}{:>7}\n",
             "case",
             "species",
             "kij",
             "lowering",
             "layout",
             "points/s",
+            "ms",
             "± %",
             "of peak",
             "registers",
@@ -104,7 +110,11 @@ impl Gas {
         let cases = GasCase::all()?;
         let item = |case: &GasCase| -> Result<Item> {
             let way = Way { fuse: Fuse::Auto, execution: Execution::Stepwise };
-            Ok(Item { problem: case.problem(self.points)?, way, words: words(case) })
+            Ok(Item {
+                problem: case.problem(self.points.unwrap_or_else(|| case.points()))?,
+                way,
+                words: words(case),
+            })
         };
         let items = cases.iter().map(item).collect::<Result<Vec<_>>>()?;
         let of = |item: &Item| cases.iter().find(|case| words(case) == item.words);
@@ -113,11 +123,12 @@ impl Gas {
             Wanted::of(opened, &item.problem, &[options])
         };
         let measured = |opened: &_, item: &Item, settings: &_| {
-            let case = of(item).ok_or_else(|| Error::unknown("mixture", item.words.join(" "), [CASE]))?;
+            let case = of(item)
+                .ok_or_else(|| Error::unknown("case", item.words.join(" "), ["properties", "slides"]))?;
             let row = measure_gas(opened, case, &item.problem, settings)?;
             let [registers, spill_bytes] = [0, 1].map(|number| row.compiled.map(|compiled| compiled[number]));
             let line = Line {
-                case: CASE.to_owned(),
+                case: case.name().to_owned(),
                 species: case.species,
                 kij: item.words[2].clone(),
                 dtype: item.problem.dtype.to_string(),
@@ -132,13 +143,14 @@ impl Gas {
             let share =
                 line.share_of_f64_peak.map_or_else(|| "-".to_owned(), |s| format!("{:.1} %", 100.0 * s));
             let text = format!(
-                "{:<12}{:>8}{:>7}{:>24}{:>8}{:>14.4e}{:>7.1}{share:>9}{:>11}{:>7}\n",
+                "{:<12}{:>8}{:>7}{:>24}{:>8}{:>14.4e}{:>10.3}{:>7.1}{share:>9}{:>11}{:>7}\n",
                 line.case,
                 line.species,
                 line.kij,
                 line.lowering,
                 line.layout,
                 row.points_per_s,
+                1e3 * item.problem.shape.cells() as f64 / row.points_per_s,
                 row.spread_percent,
                 told(registers),
                 told(spill_bytes),

@@ -145,6 +145,21 @@ fn rows_go_together_within_their_limits() {
     // Each row takes registers of points.
     let jammed = |rows| of(53, Options { lowering: Lowering::Jammed, rows, ..Options::default() }).unwrap().1;
     assert!(jammed(LoopRows::Turns(16)) < jammed(LoopRows::Auto));
+    // Rows of results carry nothing; each thread has one point.
+    let mut p = Definition::new("products", 1);
+    p.components("x", 40, Centring::CELL).components("out", 1600, Centring::CELL);
+    p.step().stage("products", |s| {
+        let x = s.components("x");
+        s.set_components_of("out", 40, |i, j| x.at(i) * x.at(j));
+    });
+    let program = Arc::new(p.build().unwrap());
+    let products = Problem::new(program, Shape::new(&[100_000]).unwrap(), DType::F64).unwrap();
+    let plan = planned(&products, &device, Options::default()).unwrap();
+    let tiles = plan.stepwise().unwrap();
+    assert_eq!((tiles.rows, tiles.tile, tiles.launched), (16, [1, 1, 256], None));
+    let streaming = Options { execution: Execution::Streaming, ..Options::default() };
+    let error = crate::plan::plan(&products, &device, &streaming).unwrap_err().to_string();
+    assert!(error.contains("1640") && error.contains("128") && error.contains("stepwise"), "{error}");
     let error = of(53, rows(LoopRows::Turns(17))).unwrap_err().to_string();
     assert!(error.contains("17") && error.contains("1 to 16") && error.contains("--rows auto"), "{error}");
     let error = of(1, rows(LoopRows::Turns(4))).unwrap_err().to_string();

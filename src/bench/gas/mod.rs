@@ -1,19 +1,20 @@
-//! Properties of real-gas mixtures at many points, timed and held to the CPU's.
+//! Properties of real-gas mixtures, and a kernel of products of components, at many points: timed and held to the CPU's.
+
+mod properties;
+mod slides;
 
 use std::sync::Arc;
 
+use properties::Properties;
+pub use properties::SIX;
+
 use super::timing::rates;
 use super::{Settings, afford, begin};
-use crate::backend::{Opened, Session};
+use crate::backend::Opened;
 use crate::expr::Looped;
-use crate::gas::{Columns, GAS_CONSTANT, Interactions, Mixture, Points, Property, Sums, Table};
+use crate::gas::{Interactions, Mixture, Property, Sums, Table};
 use crate::program::Problem;
-use crate::{
-    Array, Choice, DType, Error, Execution, Jam, LoopRows, Lowering, Options, Placement, Result, Shape,
-};
-
-/// The properties that a flow code asks for at every point.
-pub const SIX: [&str; 6] = ["rho", "h", "cp", "c", "mu", "lambda"];
+use crate::{Array, DType, Error, Execution, Jam, LoopRows, Lowering, Options, Placement, Result, Shape};
 
 /// The species of a combustion chamber of liquid oxygen and methane.
 const CHAMBER: [&str; 10] = ["CH4", "O2", "CO2", "H2O", "CO", "H2", "N2", "C2H6", "C2H4", "C3H8"];
@@ -58,21 +59,42 @@ const OF_ROWS: [Way; 10] = [
     (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(4), Placement::Shared),
 ];
 
-/// The states whose properties are compared.
+/// The ways of products of components, which have no tables: by hand the naive kernel, then turns of the outer loop jammed, and
+/// points.
+const OF_PRODUCTS: [Way; 10] = [
+    (Lowering::Straight, Jam::Auto, LoopRows::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, LoopRows::Auto, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, ALONE, Placement::Auto),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(2), Placement::Auto),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Auto),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Auto),
+    (Lowering::Loops, Jam::Auto, LoopRows::Turns(16), Placement::Auto),
+    (Lowering::Jammed, Jam::Points(2), ALONE, Placement::Auto),
+    (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(8), Placement::Auto),
+    (Lowering::Jammed, Jam::Points(4), ALONE, Placement::Auto),
+];
+
+/// The states whose results are compared.
 const COMPARED: usize = 2048;
 
-/// The most by which properties may differ from the CPU's: relative, of h in R T.
-const TOLERANCE: f64 = 1e-11;
+/// What is computed at each point.
+#[derive(Debug, Clone)]
+enum Formulas {
+    /// The six properties of a mixture.
+    Properties(Properties),
+    /// Products of components.
+    Products,
+}
 
-/// A mixture that is timed: the species of a chamber, or as many of the table's first, without interactions or with
-/// those of all pairs.
+/// What is timed, in a way in which loops become text: the properties of a mixture, of the species of a chamber or as many of
+/// the table's first, without interactions or with those of all pairs; or products of components.
 #[derive(Debug, Clone)]
 pub struct GasCase {
     /// The number of species.
     pub species: usize,
-    /// Whether every pair has a k_ij.
-    pub is_interacting: bool,
-    /// How sums over species become text: of terms, of loops that stay loops, or of loops that points share.
+    /// Whether every pair has a k_ij; `None` where there are no pairs.
+    pub is_interacting: Option<bool>,
+    /// How loops over species become text: of terms, of loops that stay loops, or of loops that points share.
     pub lowering: Lowering,
     /// The points that share loops.
     pub jam: Jam,
@@ -80,10 +102,10 @@ pub struct GasCase {
     pub rows: LoopRows,
     /// Where tables of loops lie.
     pub tables: Placement,
-    gas: Mixture,
+    formulas: Formulas,
 }
 
-/// The rate of a mixture's properties.
+/// The rate of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GasRow {
     /// Points per second: the median of the runs.
@@ -97,12 +119,12 @@ pub struct GasRow {
     pub compiled: Option<[usize; 2]>,
     /// The plan in one line.
     pub plan: String,
-    /// Where the properties differ from the CPU's.
+    /// Where the results differ from the CPU's.
     pub faults: Vec<String>,
 }
 
 impl GasCase {
-    /// Returns all mixtures.
+    /// Returns all cases.
     pub fn all() -> Result<Vec<GasCase>> {
         let table = Table::builtin()?;
         let mut all = Vec::new();
@@ -125,18 +147,41 @@ impl GasCase {
                 let mut looped = program.stages().iter().filter_map(|stage| stage.looped.as_ref());
                 let of_rows = if looped.any(Looped::has_rows) { &OF_ROWS[..] } else { &[] };
                 all.extend(WAYS.iter().chain(of_rows).map(|&(lowering, jam, rows, tables)| {
-                    let gas = gas.clone();
-                    GasCase { species, is_interacting, lowering, jam, rows, tables, gas }
+                    let formulas = Formulas::Properties(Properties(gas.clone()));
+                    let is_interacting = Some(is_interacting);
+                    GasCase { species, is_interacting, lowering, jam, rows, tables, formulas }
                 }));
             }
         }
+        all.extend(OF_PRODUCTS.iter().map(|&(lowering, jam, rows, tables)| {
+            let (species, is_interacting, formulas) = (slides::SPECIES, None, Formulas::Products);
+            GasCase { species, is_interacting, lowering, jam, rows, tables, formulas }
+        }));
         Ok(all)
     }
 
-    /// Returns the problem of the six properties at so many points.
+    /// Returns the name of the case: `properties`, or `slides` of the products.
+    pub fn name(&self) -> &'static str {
+        match self.formulas {
+            Formulas::Properties(_) => "properties",
+            Formulas::Products => "slides",
+        }
+    }
+
+    /// Returns the points unless a number is asked for.
+    pub fn points(&self) -> usize {
+        match self.formulas {
+            Formulas::Properties(_) => 1 << 20,
+            Formulas::Products => slides::POINTS,
+        }
+    }
+
+    /// Returns the problem at so many points.
     pub fn problem(&self, points: usize) -> Result<Problem> {
-        let sums = if self.lowering.keeps_loops() { Sums::Loops } else { Sums::Terms };
-        let program = self.gas.program_of(&Property::named(&SIX)?, sums)?;
+        let program = match &self.formulas {
+            Formulas::Properties(own) => own.program(self.lowering)?,
+            Formulas::Products => slides::program()?,
+        };
         Problem::new(Arc::new(program), Shape::new(&[points])?, DType::F64)
     }
 
@@ -157,70 +202,21 @@ impl GasCase {
         if let Jam::Points(points) = self.jam {
             word += &format!("-{points}");
         }
-        if let LoopRows::Turns(rows @ 2..) = self.rows {
-            word += &format!("-rows-{rows}");
+        match self.rows {
+            // Where no table's place tells it from the planner's own choice, one turn is told too.
+            LoopRows::Turns(rows) if rows > 1 || self.tables == Placement::Auto && self.jam == Jam::Auto => {
+                word += &format!("-rows-{rows}");
+            }
+            LoopRows::Turns(_) | LoopRows::Auto => {}
         }
         if self.tables != Placement::Auto {
             word += &format!("-{}", self.tables);
         }
         word
     }
-
-    /// Returns random states: 300 to 2900 K, 0.1 to 30 MPa, all species.
-    fn states(&self, points: usize) -> Columns {
-        let mut random = fastrand::Rng::with_seed(20);
-        let temperature = (0..points).map(|_| 300.0 + 2600.0 * random.f64()).collect();
-        let pressure = (0..points).map(|_| 1e5 * 300f64.powf(random.f64())).collect();
-        let mut fractions: Vec<Vec<f64>> = vec![Vec::with_capacity(points); self.species];
-        let mut parts = vec![0.0; self.species];
-        for _ in 0..points {
-            parts.iter_mut().for_each(|part| *part = random.f64());
-            let whole: f64 = parts.iter().sum();
-            fractions.iter_mut().zip(&parts).for_each(|(column, part)| column.push(part / whole));
-        }
-        Columns {
-            temperature: Array::F64(temperature),
-            pressure: Array::F64(pressure),
-            fractions: fractions.into_iter().map(Array::F64).collect(),
-        }
-    }
-
-    /// Compares the first of a session's properties with the CPU's.
-    fn faults(&self, states: &Columns, session: &mut dyn Session, points: usize) -> Result<Vec<String>> {
-        let count = points.min(COMPARED);
-        let first = |array: &Array| match array {
-            Array::F64(values) => Array::F64(values[..count].to_vec()),
-            other => other.clone(),
-        };
-        let few = Columns {
-            temperature: first(&states.temperature),
-            pressure: first(&states.pressure),
-            fractions: states.fractions.iter().map(first).collect(),
-        };
-        let own = Points::new(&self.gas, &Property::named(&SIX)?, count, Choice::CPU)?.evaluate(&few)?;
-        let mut faults = Vec::new();
-        for (number, (name, own)) in SIX.into_iter().zip(&own).enumerate() {
-            let found = session.read_window(2 + self.species + number, [0; 3], [1, 1, count])?;
-            let (Array::F64(own), Array::F64(found), Array::F64(t)) = (own, &found, &few.temperature) else {
-                continue;
-            };
-            // The molar mass is between those of the lightest and the heaviest species: R T/M of the heaviest is the
-            // smallest unit.
-            let heaviest = self.gas.species().iter().map(|species| species.molar_mass).fold(0.0, f64::max);
-            let error = |i: usize| {
-                let unit = if name == "h" { GAS_CONSTANT * t[i] / heaviest } else { own[i].abs() };
-                ((found[i] - own[i]) / unit).abs()
-            };
-            let worst = (0..count).map(error).fold(0.0, |a: f64, b| if a.is_nan() || a > b { a } else { b });
-            if worst.is_nan() || worst > TOLERANCE {
-                faults.push(format!("{name} differs from the CPU's by {worst:.1e}"));
-            }
-        }
-        Ok(faults)
-    }
 }
 
-/// Times the properties of a mixture at the points of its problem, from random states, and compares some with the CPU's.
+/// Times a case at the points of its problem, from random states, and compares some of the results with the CPU's.
 ///
 /// # Errors
 ///
@@ -234,16 +230,13 @@ pub fn measure_gas(
     abide_cpu::start_threads()?;
     afford(problem, "memory to measure and compare", 3, "choose fewer --points")?;
     let points = problem.shape.cells();
-    let states = case.states(points);
-    let mut start = vec![states.temperature.try_clone()?, states.pressure.try_clone()?];
-    for column in &states.fractions {
-        start.push(column.try_clone()?);
-    }
-    for _ in SIX {
-        start.push(Array::zeros(DType::F64, points)?);
-    }
+    let start = match &case.formulas {
+        Formulas::Properties(own) => own.states(points)?.start()?,
+        Formulas::Products => slides::start(points)?,
+    };
     let mut session = begin(opened, problem, &case.options(), &start)?;
-    drop(start);
+    // Of the states only those are needed further that are compared.
+    let few = first(start, points.min(COMPARED));
     let mut steps = 1;
     session.advance(steps)?;
     let mut seconds = session.advance(steps)?;
@@ -258,7 +251,10 @@ pub fn measure_gas(
     }
     let found =
         rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
-    let faults = case.faults(&states, session.as_mut(), points)?;
+    let faults = match &case.formulas {
+        Formulas::Properties(own) => own.faults(few, session.as_mut())?,
+        Formulas::Products => slides::faults(case, few, session.as_mut())?,
+    };
     let plan = session.plan();
     let peak = opened.backend.device().flops(DType::F64);
     let flops = problem.program.simplified(DType::F64).flops() as f64;
@@ -273,6 +269,15 @@ pub fn measure_gas(
     })
 }
 
+/// Returns the first values of each array.
+fn first(all: Vec<Array>, count: usize) -> Vec<Array> {
+    let first = |array| match array {
+        Array::F32(values) => Array::F32(values[..count].to_vec()),
+        Array::F64(values) => Array::F64(values[..count].to_vec()),
+    };
+    all.into_iter().map(first).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,24 +289,32 @@ mod tests {
         let words = |case: &GasCase| (case.species, case.is_interacting, case.way());
         let all: std::collections::HashSet<_> = cases.iter().map(words).collect();
         // Only pairs with k_ij are double sums of these mixtures.
-        let count = 3 * (2 * WAYS.len() + OF_ROWS.len());
+        let count = 3 * (2 * WAYS.len() + OF_ROWS.len()) + OF_PRODUCTS.len();
         assert_eq!((all.len(), cases.len()), (count, count));
-        assert!(all.iter().all(|(_, is_interacting, way)| *is_interacting || !way.contains("-rows-")));
-        assert!(all.contains(&(53, true, "jammed-4-shared".to_owned())));
-        assert!(all.contains(&(53, true, "loops-rows-8-constant".to_owned())));
+        assert!(
+            all.iter()
+                .all(|(_, is_interacting, way)| *is_interacting != Some(false) || !way.contains("-rows-"))
+        );
+        assert!(all.contains(&(53, Some(true), "jammed-4-shared".to_owned())));
+        assert!(all.contains(&(53, Some(true), "loops-rows-8-constant".to_owned())));
+        assert!(all.contains(&(64, None, "loops-rows-1".to_owned())));
+        assert!(all.contains(&(64, None, "jammed-2-rows-8".to_owned())));
         let device = crate::DeviceSpec::preset("h200").unwrap();
-        for case in cases.iter().filter(|case| case.species == 33) {
+        for case in cases.iter().filter(|case| case.species == 33 || case.name() == "slides") {
             crate::plan::plan(&case.problem(1000).unwrap(), &device, &case.options()).unwrap();
         }
     }
 
     #[test]
-    fn a_mixture_is_timed_and_compared() {
-        let case = GasCase::all().unwrap().remove(0);
-        assert_eq!((case.species, case.is_interacting), (10, true));
-        let problem = case.problem(3001).unwrap();
-        let settings = Settings { seconds: 0.001, repeats: 1, ..Settings::quick() };
-        let row = measure_gas(&backend::open("cpu").unwrap(), &case, &problem, &settings).unwrap();
-        assert!(row.faults.is_empty() && row.points_per_s > 0.0, "{row:?}");
+    fn cases_are_timed_and_compared() {
+        let all = GasCase::all().unwrap();
+        let products = all.iter().find(|case| case.name() == "slides").unwrap();
+        assert_eq!((all[0].species, all[0].is_interacting), (10, Some(true)));
+        for (case, points) in [(&all[0], 3001), (products, 37)] {
+            let problem = case.problem(points).unwrap();
+            let settings = Settings { seconds: 0.001, repeats: 1, ..Settings::quick() };
+            let row = measure_gas(&backend::open("cpu").unwrap(), case, &problem, &settings).unwrap();
+            assert!(row.faults.is_empty() && row.points_per_s > 0.0, "{row:?}");
+        }
     }
 }
