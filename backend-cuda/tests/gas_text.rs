@@ -142,9 +142,8 @@ fn registers_of_rows() {
     }
 }
 
-/// The registers and spilled bytes of the kernel of `abide bench gas --only slides` (docs/gas.md), and the seconds of its text.
+/// The registers of the kernel of `abide bench gas --only slides` (the table of docs/gas.md).
 #[test]
-#[ignore = "compiles for some minutes"]
 fn registers_of_slides() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
@@ -164,12 +163,9 @@ fn registers_of_slides() {
         let rows = [1, 2, 4, 8, 16].map(|rows| (Lowering::Loops, Jam::Auto, LoopRows::Turns(rows)));
         let jammed = [(2, 1), (2, 8), (4, 1)]
             .map(|(points, rows)| (Lowering::Jammed, Jam::Points(points), LoopRows::Turns(rows)));
-        let straight = (Lowering::Straight, Jam::Auto, LoopRows::Auto);
-        for (lowering, jam, rows) in rows.into_iter().chain(jammed).chain([straight]) {
-            let begun = Instant::now();
+        for (lowering, jam, rows) in rows.into_iter().chain(jammed) {
             let [_, spills] = registers(&problem, &device, (lowering, jam, rows, Placement::Auto));
-            println!("{:.1} s", begun.elapsed().as_secs_f64());
-            assert!(lowering == Lowering::Straight || spills == 0, "{lowering} {jam:?} {rows:?}");
+            assert_eq!(spills, 0, "{lowering} {jam:?} {rows:?}");
         }
     }
 }

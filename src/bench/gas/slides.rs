@@ -1,5 +1,5 @@
 //! A kernel that stores a result for every pair of components of a point, as C. Carilli timed it on Kepler GPUs in 2017
-//! ("CASTLES", AFRL) to compare how loops over species become code: out_yx = a_x c_y + b_x d_y.
+//! ("CASTLES", AFRL) to compare how loops over species become code: out_yx = ax_x ay_y + bx_x by_y.
 
 use crate::backend::Session;
 use crate::program::{Centring, Definition, Program};
