@@ -110,15 +110,15 @@ unary! {
     Sqrt sqrt: 1, "sqrt", "sqrt", |x| x.sqrt();
     /// The greatest whole number that is not greater.
     Floor floor: 1, "floor", "floor", |x| x.floor();
-    /// e to the power of this, within 0.87 units in the last place.
+    /// e to the power of this, within 0.90 units in the last place.
     Exp exp: 29, "formula_exp", "formula_exp", |x| functions::exp(x);
-    /// Natural logarithm, within 0.87 units in the last place.
+    /// Natural logarithm, within 0.89 units in the last place.
     Log log: 25, "formula_log", "formula_log", |x| functions::log(x);
     /// Sine of radians, within 0.90 units in the last place.
     Sin sin: 44, "formula_sin", "formula_sin", |x| functions::sin(x);
     /// Cosine of radians, within 0.90 units in the last place.
     Cos cos: 44, "formula_cos", "formula_cos", |x| functions::cos(x);
-    /// Hyperbolic tangent, within 0.98 units in the last place.
+    /// Hyperbolic tangent, within 0.99 units in the last place.
     Tanh tanh: 32, "formula_tanh", "formula_tanh", |x| functions::tanh(x);
     /// Cube root, within 0.75 units in the last place.
     Cbrt cbrt: 25, "formula_cbrt", "formula_cbrt", |x| functions::cbrt(x);
