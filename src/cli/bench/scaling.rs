@@ -90,7 +90,7 @@ struct Known {
 /// What is timed on so many devices.
 enum Scaled {
     /// A stencil on a domain.
-    Stencil(ScalingCase, Problem),
+    Stencil(ScalingCase, Box<Problem>),
     /// Iterations of a solver, on a system of so many rows.
     System(SystemCase, usize),
 }
@@ -152,7 +152,7 @@ impl Scaling {
                 let problem = case.problem(devices)?;
                 let words =
                     [name(&case)?, problem.shape.to_string(), case.dtype.to_string(), devices.to_string()];
-                items.push(Item { problem: Scaled::Stencil(case, problem), way, words });
+                items.push(Item { problem: Scaled::Stencil(case, Box::new(problem)), way, words });
             }
         }
         for case in SYSTEMS {
