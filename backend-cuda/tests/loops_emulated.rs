@@ -192,8 +192,8 @@ fn loops_have_the_bits_of_the_reference() {
     cases.extend([OF_ROWS[2], OF_ROWS[4]].map(|way| (double_sums(53), way)));
     cases.push((double_sums(1), LOOPS));
     // Each field in an array of its own, and components in one; results of loops beside one that is set alone.
-    cases.extend([WAYS[0], LOOPS, JAMMED, ROWS, WAYS[6]].map(|way| (products(5, &[301]), way)));
-    cases.extend([WAYS[0], LOOPS, ROWS, WAYS[4], WAYS[6]].map(|way| (products(11, &[301]), way)));
+    cases.extend([LOOPS, JAMMED].map(|way| (products(5, &[301]), way)));
+    cases.extend([WAYS[0], WAYS[6]].map(|way| (products(11, &[301]), way)));
     cases.push((products(11, &[7, 35]), ROWS));
     all(&cases, |(problem, way)| {
         let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
@@ -276,15 +276,12 @@ fn other_results_are_noticed() {
     abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
     let changes = [
         ("* 11 + ", "* 10 + "),
-        ("store<45>(", "store<46>("),
         ("if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) value = component<FIRST>(number);", ""),
         ("(FIRST - first_of(FIRST) + number) * COMPONENT", "number * COMPONENT + 1"),
         ("field < 45 ? 4 :", "field < 45 ? 5 :"),
     ];
     let mut cases: Vec<((&str, &str), Way)> = changes.map(|change| (change, LOOPS)).to_vec();
-    cases.extend(
-        [("(i0 + 3) * 11", "(i0 + 2) * 11"), ("(i0) * 11", "(i0 + 1) * 11")].map(|change| (change, ROWS)),
-    );
+    cases.push((("(i0 + 3) * 11", "(i0 + 2) * 11"), ROWS));
     all(&cases, |((from, to), way)| {
         let plan = planned(&problem, &device, *way);
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
