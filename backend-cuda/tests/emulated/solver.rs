@@ -474,7 +474,7 @@ impl Program {
                 history: fresh(count * histories, 8),
                 thresholds,
             };
-            append(&mut bytes, &numbers, &arrays.map(whole));
+            append(&mut bytes, &numbers, &arrays.map(|loaded| whole(loaded)));
         } else {
             let (_, right) = systems.first().ok_or("no system")?;
             for number in 0..layout.slabs.count {
@@ -548,8 +548,8 @@ impl Program {
 }
 
 /// Returns an array of a system that has no slabs.
-fn whole(loaded: &Vec<u8>) -> Piece<'static> {
-    Piece { bytes: loaded.len(), loaded: Cow::Owned(loaded.clone()), before: 0 }
+fn whole(loaded: &[u8]) -> Piece<'static> {
+    Piece { bytes: loaded.len(), loaded: Cow::Owned(loaded.to_owned()), before: 0 }
 }
 
 /// Appends what a slab's kernel is handed: the numbers, behind places for the addresses, which the program fills in; and
