@@ -112,8 +112,8 @@ unary! {
     Floor floor: 1, "floor", "floor", |x| x.floor();
     /// e to the power of this, within 0.90 units in the last place.
     Exp exp: 29, "formula_exp", "formula_exp", |x| functions::exp(x);
-    /// Natural logarithm, within 0.89 units in the last place.
-    Log log: 25, "formula_log", "formula_log", |x| functions::log(x);
+    /// Natural logarithm, within 0.92 units in the last place.
+    Log log: 33, "formula_log", "formula_log", |x| functions::log(x);
     /// Sine of radians, within 0.90 units in the last place.
     Sin sin: 44, "formula_sin", "formula_sin", |x| functions::sin(x);
     /// Cosine of radians, within 0.90 units in the last place.
@@ -122,10 +122,10 @@ unary! {
     Tanh tanh: 32, "formula_tanh", "formula_tanh", |x| functions::tanh(x);
     /// Cube root, within 0.75 units in the last place.
     Cbrt cbrt: 25, "formula_cbrt", "formula_cbrt", |x| functions::cbrt(x);
-    /// e to the power of this, less one, within 0.93 units in the last place.
+    /// e to the power of this, less one, within 0.95 units in the last place.
     Expm1 expm1: 38, "formula_expm1", "formula_expm1", |x| functions::expm1(x);
-    /// Natural logarithm of this and one, within 0.95 units in the last place.
-    Log1p log1p: 30, "formula_log1p", "formula_log1p", |x| functions::log1p(x);
+    /// Natural logarithm of this and one, within 0.97 units in the last place.
+    Log1p log1p: 38, "formula_log1p", "formula_log1p", |x| functions::log1p(x);
     /// Error function, within 0.78 units in the last place.
     Erf erf: 116, "formula_erf", "formula_erf", |x| functions::erf(x);
 }

@@ -40,8 +40,8 @@ pub(super) fn is_rare<N: Number>(x: N) -> N::Truth {
 pub(super) fn common<N: Number>(x: N) -> N {
     let c = |value: f64| x.constant(value);
     let [high, low] = by_type::<N, _>(exp::LN_2[0], exp::LN_2[1]).map(c);
-    // The middle of r is not 0.
-    let anchor = (x - c(0.059)).anchored(c(LOG2_E));
+    // r is around half of log 9/8. A little to either side, results are below a power of two with the errors of one above.
+    let anchor = (x - c(0.058_891_517_828_191_73)).anchored(c(LOG2_E));
     let n = anchor.whole();
     // Exact, as in `exp.rs`.
     let first = n.mul_add(-high, x);

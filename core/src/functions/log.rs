@@ -39,15 +39,21 @@ pub(super) type Coefficients = (&'static [f64], &'static [f64]);
 pub(super) fn of_parts<N: Number>(f: N, less: N, (single, double): Coefficients) -> N {
     let [high, low] = by_type::<N, _>(LN_2[0], LN_2[1]).map(|part| f.constant(part));
     // Signs are such that of a negative zero, with 0 as exponent, remains one.
-    let below = if N::TYPE == DType::F32 {
+    if N::TYPE == DType::F32 {
         let half = f.mul_add(-polynomial(f, single), f.constant(0.5));
-        (f * f).mul_add(half, less * low)
-    } else {
-        let s = f * (f + f.constant(2.0)).reciprocal();
-        let square = s * s;
-        s.mul_add(square.mul_add(-polynomial(square, double), f), less * low)
-    };
-    less.mul_add(-high, f - below)
+        let below = (f * f).mul_add(half, less * low);
+        return less.mul_add(-high, f - below);
+    }
+    let under = f + f.constant(2.0);
+    let inverse = under.reciprocal();
+    let near = f * inverse;
+    let s = near.mul_add(-under, f).mul_add(inverse, near);
+    let square = s * s;
+    let below = s.mul_add(square.mul_add(-polynomial(square, double), f), less * low);
+    // The exponent's part is exact, so that what its sum with f lost is known.
+    let total = less.mul_add(-high, f);
+    let lost = f - less.mul_add(high, total);
+    total + (lost - below)
 }
 
 /// Checks whether the argument is no positive normal number, or a very large one.
