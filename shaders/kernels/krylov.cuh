@@ -13,11 +13,6 @@
 // which no two shares begin inside the same. The nodes of a window are a chain: one of the smallest, then the
 // one beside it, then the one beside both, and so on.
 //
-// On several devices each has a slab of the rows: OWN blocks, with `Arguments` and memory of their own. All blocks of
-// all SLABS are one grid. What others read is stored into their memory too: rows of the exchanged vector, nodes of
-// sums. A block then tells all slabs that it has arrived, and waits at its own slab's counter. Where a wait is given
-// up, all slabs are told.
-//
 // `State`, `Share` and `Arguments` stand before this text. They are made of the tables in
 // shaders/src/state.rs and shaders/src/cuda/arguments.rs, from which the host's are made, too.
 
@@ -27,10 +22,6 @@ constexpr int AT_ONCE = UNROLLED ? RUN : 1;          // rows that a loop's body 
 constexpr int REDUCED = 4;                           // the most sums of one reduction
 constexpr int DERIVED = 4;                           // the most numbers derived from them
 constexpr long long PATIENCE = 1ll << 35;            // the most clocks of a wait: some 20 s
-constexpr int OWN = BLOCKS / SLABS;                  // blocks of a slab
-constexpr int OTHERS = SLABS - 1;
-constexpr int GIVEN_UP = 1;                          // the word after a slab's counter: whether a wait was given up
-constexpr unsigned LOOKS = 1024;                     // turns of a wait from one look at that word to the next
 constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
 
 template <class T>
@@ -57,33 +48,6 @@ __device__ __forceinline__ void store_remote(T* at, unsigned rank, T value)
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
     if constexpr (sizeof(T) == 8) asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");
     else asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
-}
-
-// The number of the block in its slab; a device may have several slabs, one after another.
-__device__ __forceinline__ unsigned own_block() { return HERE > 1 ? blockIdx.x % OWN : blockIdx.x; }
-
-// Returns the place of `at`, in memory that a slab gives to the others to store into, in another slab's.
-template <class T>
-__device__ __forceinline__ T* beyond(const Arguments& a, T* at, int other)
-{
-    return reinterpret_cast<T*>(reinterpret_cast<char*>(at) + __ldg(a.beyond + other));
-}
-
-// Orders what the block has stored into any device's memory before what this thread stores next.
-__device__ __forceinline__ void fence_devices() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-
-// Adds to a number of any device.
-__device__ __forceinline__ void add_devices(unsigned* p, unsigned v)
-{
-    asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
-// Loads a number to which blocks of other devices add; what they stored before is then there.
-__device__ __forceinline__ unsigned load_devices(const unsigned* p)
-{
-    unsigned v;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
 }
 
 // Loads from the constant matrix, which caches should not keep where it is larger than the last-level cache.

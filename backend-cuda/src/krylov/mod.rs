@@ -5,12 +5,13 @@
 //! stopping tests run on the device; the history comes back and passes through the same tests of
 //! [`abide_core::solver::Run`] here (`outcome`).
 //!
-//! Several devices (`team`) have a slab of the rows each (`slab`), and a kernel each, launched together (`together`).
+//! Several devices (`team`) have a slab of the rows each (`slab`, `loaded`), and a kernel each, launched together (`together`).
 
 mod batch;
 mod epochs;
 mod fit;
 mod image;
+mod loaded;
 mod outcome;
 mod session;
 mod slab;

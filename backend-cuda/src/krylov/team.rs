@@ -11,7 +11,8 @@ use abide_core::{Backend, DeviceSpec, Error, Result};
 use cudarc::driver::{CudaContext, sys};
 
 use super::fit::fit_solver;
-use super::together::{Member, TogetherSession};
+use super::loaded::Member;
+use super::together::TogetherSession;
 use crate::backend::CudaBackend;
 use crate::driver::during;
 use crate::kernels::target;

@@ -10,6 +10,7 @@ use crate::record::c_fields;
 use crate::state::{State, constants};
 use crate::text::{LETTERS, Text};
 
+const SLABS: &str = include_str!("../../kernels/krylov_slabs.cuh");
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
 const COURSE: &str = include_str!("../../kernels/krylov_course.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
@@ -172,6 +173,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     }
     text.file(TREE);
     text.file(FLAGS);
+    text.file(SLABS);
     text.file(TEAM);
     text.file(COURSE);
     text.file(SPREAD);
