@@ -74,13 +74,31 @@ mod tests {
 
     use super::*;
     use crate::catalogue::cloverleaf;
-    use crate::{DType, Shape, backend};
+    use crate::program::{Centring, Definition};
+    use crate::{Boundary, DType, Shape, backend};
 
     const SHORT: Timing = Timing { warm_up: Duration::ZERO, budget: Duration::ZERO, rounds: [3, 3] };
 
     fn clover() -> Problem {
         let shape = Shape::new(&[96, 128]).unwrap();
         Problem::new(Arc::new(cloverleaf().unwrap()), shape, DType::F32).unwrap()
+    }
+
+    /// Means of means on many cells, in three loops: even where a driver computes on the CPU's threads, bytes bind them, and
+    /// groups pay.
+    fn means() -> Problem {
+        let mut p = Definition::new("means", 2);
+        p.boundary(Boundary::Mirror).field("u", Centring::CELL);
+        p.temporary("along", Centring::CELL).temporary("across", Centring::CELL);
+        p.step()
+            .stage("means along", |s| {
+                s.set("along", (s.field("u").at([0, -1]) + s.field("u").at([0, 1])) * 0.5)
+            })
+            .stage("means across", |s| {
+                s.set("across", (s.field("along").at([-1, 0]) + s.field("along").at([1, 0])) * 0.5);
+            })
+            .stage("update", |s| s.set("u", s.field("across").here() * 0.9));
+        Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[2048, 2048]).unwrap(), DType::F32).unwrap()
     }
 
     /// Every loop that is not a copy is in one group of its step, is timed by itself, and the bytes are those of a
@@ -136,7 +154,7 @@ mod tests {
                 return println!("skipped: wgpu: {reason}");
             }
         };
-        let (greedy, problem) = (Options { fuse: Fuse::Greedy, ..Options::default() }, clover());
+        let (greedy, problem) = (Options { fuse: Fuse::Greedy, ..Options::default() }, means());
         let (plan, report) = measure_groups(&opened, &problem, &greedy, &SHORT).unwrap();
         let partition = &plan.stepwise().unwrap().partition;
         assert!(report.groups.iter().all(|row| partition.all().any(|group| group.stages == row.stages)));
