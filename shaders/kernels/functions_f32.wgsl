@@ -43,12 +43,12 @@ fn whole(anchor: real) -> real {
 }
 
 fn has_bit(anchor: real, bit: u32) -> bool {
-    return (u32(i32(anchor)) >> bit & 1u) != 0u;
+    return ((u32(i32(anchor)) >> bit) & 1u) != 0u;
 }
 
 // Returns x, or -x where the whole number has a bit.
 fn negated(x: real, anchor: real, bit: u32) -> real {
-    return bitcast<f32>(bitcast<u32>(x) ^ ((u32(i32(anchor)) >> bit & 1u) << 31u));
+    return bitcast<f32>(bitcast<u32>(x) ^ (((u32(i32(anchor)) >> bit) & 1u) << 31u));
 }
 
 // Returns x * 2^n and x * 2^-n of a normal number, where the result is one too.

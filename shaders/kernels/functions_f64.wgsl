@@ -44,7 +44,7 @@ fn whole(anchor: real) -> real {
 }
 
 fn has_bit(anchor: real, bit: u32) -> bool {
-    return (u32(i32(anchor)) >> bit & 1u) != 0u;
+    return ((u32(i32(anchor)) >> bit) & 1u) != 0u;
 }
 
 // Returns x, or -x where the whole number has a bit.
