@@ -80,7 +80,7 @@ const COMPARED: usize = 2048;
 #[derive(Debug, Clone)]
 enum Formulas {
     /// The six properties of a mixture.
-    Properties(Properties),
+    Properties(Box<Properties>),
     /// Products of components.
     Products,
 }
@@ -146,7 +146,7 @@ impl GasCase {
                 let mut looped = program.stages().iter().filter_map(|stage| stage.looped.as_ref());
                 let of_rows = if looped.any(Looped::has_rows) { &OF_ROWS[..] } else { &[] };
                 all.extend(WAYS.iter().chain(of_rows).map(|&(lowering, jam, rows, tables)| {
-                    let formulas = Formulas::Properties(Properties(gas.clone()));
+                    let formulas = Formulas::Properties(Box::new(Properties(gas.clone())));
                     let is_interacting = Some(is_interacting);
                     GasCase { species, is_interacting, lowering, jam, rows, tables, formulas }
                 }));
