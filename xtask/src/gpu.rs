@@ -164,7 +164,8 @@ mod tests {
             case $is in {when}) echo \"bad: $is\"; exit 1 ;; esac
             echo \"good: $is\"; {GOOD}"
         );
-        let (output, text) = run(&[("backend-cuda-stress", &text)], &["--stress"]);
+        let both = [("backend-cuda-stress", &*text), ("backend-cuda-soak", GOOD)];
+        let (output, text) = run(&both, &["--stress"]);
         assert!(text.contains(&format!("of {parts} processes failed")), "{text}");
         assert!(text.contains(": running/\n"), "it runs in one process whatever failed before: {text}");
         (output, text)
@@ -183,9 +184,13 @@ mod tests {
         let (output, text) = stress("running/*");
         assert!(!output.status.success() && text.contains("bad: running/"), "{text}");
         // A test of another name would compile nothing.
-        let (output, _) =
-            run(&[("backend-cuda-stress", "echo \"test result: ok. 0 passed; 0 failed\"")], &["--stress"]);
+        let none = ("backend-cuda-stress", "echo \"test result: ok. 0 passed; 0 failed\"");
+        let (output, _) = run(&[none, ("backend-cuda-soak", GOOD)], &["--stress"]);
         assert!(!output.status.success());
+        // Slabs of random domains are run whatever failed before, and count.
+        let bad = "echo \"bad: soak $*\"; exit 1";
+        let (output, text) = run(&[("backend-cuda-stress", GOOD), ("backend-cuda-soak", bad)], &["--stress"]);
+        assert!(!output.status.success() && text.contains("bad: soak --ignored"), "{text}");
     }
 
     #[test]
