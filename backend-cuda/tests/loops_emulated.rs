@@ -220,6 +220,23 @@ fn loops_have_the_bits_of_the_reference() {
     });
 }
 
+/// Compiles the kernel of a way with other words in place of some, which it must have.
+fn changed(
+    compiler: &[String],
+    problem: &Problem,
+    device: &DeviceSpec,
+    (from, to): (&str, &str),
+    way: Way,
+) -> Result<rig::Launch, String> {
+    let plan = planned(problem, device, way);
+    let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| error.to_string())?;
+    let text = rig::rewritten(&text, &rig::words(&plan))?;
+    if !text.contains(from) {
+        return Err(format!("{way:?}: the kernel's text has no {from}"));
+    }
+    rig::Launch::compile(compiler, problem, &plan, 900, 1, &text.replace(from, to))
+}
+
 /// A kernel that begins, ends or goes on elsewhere is noticed.
 #[test]
 fn other_turns_are_noticed() {
@@ -250,14 +267,8 @@ fn other_turns_are_noticed() {
     ];
     cases.extend(changes.map(|change| (change, ROWS)));
     all(&cases, |((from, to), way)| {
-        let plan = planned(&problem, &device, *way);
-        let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
-        let text = rig::rewritten(&text, &rig::words(&plan))?;
-        if !text.contains(from) {
-            return Err(format!("{way:?}: the kernel's text has no {from}"));
-        }
-        let launch = rig::Launch::compile(&compiler, &problem, &plan, 900, 1, &text.replace(from, to))?;
-        let found = launch.run(&start, &problem.parameters, 0)?;
+        let found =
+            changed(&compiler, &problem, &device, (from, to), *way)?.run(&start, &problem.parameters, 0)?;
         match expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) {
             true => Err(format!("{way:?}: {to} instead of {from} changes nothing")),
             false => Ok(()),
@@ -283,13 +294,7 @@ fn other_results_are_noticed() {
     let mut cases: Vec<((&str, &str), Way)> = changes.map(|change| (change, LOOPS)).to_vec();
     cases.push((("(i0 + 3) * 11", "(i0 + 2) * 11"), ROWS));
     all(&cases, |((from, to), way)| {
-        let plan = planned(&problem, &device, *way);
-        let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(|error| error.to_string())?;
-        let text = rig::rewritten(&text, &rig::words(&plan))?;
-        if !text.contains(from) {
-            return Err(format!("{way:?}: the kernel's text has no {from}"));
-        }
-        let launch = rig::Launch::compile(&compiler, &problem, &plan, 900, 1, &text.replace(from, to))?;
+        let launch = changed(&compiler, &problem, &device, (from, to), *way)?;
         match launch.run(&start, &problem.parameters, 0) {
             Ok(found)
                 if expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) =>

@@ -7,6 +7,8 @@
 mod common;
 #[path = "common/domains.rs"]
 mod domains;
+#[path = "common/line.rs"]
+mod line;
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,10 +18,11 @@ use abide_core::plan::{Depth, Execution, Options, Tune};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Backend, Error, Problem, Result};
 use abide_cuda::{CudaBackend, device_count};
-use abide_ranks::{Device, Ranked};
+use abide_ranks::Ranked;
 use fastrand::Rng;
 
 use common::present;
+use line::weighted;
 
 /// The first seed; domain `n` is made of seed `SEED + n`.
 const SEED: u64 = 70_021;
@@ -54,21 +57,8 @@ impl Cut {
     }
 
     fn ranked(&self, devices: &[Arc<CudaBackend>]) -> Result<Ranked> {
-        let all: Vec<(Arc<CudaBackend>, usize)> = self
-            .numbers
-            .iter()
-            .zip(&self.weights)
-            .map(|(&at, &weight)| (devices[at].clone(), weight))
-            .collect();
-        let (single, count) = (all[0].0.clone(), all.len());
-        let make = move |ranks: usize| {
-            let device = |(backend, weight): &(Arc<CudaBackend>, usize)| Device {
-                backend: backend.clone(),
-                weight: *weight,
-            };
-            Ok(all[..ranks].iter().map(device).collect())
-        };
-        Ranked::new(single, count, make)
+        let devices = self.numbers.iter().map(|&at| devices[at].clone());
+        weighted(devices.zip(self.weights.iter().copied()).collect())
     }
 }
 

@@ -54,6 +54,12 @@ pub struct Image {
 }
 
 impl Image {
+    /// Gives back the memory of what devices have copies of.
+    pub fn unload(&mut self) {
+        let Image { offsets, searches, columns, values, inverse, .. } = self;
+        [offsets, searches, columns, values, inverse].into_iter().for_each(|part| *part = Vec::new());
+    }
+
     /// Makes the image of a system under a layout. Eigenvalues are estimated here, and blocks inverted.
     pub fn new(matrix: &Matrix, options: &SolveOptions, layout: &Krylov) -> Result<Image, SolverError> {
         match matrix.dtype() {

@@ -114,16 +114,7 @@ impl KrylovSession {
             stream.memcpy_htod(diagonal.as_bytes(), &mut part).map_err(during("loading the diagonal"))?;
         }
         stream.synchronize().map_err(during("loading a matrix"))?;
-        // The device has its copies now.
-        for part in [
-            &mut image.offsets,
-            &mut image.searches,
-            &mut image.columns,
-            &mut image.values,
-            &mut image.inverse,
-        ] {
-            *part = Vec::new();
-        }
+        image.unload();
         let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
         let dtype = matrix.dtype();
         Ok(KrylovSession {

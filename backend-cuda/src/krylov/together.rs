@@ -94,16 +94,7 @@ impl TogetherSession {
         for here in &devices {
             here.stream.synchronize().map_err(during("loading a matrix"))?;
         }
-        // The devices have their copies now.
-        for part in [
-            &mut image.offsets,
-            &mut image.searches,
-            &mut image.columns,
-            &mut image.values,
-            &mut image.inverse,
-        ] {
-            *part = Vec::new();
-        }
+        image.unload();
         let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
         let dtype = matrix.dtype();
         Ok(TogetherSession {
