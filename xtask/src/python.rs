@@ -41,10 +41,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     let folder = target().join("python");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let venv = environment(&folder)?;
-    println!("\n-- wheel");
-    let Some(wheel) = wheel(&folder, &venv)? else { return Ok(false) };
-    let mut pip = tool(&venv, "python", &folder);
-    if !succeeds(pip.args(PIP).args(["--no-deps", "--force-reinstall"]).arg(wheel))? {
+    if installed_wheel(&folder, &venv)?.is_none() {
         return Ok(false);
     }
     let configured = root().join("python").join("pyproject.toml");
@@ -61,10 +58,17 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     Ok(typed && stubs && passed)
 }
 
-/// Tests the wheel that [`check`] built with other interpreters, and runs the notebooks as they stand.
+/// Tests the wheel with other interpreters, and runs the notebooks as they stand.
 pub fn check_full(counts: &mut Counts) -> Result<bool> {
     let folder = target().join("python");
-    let Some(wheel) = wheel_in(&folder.join("wheels")) else { bail!("cargo xtask python has made no wheel") };
+    let wheel = match wheel_in(&folder.join("wheels")) {
+        Some(wheel) => wheel,
+        None => {
+            let venv = environment(&folder)?;
+            let Some(wheel) = installed_wheel(&folder, &venv)? else { return Ok(false) };
+            wheel
+        }
+    };
     let mut ok = true;
     for interpreter in OTHERS {
         if !setup::answers(interpreter, &["-c", "import venv, ensurepip"]) {
@@ -136,6 +140,14 @@ fn environment(folder: &Path) -> Result<PathBuf> {
     }
     std::fs::write(&installed, wanted).with_context(|| format!("cannot write {}", installed.display()))?;
     Ok(venv)
+}
+
+/// Builds the wheel and installs it; returns its file, or `None` if either failed.
+fn installed_wheel(folder: &Path, venv: &Path) -> Result<Option<PathBuf>> {
+    println!("\n-- wheel");
+    let Some(wheel) = wheel(folder, venv)? else { return Ok(None) };
+    let mut pip = tool(venv, "python", folder);
+    Ok(succeeds(pip.args(PIP).args(["--no-deps", "--force-reinstall"]).arg(&wheel))?.then_some(wheel))
 }
 
 /// Builds the wheel as the other tests' programs are built, in cargo's own folder, and returns its file.

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change is accepted.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,10 @@ pub struct Test {
     /// half an hour more
     #[arg(long)]
     full: bool,
+
+    /// Run only what `--full` adds, where all else has passed
+    #[arg(long, conflicts_with = "full")]
+    long: bool,
 }
 
 /// Runs all steps, prints the summary and returns whether all succeeded. A failed step does not stop the
@@ -36,6 +41,19 @@ pub fn run(test: &Test) -> Result<bool> {
         Ok(true)
     });
 
+    if !test.long {
+        plain(&mut steps, nvrtc.as_deref());
+    }
+    if test.full || test.long {
+        long(&mut steps);
+    }
+
+    print!("{}", summary(&steps.0));
+    Ok(steps.0.iter().all(|step| step.ok))
+}
+
+/// Runs what every change must pass.
+fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("format", |_| succeeds(&mut cargo(&["fmt", "--all", "--check"])));
     steps.run("lints", |_| {
         succeeds(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
@@ -48,7 +66,7 @@ pub fn run(test: &Test) -> Result<bool> {
         if cfg!(target_os = "linux") {
             required.extend(["c++", "window"]);
         }
-        if let Some(folder) = &nvrtc {
+        if let Some(folder) = nvrtc {
             required.push("nvrtc");
             tests.env(setup::NVRTC_VARIABLE, folder);
         }
@@ -68,29 +86,28 @@ pub fn run(test: &Test) -> Result<bool> {
 
     steps.run("Python", crate::python::check);
     steps.run("page in a browser", |_| crate::web::check());
-    if test.full {
-        // Compiled as released: the decks are of millions of cells.
-        let ignored = [
-            ("tests that take minutes", "abide", "cloverleaf", &[][..]),
-            ("ranks, depths and boundaries", "abide-ranks", "bits", &[]),
-            ("solvers' kernels on slabs", "abide-cuda", "krylov_emulated", &[]),
-            ("elementary functions of all f32", "abide-core", "functions", &["--skip", "a_billion"]),
-        ];
-        for (name, package, target, more) in ignored {
-            steps.run(name, |counts| {
-                let mut tests = cargo(&["test", "--release", "--package", package, "--test", target]);
-                tests.args(["--", "--ignored"]).args(more);
-                Ok(counted(&mut tests, counts)? && counts.passed > 0)
-            });
-        }
-        steps.run("processes as ranks (MPI)", crate::mpi::check);
-        steps.run("other Pythons and notebooks", crate::python::check_full);
-        steps.run("fuzzing", |_| Fuzz::all(1.0).run());
-        steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());
-    }
+}
 
-    print!("{}", summary(&steps.0));
-    Ok(steps.0.iter().all(|step| step.ok))
+/// Runs what takes longer.
+fn long(steps: &mut Steps) {
+    steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf", &[]));
+    steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits", &[]));
+    steps.run("solvers' kernels on slabs", |counts| ignored(counts, "abide-cuda", "krylov_emulated", &[]));
+    steps.run("processes as ranks (MPI)", crate::mpi::check);
+    steps.run("other Pythons and notebooks", crate::python::check_full);
+    steps.run("fuzzing", |_| Fuzz::all(1.0).run());
+    steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());
+    let skipped = ["--skip", "a_billion"];
+    steps.run("elementary functions of all f32", |counts| {
+        ignored(counts, "abide-core", "functions", &skipped)
+    });
+}
+
+/// Runs those tests of a program that are ignored otherwise, compiled as released: decks are of millions of cells.
+fn ignored(counts: &mut Counts, package: &str, program: &str, more: &[&str]) -> Result<bool> {
+    let mut tests = cargo(&["test", "--release", "--package", package, "--test", program]);
+    tests.args(["--", "--ignored"]).args(more);
+    Ok(counted(&mut tests, counts)? && counts.passed > 0)
 }
 
 #[derive(Default)]
