@@ -164,7 +164,14 @@ fn check_all<At: std::fmt::Debug>(dtype: &str, found: impl Iterator<Item = (Func
 fn check_random(parts: usize, count: usize) {
     let seed = |part: usize| (part as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let worst_of = |function| worst_of(parts, |part| worst(function, count, seed(part)));
-    check_all("f64", Function::ALL.iter().map(|&function| (function, worst_of(function))));
+    check_all("f64", chosen().map(|function| (function, worst_of(function))));
+}
+
+/// Returns the functions that the environment names, with commas between them; all where it names none.
+fn chosen() -> impl Iterator<Item = Function> {
+    let named = std::env::var("ABIDE_FUNCTIONS").unwrap_or_default();
+    let is_named = move |name| named.is_empty() || named.split(',').any(|other| other == name);
+    Function::ALL.iter().copied().filter(move |function| is_named(function.name()))
 }
 
 #[test]
@@ -211,8 +218,8 @@ fn check_singles(stride: usize) {
     // Numbers of one sign and exponent are a part, two exponents of NaN and infinity among them.
     let part = |number: usize| (number as u32) << 23..=((number as u32) << 23 | 0x7f_ffff);
     let worst_of = |function| worst_of(512, |number| worst_single(function, part(number), stride));
-    let functions = Function::ALL.iter().filter(|function| function.arguments() == 1);
-    check_all("f32", functions.map(|&function| (function, worst_of(function))));
+    let functions = chosen().filter(|function| function.arguments() == 1);
+    check_all("f32", functions.map(|function| (function, worst_of(function))));
 }
 
 #[test]
