@@ -54,7 +54,7 @@ pub mod prelude {
     pub use crate::{
         Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, Fuse,
         Jam, LinearStencil, LoopRows, Lowering, Options, Parameter, Placement, Plan, Program, Progress,
-        Result, RunReport, Running, Shape, Simulation, Start, Stencil, Tune,
+        Result, RunReport, Running, Shape, Simulation, Start, Stencil, Team, Tune,
     };
 }
 

@@ -12,7 +12,7 @@ mod rig;
 use std::sync::Arc;
 
 use abide_core::expr::Looped;
-use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, plan};
+use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, Team, plan};
 use abide_core::program::{Centring, Definition};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
@@ -52,6 +52,15 @@ const OF_ROWS: [Way; 5] = [
     ROWS,
     (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Constant),
     (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(8), Placement::Shared),
+];
+
+/// Tree sums by the threads of a team, and beside them by one thread lane by lane.
+const TEAMS: [(Way, Team); 5] = [
+    ((Lowering::Team, Jam::Auto, LoopRows::Auto, Placement::Memory), Team::Auto),
+    ((Lowering::Team, Jam::Auto, LoopRows::Auto, Placement::Shared), Team::Auto),
+    ((Lowering::Team, Jam::Auto, LoopRows::Auto, Placement::Constant), Team::Threads(2)),
+    ((Lowering::Loops, Jam::Auto, LoopRows::Auto, Placement::Shared), Team::Auto),
+    ((Lowering::Jammed, Jam::Points(2), LoopRows::Auto, Placement::Memory), Team::Auto),
 ];
 
 /// An H200 of one multiprocessor: blocks go over several tiles.
@@ -131,9 +140,25 @@ fn products(n: usize, extents: &[usize]) -> Problem {
     Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap()
 }
 
-fn planned(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, tables): Way) -> Plan {
+fn trees(lanes: usize, n: usize, extents: &[usize], dtype: DType, boundary: &str) -> Problem {
+    let program = looped::trees(lanes, n, extents.len()).unwrap();
+    let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
+    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
+    problem
+}
+
+fn planned(problem: &Problem, device: &DeviceSpec, way: Way) -> Plan {
+    planned_for(problem, device, way, Team::Auto)
+}
+
+fn planned_for(
+    problem: &Problem,
+    device: &DeviceSpec,
+    (lowering, jam, rows, tables): Way,
+    team: Team,
+) -> Plan {
     let options =
-        Options { execution: Execution::Stepwise, lowering, jam, rows, tables, ..Options::default() };
+        Options { execution: Execution::Stepwise, lowering, jam, team, rows, tables, ..Options::default() };
     let plan = plan(problem, device, &options).unwrap();
     let tiles = plan.stepwise().unwrap();
     assert_eq!(tiles.lowering, lowering);
@@ -196,27 +221,100 @@ fn loops_have_the_bits_of_the_reference() {
     cases.extend([WAYS[0], WAYS[6]].map(|way| (products(11, &[301]), way)));
     cases.push((products(11, &[7, 35]), ROWS));
     all(&cases, |(problem, way)| {
-        let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
-        let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
         let plan = planned(problem, &device, *way);
-        let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| said(&error))?;
+        let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
+        let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| format!("{what}: {error}"))?;
         assert_eq!(text.contains("for (int i0 ="), way.0.keeps_loops(), "{what}");
         let rows = plan.stepwise().map_or(1, |tiles| tiles.rows);
         assert_eq!((0..4).any(|number| text.contains(&format!("; i{number} += "))), rows > 1, "{what}");
-        let text = rig::rewritten(&text, &rig::words(&plan))?;
-        let start = starts(problem);
-        let mut expected = start.clone();
-        abide_cpu::reference::advance(problem, &mut expected, 1).map_err(|error| said(&error))?;
-        let launch = rig::Launch::compile(&compiler, problem, &plan, 900, 1, &text)?;
-        let found = launch.run(&start, &problem.parameters, 0)?;
-        for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
-            let name = &problem.program.fields()[number];
-            assert!(!expected.magnitude().is_nan(), "{what}: {name} has no numbers");
-            if expected.as_bytes() != found {
-                return Err(format!("{what}: {name} has not the reference's bits"));
-            }
+        has_the_references_bits(&compiler, problem, &plan, &what)
+    });
+}
+
+/// Runs a plan's kernel for a step and compares its bits with the reference's.
+fn has_the_references_bits(
+    compiler: &[String],
+    problem: &Problem,
+    plan: &Plan,
+    what: &str,
+) -> Result<(), String> {
+    let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
+    let text = abide_shaders::cuda::kernel(problem, plan).map_err(|error| said(&error))?;
+    let text = rig::rewritten(&text, &rig::words(plan))?;
+    let start = starts(problem);
+    let mut expected = start.clone();
+    abide_cpu::reference::advance(problem, &mut expected, 1).map_err(|error| said(&error))?;
+    let launch = rig::Launch::compile(compiler, problem, plan, 900, 1, &text)?;
+    let found = launch.run(&start, &problem.parameters, 0)?;
+    for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
+        let name = &problem.program.fields()[number];
+        assert!(!expected.magnitude().is_nan(), "{what}: {name} has no numbers");
+        if expected.as_bytes() != found {
+            return Err(format!("{what}: {name} has not the reference's bits"));
         }
-        Ok(())
+    }
+    Ok(())
+}
+
+/// Tree sums by teams of 2 to 32 threads and by one thread, of domains that end within a warp, and staged tiles.
+#[test]
+fn teams_have_the_bits_of_the_reference() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let device = small();
+    let problems = [
+        trees(4, 5, &[517], DType::F64, "fixed"),
+        trees(32, 53, &[83], DType::F64, "periodic"),
+        trees(8, 21, &[13, 37], DType::F32, "fixed"),
+        trees(16, 11, &[3, 7, 35], DType::F64, "z=periodic,y=constant=0.25,x=clamp"),
+    ];
+    let each = problems.into_iter().enumerate().flat_map(|(number, problem)| {
+        let some = TEAMS.into_iter().enumerate().filter(move |(way, _)| *way < 1 || way % 2 == number % 2);
+        some.map(move |(_, way)| (problem.clone(), way))
+    });
+    let mut cases: Vec<(Problem, (Way, Team))> = each.collect();
+    // Loops that only store, shared as far as there are rows.
+    cases.extend([Team::Auto, Team::Threads(4)].map(|team| (products(11, &[301]), (TEAMS[0].0, team))));
+    all(&cases, |(problem, (way, team))| {
+        let what =
+            format!("{} on {} {}, {way:?} {team:?}", problem.program.name(), problem.shape, problem.dtype);
+        let plan = planned_for(problem, &device, *way, *team);
+        has_the_references_bits(&compiler, problem, &plan, &what)
+    });
+}
+
+/// Lanes that take others' turns, that are joined in another order, or that store nothing are noticed.
+#[test]
+fn other_lanes_are_noticed() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let device = small();
+    let problem = trees(8, 21, &[53], DType::F64, "fixed");
+    let start = starts(&problem);
+    let mut expected = start.clone();
+    abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
+    let changes = [
+        (
+            "own = own + __shfl_xor_sync(0xffffffffu, own, step);",
+            "own = own + __shfl_xor_sync(0xffffffffu, own, TEAM / 2 / step);",
+        ),
+        ("own = own + __shfl_xor_sync(0xffffffffu, own, step);", ""),
+        ("if (lane_of_team() == o % TEAM)", "if (lane_of_team() == o + 7)"),
+        ("= 0 + lane_of_team();", "= 0;"),
+        ("int thread = threadIdx.x / TEAM", "int thread = threadIdx.x"),
+    ];
+    let mut cases: Vec<((&str, &str), Way)> = changes.map(|change| (change, TEAMS[0].0)).to_vec();
+    // One thread, lane by lane: a block too small, and lanes in another order.
+    let changes = [("& 2) != 0", "& 4) != 0"), ("i0 = 0 + l0;", "i0 = 0 + (l0 * 3 & 7);")];
+    cases.extend(changes.map(|change| (change, LOOPS)));
+    all(&cases, |((from, to), way)| {
+        let launch = changed(&compiler, &problem, &device, (from, to), *way)?;
+        match launch.run(&start, &problem.parameters, 0) {
+            Ok(found)
+                if expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) =>
+            {
+                Err(format!("{way:?}: {to} instead of {from} changes nothing"))
+            }
+            _ => Ok(()),
+        }
     });
 }
 
@@ -322,6 +420,7 @@ fn loops_compile_for_every_architecture() {
             (products(11, &[301]), &[ROWS, JAMMED][..]),
             (gas(DType::F32), &[LOOPS, JAMMED, SHARED, ROWS][..]),
             (two_stages(), &ways[..]),
+            (trees(32, 53, &[301], DType::F64, "fixed"), &[LOOPS, TEAMS[1].0][..]),
         ] {
             for way in if is_newest { ways } else { &ways[..1] } {
                 let plan = planned(&problem, &device, *way);

@@ -8,7 +8,7 @@ mod common;
 use std::sync::Arc;
 
 use abide_core::plan::{
-    CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Tune,
+    CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
 };
 use abide_core::{Array, Backend, Boundary, DType, Error, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
@@ -79,6 +79,7 @@ const OWN: Options = Options {
     fuse: Fuse::Auto,
     lowering: Lowering::Auto,
     jam: Jam::Auto,
+    team: Team::Auto,
     rows: LoopRows::Auto,
     tables: Placement::Auto,
     pin: false,

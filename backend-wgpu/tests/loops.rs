@@ -33,6 +33,15 @@ fn results_of_loops_are_within_the_bound_of_each_turn_written_out() {
     }
 }
 
+#[test]
+fn tree_sums_are_within_the_bound_of_each_turn_written_out() {
+    let Some(backend) = backend() else { return };
+    for (lanes, extents, dtype) in [(8, &[301][..], DType::F32), (4, &[17, 35], DType::F64)] {
+        let program = looped::trees(lanes, 11, extents.len()).unwrap();
+        check(&backend, &problem(program, extents, dtype, "fixed").unwrap());
+    }
+}
+
 /// Runs a problem in each way against the bound.
 fn check(backend: &WgpuBackend, problem: &Problem) {
     let fields = values(problem, 3);

@@ -56,8 +56,23 @@ impl Mixture {
     ///
     /// [`Error::Limit`] for fewer or more components than species.
     pub fn mole_fractions_in<'m, 'g>(&'m self, components: Components<'g>) -> Result<Composition<'m, 'g>> {
+        self.mole_fractions_in_lanes(1, components)
+    }
+
+    /// Gives the mixture's mole fractions at a cell, as [`Mixture::mole_fractions_in`], with sums that are trees of `lanes`
+    /// lanes ([`Sums::Trees`](crate::Sums)).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] for fewer or more components than species; of lanes that are no power of two up to 32 the program
+    /// that is built of them tells.
+    pub fn mole_fractions_in_lanes<'m, 'g>(
+        &'m self,
+        lanes: usize,
+        components: Components<'g>,
+    ) -> Result<Composition<'m, 'g>> {
         self.check_components(components)?;
-        Ok(Composition::new(self, Fractions::Loops(Indexed::new(components, None))))
+        Ok(Composition::new(self, Fractions::Loops(Indexed::new(components, lanes, None))))
     }
 
     /// Gives the mixture's mass fractions at a cell, as [`Mixture::mole_fractions_in`] does mole fractions.
@@ -65,9 +80,9 @@ impl Mixture {
         self.check_components(components)?;
         let graph = components.graph();
         let weights: Vec<f64> = self.species().iter().map(|species| 1.0 / species.molar_mass).collect();
-        let y = Fractions::Loops(Indexed::new(components, None));
+        let y = Fractions::Loops(Indexed::new(components, 1, None));
         let mean = 1.0 / y.weighted(&weights).unwrap_or(graph.constant(0.0));
-        let x = Indexed::new(components, Some((graph.table(&weights), mean)));
+        let x = Indexed::new(components, 1, Some((graph.table(&weights), mean)));
         Ok(Composition::new(self, Fractions::Loops(x)))
     }
 
@@ -193,7 +208,7 @@ impl<'m, 'g> Composition<'m, 'g> {
         }
         let table = graph.table_of(count, &entries);
         let zero = graph.constant(-0.0);
-        graph.repeat(0..count, [zero; 3], |i, [uu, uv, vv]| {
+        graph.tree_sums(self.x.lanes(), 0..count, |i, [uu, uv, vv]| {
             let [ku, kv] = graph.repeat(i.plus(1).to(count), [zero; 2], |j, [ku, kv]| {
                 let ([uj, vj], k) = (own(At::Index(graph, j)), table.at_row(i, j));
                 [uj.mul_add(k, ku), vj.mul_add(k, kv)]
@@ -214,7 +229,7 @@ impl<'g> ChungSums<'g> {
             x.of(index.number().map_or(At::Index(graph, index), |number| At::Number(graph, number)))
         };
         let mass = match x.are_looped() {
-            true => transport.mass.of(graph, value),
+            true => transport.mass.in_lanes(x.lanes(), graph, value),
             false => transport.mass.written_out(graph, value),
         };
         ChungSums {

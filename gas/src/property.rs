@@ -65,7 +65,7 @@ impl Mixture {
         self.program_of(properties, Sums::Loops)
     }
 
-    /// Returns the same program with its sums over species as terms or as loops.
+    /// Returns the same program with its sums over species as terms, as loops or as trees.
     pub fn program_of(&self, properties: &[Property], sums: Sums) -> Result<Program> {
         let mut p = Definition::new("gas", 1);
         p.field("T", Centring::CELL).field("p", Centring::CELL).components("x", self.len(), Centring::CELL);
@@ -76,6 +76,7 @@ impl Mixture {
             let x = match sums {
                 Sums::Terms => Ok(self.mole_fractions(|i| s.component("x", i).here())),
                 Sums::Loops => self.mole_fractions_in(s.components("x")),
+                Sums::Trees(lanes) => self.mole_fractions_in_lanes(lanes, s.components("x")),
             };
             // Declared above, as many as there are species.
             let Ok(x) = x else { return };

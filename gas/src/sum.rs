@@ -1,5 +1,5 @@
 //! Sums over the species of a mixture. All formulas of this crate that run over species are written by these functions,
-//! in the order of the species, one fused multiply-add a species: each a term of its own, or in a loop.
+//! one fused multiply-add a species, in the order of the species or as trees: each a term of its own, or in a loop.
 
 use abide_core::Expr;
 use abide_core::expr::{Components, Graph, Index, Table};
@@ -14,6 +14,9 @@ pub enum Sums {
     /// ([`Lowering`](abide_core::plan::Lowering)). Weights of 0 are weights, unless more than half of a sum's are: its
     /// others are terms then.
     Loops,
+    /// The same loops, whose sums are trees of so many lanes, which a team of threads can share
+    /// ([`Graph::tree_sums`]). They have other bits than sums in the order of the species.
+    Trees(usize),
 }
 
 /// What runs over the species of a mixture at a cell.
@@ -29,6 +32,8 @@ pub enum Fractions<'g> {
 #[derive(Clone, Copy)]
 pub struct Indexed<'g> {
     components: Components<'g>,
+    /// The lanes of sums; 1 in the order of the species.
+    lanes: usize,
     scale: Option<(Table<'g>, Expr<'g>)>,
 }
 
@@ -64,8 +69,12 @@ impl<'g> At<'g> {
 }
 
 impl<'g> Indexed<'g> {
-    pub fn new(components: Components<'g>, scale: Option<(Table<'g>, Expr<'g>)>) -> Indexed<'g> {
-        Indexed { components, scale }
+    pub fn new(
+        components: Components<'g>,
+        lanes: usize,
+        scale: Option<(Table<'g>, Expr<'g>)>,
+    ) -> Indexed<'g> {
+        Indexed { components, lanes, scale }
     }
 
     pub fn at(self, index: Index<'g>) -> Expr<'g> {
@@ -110,6 +119,14 @@ impl<'g> Fractions<'g> {
         }
     }
 
+    /// Returns the lanes of sums in loops; 1 in the order of the species.
+    pub fn lanes(&self) -> usize {
+        match self {
+            Fractions::Terms(_) => 1,
+            Fractions::Loops(x) => x.lanes,
+        }
+    }
+
     /// Returns whether sums and iterations are loops.
     pub fn are_looped(&self) -> bool {
         matches!(self, Fractions::Loops(_))
@@ -143,7 +160,8 @@ impl<'g> Fractions<'g> {
                 })
             }),
             Fractions::Loops(x) => {
-                Some(graph.sum_of_products(0..x.len(), |i| [x.at(i), factor(At::Index(graph, i))]))
+                let factors = |i| [x.at(i), factor(At::Index(graph, i))];
+                Some(graph.tree_sum_of_products(x.lanes, 0..x.len(), factors))
             }
         }
     }

@@ -88,15 +88,15 @@ fn composition<'m, 'g>(
     sums: Sums,
     x: &[Expr<'g>],
 ) -> Composition<'m, 'g> {
+    let components = || graph.components(Tap { field: 5, offset: [0; 3] }, x.len());
     match sums {
         Sums::Terms => gas.mole_fractions(|i| x[i]),
-        Sums::Loops => {
-            gas.mole_fractions_in(graph.components(Tap { field: 5, offset: [0; 3] }, x.len())).unwrap()
-        }
+        Sums::Loops => gas.mole_fractions_in(components()).unwrap(),
+        Sums::Trees(lanes) => gas.mole_fractions_in_lanes(lanes, components()).unwrap(),
     }
 }
 
-const SUMS: [Sums; 2] = [Sums::Terms, Sums::Loops];
+const SUMS: [Sums; 3] = [Sums::Terms, Sums::Loops, Sums::Trees(8)];
 
 const NAMES: [&str; 9] = ["rho", "h", "e", "s", "cp", "cv", "c", "mu", "lambda"];
 

@@ -127,6 +127,7 @@ fn chosen(options: &Bound<'_, PyDict>) -> PyResult<Options> {
         fuse: named(options, "fuse")?.unwrap_or_default(),
         lowering: abide::Lowering::Auto,
         jam: abide::Jam::Auto,
+        team: abide::Team::Auto,
         rows: abide::LoopRows::Auto,
         tables: abide::Placement::Auto,
         pin: option(options, "pin")?.unwrap_or(false),

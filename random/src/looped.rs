@@ -134,3 +134,41 @@ pub fn products(n: usize, dimensions: usize) -> Result<Program> {
     });
     p.build()
 }
+
+/// Returns a program of tree sums of `lanes` lanes over `n` components: one that needs the sum before it, two beside each other
+/// whose terms have loops of their own, one within a loop and one within a stored result, and one of two lanes; and a field
+/// that is set alone, whose taps make cells at the sides fixed.
+///
+/// # Errors
+///
+/// [`abide_core::Error::Limit`] for other than one to three axes, or lanes that are no power of two up to 32.
+pub fn trees(lanes: usize, n: usize, dimensions: usize) -> Result<Program> {
+    let mut p = Definition::new("trees", dimensions);
+    p.components("x", n, Centring::CELL).field("u", Centring::CELL).field("all", Centring::CELL);
+    p.components("own", n, Centring::CELL);
+    p.step().stage("trees", |s| {
+        let (g, x) = (s.graph(), s.components("x"));
+        let weights: Vec<f64> = (0..n).map(|i| 0.01 * ((7 * i) % 11) as f64 - 0.03).collect();
+        let entries: Vec<f64> = (0..n * n).map(|at| 0.002 * ((5 * at) % 13) as f64).collect();
+        let (weights, pairs) = (g.table(&weights), g.table_of(n, &entries));
+        let mean = g.tree_sum(lanes, 0..n, |i| x.at(i) * weights.at(i));
+        let spread = g.tree_sum_of_products(lanes, 0..n, |i| [x.at(i) - mean; 2]);
+        let [triangle, rows] = g.tree_sums(lanes, 0..n, |i, [triangle, rows]| {
+            let row =
+                g.fold(i.plus(1).to(n), x.at(i) * 0.5, |j, sum| x.at(j).mul_add(pairs.at_row(i, j), sum));
+            [x.at(i).mul_add(row, triangle), rows + row * 0.125]
+        });
+        let carried = g.fold(0..3, 0.1, |k, before| {
+            before * 0.5 + g.tree_sum(lanes, 1..n, |i| (x.at(i) - before) * (k.value() * 0.01))
+        });
+        let of_two = g.tree_sum(2, 0..n, |i| x.at(i) * 0.01);
+        s.set("all", (mean + spread * 0.01) + (triangle * 0.01 + rows * 0.1) + (carried + of_two) * 0.1);
+        let u = s.field("u");
+        s.set("u", u.along(0, -1) * 0.5 + mean * 0.25);
+        s.set_components("own", |i| {
+            let row = g.tree_sum(lanes, i.to(n), |j| x.at(j) * pairs.at_row(i, j));
+            (x.at(i) * 0.25).mul_add(spread, row)
+        });
+    });
+    p.build()
+}

@@ -1,7 +1,8 @@
 // Stepwise, the baseline: a launch per stage. Each block stages its tile with halo in shared memory, then
 // computes it.
 
-constexpr int THREADS = THREADS_S * THREADS_Y * THREADS_X;
+// `TEAM` threads share the loops of a point; of the others each has points of its own.
+constexpr int THREADS = THREADS_S * THREADS_Y * THREADS_X * TEAM;
 constexpr int BLOCKS_Y = int((EXTENT_Y + TILE_Y - 1) / TILE_Y), BLOCKS_X = int((EXTENT_X + TILE_X - 1) / TILE_X);
 
 // The values that a formula sees at one cell of a staged tile: fields tapped around it in shared memory, the
@@ -52,12 +53,13 @@ __device__ __forceinline__ void load(real* tile, const Buffers& buffers, Offset 
 {
     constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
     constexpr int ROWS_Y = TILE_Y + 2 * RY, ROWS = (TILE_S + 2 * RS) * ROWS_Y, ROW = View<S>::ROW;
-    const int tx = threadIdx.x % THREADS_X, ty = threadIdx.x / THREADS_X;
-    for (int row = ty; row < ROWS; row += THREADS / THREADS_X) {
+    constexpr int ACROSS = THREADS_X * TEAM;
+    const int tx = threadIdx.x % ACROSS, ty = threadIdx.x / ACROSS;
+    for (int row = ty; row < ROWS; row += THREADS / ACROSS) {
         const Offset s = s0 + row / ROWS_Y - RS, y = y0 + row % ROWS_Y - RY;
         const Source a = source_s(s), b = source_y(y);
         const Offset from = INNER ? s * STRIDE_S + y * STRIDE_Y : a.index * STRIDE_S + b.index * STRIDE_Y;
-        for (int column = tx; column < ROW; column += THREADS_X) {
+        for (int column = tx; column < ROW; column += ACROSS) {
             const Offset x = x0 + column - RX;
             #pragma unroll
             for (int f = 0; f < S::WIDE; ++f) {
@@ -75,9 +77,12 @@ __device__ __forceinline__ void load(real* tile, const Buffers& buffers, Offset 
     }
 }
 
-// Computes and stores several cells of a thread together; where a kernel does so, it is defined behind this file.
+// Computes and stores several cells of a thread together, or a cell by the threads of a team; where a kernel does so, it is
+// defined behind this file.
 template <class S>
 __device__ __forceinline__ void stage_points(const Buffers& buffers, const Parameters& parameters, const real* row, Offset s, Offset y, Offset x0, int cx);
+template <class S>
+__device__ __forceinline__ void stage_team(const Buffers& buffers, const Parameters& parameters, const real* tile, Offset s0, Offset y0, Offset x0, int cs, int cy, int cx);
 
 template <class S>
 __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& parameters)
@@ -94,14 +99,19 @@ __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& 
         else load<S, false>(tile, buffers, s0, y0, x0);
         __syncthreads();
     }
-    const int tx = threadIdx.x % THREADS_X, ty = threadIdx.x / THREADS_X % THREADS_Y, ts = threadIdx.x / (THREADS_X * THREADS_Y);
-    #pragma unroll
+    const int thread = threadIdx.x / TEAM;
+    const int tx = thread % THREADS_X, ty = thread / THREADS_X % THREADS_Y, ts = thread / (THREADS_X * THREADS_Y);
+    #pragma unroll BESIDE
     for (int ds = 0; ds < TILE_S; ds += THREADS_S) {
-        #pragma unroll
+        #pragma unroll BESIDE
         for (int dy = 0; dy < TILE_Y; dy += THREADS_Y) {
-            #pragma unroll
+            #pragma unroll BESIDE
             for (int dx = 0; dx < TILE_X; dx += POINTS * THREADS_X) {
                 const int cs = ts + ds, cy = ty + dy, cx = tx + dx;
+                if constexpr (TEAM > 1) {
+                    stage_team<S>(buffers, parameters, tile, s0, y0, x0, cs, cy, cx);
+                    continue;
+                }
                 const Offset s = s0 + cs, y = y0 + cy, x = x0 + cx;
                 if (s >= EXTENT_S || y >= EXTENT_Y || x >= EXTENT_X) continue;
                 const real* row = tile + (cs + RS) * View<S>::PLANE + (cy + RY) * View<S>::ROW + RX;

@@ -11,5 +11,5 @@ __device__ __forceinline__ real* shared_values()
 template <int COUNT>
 __device__ __forceinline__ void load_table(real* to, const real* from)
 {
-    for (int i = threadIdx.x; i < COUNT; i += THREADS_S * THREADS_Y * THREADS_X) to[i] = from[i];
+    for (int i = threadIdx.x; i < COUNT; i += THREADS_S * THREADS_Y * THREADS_X * TEAM) to[i] = from[i];
 }

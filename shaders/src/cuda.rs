@@ -21,7 +21,7 @@ use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, 
 
 use crate::boundary;
 use crate::emit::{Language, formula};
-use crate::loops::{self, Reads};
+use crate::loops::{self, Reads, Together};
 use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
@@ -47,6 +47,7 @@ const SWEEP: &str = include_str!("../kernels/sweep.cuh");
 const PERSISTENT: &str = include_str!("../kernels/persistent.cu");
 const POINTS: &str = include_str!("../kernels/points.cuh");
 const STEPWISE_POINTS: &str = include_str!("../kernels/stepwise_points.cuh");
+const STEPWISE_TEAM: &str = include_str!("../kernels/stepwise_team.cuh");
 const STEPWISE_TABLES: &str = include_str!("../kernels/stepwise_tables.cuh");
 const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
 
@@ -234,6 +235,9 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         constant(&mut text, &format!("THREADS_{letter}"), threads);
     }
     constant(&mut text, "POINTS", tiles.points);
+    constant(&mut text, "TEAM", tiles.team);
+    let cells = tiles.tile.iter().product();
+    constant(&mut text, "BESIDE", if tiles.is_repeated { cells } else { 1 });
     if let Some(launched) = tiles.launched {
         constant(&mut text, "LAUNCHED", launched);
     }
@@ -249,6 +253,9 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     text.filled(STEPWISE, &[("begin", begin.iter().collect()), ("end", end.iter().collect())]);
     if tiles.points > 1 {
         points(&mut text, program, tiles.points);
+    }
+    if tiles.team > 1 {
+        text.file(STEPWISE_TEAM);
     }
     for number in 0..program.stages().len() {
         let manner = Manner { staged: tiles.shared_bytes[number] > 0, tiles: Some(tiles) };
@@ -422,9 +429,12 @@ fn stage(
             };
             loops::tables(text, &language, problem.dtype, number, looped, tables);
             let tables = loops::table_texts(number, looped, tables);
-            let rows = tiles.map_or(1, |tiles| tiles.rows);
+            let together = Together {
+                rows: tiles.map_or(1, |tiles| tiles.rows),
+                team: tiles.map_or(1, |tiles| tiles.team),
+            };
             let reads = Reads { tap, component, store: &store };
-            loops::formula(looped, &language, problem.dtype, &tables, rows, reads)
+            loops::formula(looped, &language, problem.dtype, &tables, together, reads)
         }
         None => {
             let mut body = formula(&stage.dag, &language, problem.dtype, tap);

@@ -1,5 +1,6 @@
 //! Formulas with their loops as text: loops of kernels, tables in memory, and components that an index reads.
 
+mod lanes;
 mod rows;
 
 use abide_core::DType;
@@ -16,6 +17,15 @@ const TERMS_TOGETHER: usize = 48;
 
 /// Turns of an innermost loop that are written out together, at the most.
 const TURNS_TOGETHER: usize = 4;
+
+/// What goes through loops together.
+#[derive(Clone, Copy)]
+pub(crate) struct Together {
+    /// The most turns of a loop that go through loops within it.
+    pub rows: usize,
+    /// The threads that share the loops of a point.
+    pub team: usize,
+}
 
 /// How a kernel reads old values, and stores new ones in loops.
 pub(crate) struct Reads<'a, T, C> {
@@ -108,14 +118,13 @@ fn used(looped: &Looped) -> Vec<usize> {
     (0..looped.tables.len()).filter(is_read).collect()
 }
 
-/// Writes the formula of a stage in a language, its loops as loops, of which up to `most_rows` turns go through loops within
-/// them together. The outputs are those that no loop stores.
+/// Writes the formula of a stage in a language, its loops as loops. The outputs are those that no loop stores.
 pub(crate) fn formula<T, C>(
     looped: &Looped,
     language: &dyn Language,
     dtype: DType,
     tables: &[TableText],
-    most_rows: usize,
+    Together { rows: most_rows, team }: Together,
     mut reads: Reads<'_, T, C>,
 ) -> Formula
 where
@@ -154,6 +163,9 @@ where
         most_rows,
         grouped: &grouped,
         row: Vec::new(),
+        team,
+        shared: if team > 1 { looped.shared(team) } else { vec![false; looped.loops.len()] },
+        is_shared_around: false,
     };
     writer.items(&looped.body);
     let outputs = looped.outputs.iter().map(|&id| writer.names[id as usize].clone()).collect();
@@ -178,6 +190,12 @@ struct Writer<'a, T, C> {
     grouped: &'a [Option<Rows>],
     /// The rows that are being written, those of outer loops first.
     row: Vec<Row<'a>>,
+    /// The threads that share the loops of a point.
+    team: usize,
+    /// Of each loop, whether they share its turns.
+    shared: Vec<bool>,
+    /// Whether the loop that is being written, or one around it, is shared.
+    is_shared_around: bool,
 }
 
 impl<T, C> Writer<'_, T, C>
@@ -204,7 +222,9 @@ where
             _ => format!("({}) * {columns} + {column}", self.index(row, 0)),
         };
         let text = (self.reads.store)(first, &at, &self.names[value as usize]);
-        self.statements.push(text);
+        // All threads of a team have what a turn stores that they go through together.
+        let is_alone = self.team == 1 || self.is_shared_around;
+        self.statements.push(if is_alone { text } else { format!("if (lane_of_team() == 0) {text}") });
     }
 
     fn term(&mut self, id: Id) {
@@ -270,22 +290,25 @@ where
     /// Writes a loop. All that it carries is made anew of the values before the turn, and only then replaced.
     fn turns(&mut self, number: u16) {
         let looped = self.looped;
-        let Loop { turns, carried: all, body } = &looped.loops[usize::from(number)];
-        let language = self.language;
-        self.starts(number, all);
-        if let Some(rows) = &self.grouped[usize::from(number)] {
-            return self.grouped(number, rows);
+        let Loop { turns, carried: all, .. } = &looped.loops[usize::from(number)];
+        if self.shared[usize::from(number)] {
+            return self.by_team(number);
         }
+        if turns.lanes() > 1 {
+            return self.lane_by_lane(number);
+        }
+        self.starts(number, all);
+        match &self.grouped[usize::from(number)] {
+            Some(rows) => self.grouped(number, rows),
+            None => self.each_turn(number, None),
+        }
+    }
+
+    /// Returns how many turns of a loop are written out together.
+    fn turns_together(&self, body: &[Item]) -> usize {
         let is_innermost = !body.iter().any(|item| matches!(item, Item::Loop(_)));
         let together = (TERMS_TOGETHER / body.len().max(1)).clamp(1, TURNS_TOGETHER);
-        let together = if is_innermost { together } else { 1 };
-        let (i, from, to) = (counter(number), self.index(turns.from, 0), turns.to);
-        let c = format!("#pragma unroll {together}\nfor (int {i} = {from}; {i} < {to}; ++{i}) {{");
-        let wgsl = format!("for (var {i}: i32 = {from}; {i} < {to}; {i}++) {{");
-        self.statements.push(language.own(&c, &wgsl).to_owned());
-        self.items(body);
-        self.replace(number);
-        self.statements.push("}".to_owned());
+        if is_innermost { together } else { 1 }
     }
 
     /// Replaces what a loop carries by what a turn has made of it.

@@ -13,7 +13,7 @@ use crate::domain::BoundaryText;
 use crate::program::Problem;
 use crate::{
     Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Jam, LoopRows, Lowering,
-    Options, Placement, Result, Start, Tune,
+    Options, Placement, Result, Start, Team, Tune,
 };
 
 use self::batch::Setting;
@@ -282,6 +282,12 @@ impl Builder {
     /// Sets how many points of a thread go through jammed loops together.
     pub fn jam(mut self, jam: Jam) -> Self {
         self.options.jam = jam;
+        self
+    }
+
+    /// Sets how many threads share the loops of a point, where teams do.
+    pub fn team(mut self, team: Team) -> Self {
+        self.options.team = team;
         self
     }
 

@@ -11,7 +11,7 @@ use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
-use abide::{CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Tune};
+use abide::{CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -92,7 +92,8 @@ pub struct Manner {
     pub fuse: Fuse,
 
     /// How loops in formulas become kernels: auto, straight (each turn is written out), loops, which launches per stage of
-    /// a GPU keep, or jammed (loops that several points of a thread go through together, on CUDA); no bit depends on it
+    /// a GPU keep, jammed (loops that several points of a thread go through together, on CUDA), or team (tree sums, and
+    /// loops that only store, which several threads share for each point, on CUDA); no bit depends on it
     #[arg(long, default_value = "auto")]
     pub lowering: Lowering,
 
@@ -101,12 +102,17 @@ pub struct Manner {
     #[arg(long, default_value = "auto")]
     pub jam: Jam,
 
+    /// With `--lowering team`, the threads that share the loops of a point: auto (as many as tree sums have lanes, else 32) or
+    /// a power of two up to 32
+    #[arg(long, default_value = "auto")]
+    pub team: Team,
+
     /// With `--lowering loops` or `jammed`, the turns of a loop that go through the loops within it together, as rows of a
     /// double sum: auto (one after another as yet) or a number up to 16; no bit depends on it
     #[arg(long, default_value = "auto")]
     pub rows: LoopRows,
 
-    /// With `--lowering loops` or `jammed`, where tables lie on CUDA: auto, memory, constant or shared; no bit depends on it
+    /// With `--lowering loops`, `jammed` or `team`, where tables lie on CUDA: auto, memory, constant or shared; no bit depends on it
     #[arg(long, default_value = "auto")]
     pub tables: Placement,
 
@@ -338,6 +344,7 @@ impl Manner {
             fuse: self.fuse,
             lowering: self.lowering,
             jam: self.jam,
+            team: self.team,
             rows: self.rows,
             tables: self.tables,
             pin: self.pin,
@@ -348,6 +355,6 @@ impl Manner {
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
         let builder = builder.depth(self.depth).tune(self.tune).fuse(self.fuse).pin(self.pin);
-        builder.lowering(self.lowering).jam(self.jam).rows(self.rows).tables(self.tables)
+        builder.lowering(self.lowering).jam(self.jam).team(self.team).rows(self.rows).tables(self.tables)
     }
 }

@@ -22,6 +22,9 @@ pub(crate) struct Constants {
 /// The calls that take a loop, beside [`FORMS`].
 const FOLDS: [&str; 6] = ["sum", "prod", "min", "max", "dot", "fold"];
 
+/// Those of them that are trees, of as many lanes as their first operand says.
+const TREES: [&str; 2] = ["tree_sum", "tree_dot"];
+
 /// Makes the form of a table from its rows' length and its entries.
 type MakeForm = fn(usize, &[f64]) -> abide_core::Result<QuadraticForm>;
 
@@ -87,11 +90,12 @@ impl<'g> Meaning<'_, 'g> {
         let at = range(call);
         let make_form = FORMS.into_iter().find(|(form, _)| *form == name).map(|(_, make)| make);
         let expected = match name {
-            "dot" => 2,
+            "dot" | "tree_sum" => 2,
+            "tree_dot" => 3,
             _ if make_form.is_some() => 2,
             _ if FOLDS.contains(&name) => 1,
             _ => {
-                let known = FOLDS.into_iter().chain(FORMS.map(|(form, _)| form));
+                let known = FOLDS.into_iter().chain(TREES).chain(FORMS.map(|(form, _)| form));
                 return Err(Fault::unknown(at, "loop", name, known));
             }
         };
@@ -122,9 +126,10 @@ impl<'g> Meaning<'_, 'g> {
             }
         };
         let (index, fault) = (new(index)?, RefCell::new(None));
-        let (form, terms) = match (make_form, terms) {
-            (Some(make), [table, terms @ ..]) => (Some(self.form(name, make, table, turns)?), terms),
-            _ => (None, terms),
+        let (form, lanes, terms) = match (make_form, terms) {
+            (Some(make), [table, terms @ ..]) => (Some(self.form(name, make, table, turns)?), 1, terms),
+            (None, [lanes, terms @ ..]) if TREES.contains(&name) => (None, whole_lanes(lanes)?, terms),
+            _ => (None, 1, terms),
         };
         // What a turn makes of the index and of what is carried.
         let turn = |i: Index<'g>, carried: Option<(&str, Expr<'g>)>| {
@@ -160,11 +165,11 @@ impl<'g> Meaning<'_, 'g> {
             ("prod", ..) => graph.product(turns, |i| turn(i, None)[0]),
             ("min", ..) => graph.least(turns, |i| turn(i, None)[0]),
             ("max", ..) => graph.greatest(turns, |i| turn(i, None)[0]),
-            ("dot", ..) => graph.sum_of_products(turns, |i| {
+            ("dot" | "tree_dot", ..) => graph.tree_sum_of_products(lanes, turns, |i| {
                 let factors = turn(i, None);
                 [factors[0], factors[1]]
             }),
-            _ => graph.sum(turns, |i| turn(i, None)[0]),
+            _ => graph.tree_sum(lanes, turns, |i| turn(i, None)[0]),
         };
         match fault.into_inner().or_else(|| graph.fault().map(|error| Fault::of(at, error))) {
             Some(fault) => Err(fault),
@@ -348,4 +353,17 @@ impl<'g> Meaning<'_, 'g> {
 
 fn call_name<'t>(call: &Pair<'t, Rule>) -> &'t str {
     call.as_str().split('(').next().unwrap_or_default().trim()
+}
+
+/// Reads the lanes of a tree sum, which stand before what it sums.
+fn whole_lanes(lanes: &Pair<'_, Rule>) -> Result<usize, Fault> {
+    let text = lanes.as_str().trim();
+    text.parse().map_err(|_| {
+        let reason = format!("`{text}` is no number of lanes");
+        Fault::new(
+            range(lanes),
+            reason,
+            "write a power of two up to 32, as in tree_sum(8, x[i] for i in range(53))",
+        )
+    })
 }

@@ -212,6 +212,7 @@ mod tests {
         fuse: Fuse::Search,
         lowering: abide_core::Lowering::Auto,
         jam: abide_core::Jam::Auto,
+        team: abide_core::Team::Auto,
         rows: abide_core::LoopRows::Auto,
         tables: abide_core::Placement::Auto,
         pin: false,

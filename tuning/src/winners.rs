@@ -31,7 +31,8 @@ impl Question {
         let formulas = program.stages().iter().map(|stage| format!("{:?} {:?}\n", stage.writes, stage.dag));
         let lowering = match options.lowering.keeps_loops() {
             true => {
-                format!("{} {:?} {:?} {}", options.lowering, options.jam, options.rows, options.tables)
+                let Options { lowering, jam, team, rows, tables, .. } = options;
+                format!("{lowering} {jam:?} {team:?} {rows:?} {tables}")
             }
             false => String::new(),
         };

@@ -111,11 +111,22 @@ impl QuadraticForm {
 
     /// Returns the form of values, in loops but for sparse entries.
     pub fn of<'g>(&self, graph: &'g Graph, x: impl Fn(Index<'g>) -> Expr<'g>) -> Expr<'g> {
+        self.in_lanes(1, graph, x)
+    }
+
+    /// Returns the form of values, in loops but for sparse entries, whose rows of a triangle and products with a column are
+    /// summed as trees of `lanes` lanes ([`Graph::tree_sums`]).
+    pub fn in_lanes<'g>(
+        &self,
+        lanes: usize,
+        graph: &'g Graph,
+        x: impl Fn(Index<'g>) -> Expr<'g>,
+    ) -> Expr<'g> {
         let count = self.size;
         match &self.by {
             By::Triangle(entries) => {
                 let halves: Vec<f64> = (0..count).map(|i| 0.5 * entries[i * (count + 1)]).collect();
-                2.0 * graph.sum_of_products(0..count, |i| {
+                2.0 * graph.tree_sum_of_products(lanes, 0..count, |i| {
                     let own = x(i) * graph.table(&halves).at(i);
                     let table = graph.table_of(count, entries);
                     [
@@ -128,7 +139,10 @@ impl QuadraticForm {
             By::Columns(columns) => graph.squares(columns.iter().filter_map(|column| {
                 let present = column.iter().filter(|&&weight| weight != 0.0).count();
                 match 2 * present > count {
-                    true => Some(graph.sum_of_products(0..count, |i| [x(i), graph.table(column).at(i)])),
+                    true => {
+                        let factors = |i| [x(i), graph.table(column).at(i)];
+                        Some(graph.tree_sum_of_products(lanes, 0..count, factors))
+                    }
                     false => graph.weighted(column, &x),
                 }
             })),

@@ -146,6 +146,10 @@ impl Walk<'_> {
         for (k, carried) in each.carried.iter().enumerate() {
             self.read(carried.start);
             self.make(Value::Carried(number, k as u16));
+            // A block of lanes of each size waits for the next one.
+            if let Some(span) = self.spans.get_mut(&Value::Carried(number, k as u16)) {
+                span.count += each.turns.levels();
+            }
         }
         self.around.push(number);
         self.items(&each.body);

@@ -294,3 +294,67 @@ fn results_of_loops_stand_behind_the_others() {
     let written: Vec<f64> = dag.outputs.iter().map(|&output| values[output as usize]).collect();
     assert_eq!(written, expected);
 }
+
+/// A tree of lanes joins neighbours, then pairs of them; lanes without terms change nothing.
+#[test]
+fn trees_are_sums_of_lanes_that_are_joined_pair_by_pair() {
+    let graph = Graph::new();
+    let x = component(&graph, 11);
+    let fields: Vec<f64> = (0..12).map(|i| (1.7 * i as f64).sin() * 10f64.powi(i % 5)).collect();
+    let lane = |lanes: usize, l: usize, from: usize| (from + l..11).step_by(lanes).map(|i| fields[1 + i]);
+    let plain = |lanes: usize, from: usize| {
+        let mut sums: Vec<f64> =
+            (0..lanes).map(|l| lane(lanes, l, from).fold(-0.0, |sum, x| sum + x)).collect();
+        while sums.len() > 1 {
+            sums = sums.chunks(2).map(|pair| pair[0] + pair[1]).collect();
+        }
+        sums[0]
+    };
+    for lanes in [1, 2, 4, 8, 16, 32] {
+        let sum = graph.tree_sum(lanes, 0..11, |i| x.at(i));
+        assert_eq!(values::<f64>(&graph, sum, &fields), [plain(lanes, 0); 3], "{lanes} lanes");
+        let [short, squares] =
+            graph.tree_sums(lanes, 3..11, |i, [a, b]| [a + x.at(i), x.at(i).mul_add(x.at(i), b)]);
+        assert_eq!(values::<f64>(&graph, short, &fields), [plain(lanes, 3); 3], "{lanes} lanes");
+        assert!(values::<f64>(&graph, squares, &fields)[0] > 0.0);
+    }
+    // Other lanes are other sums.
+    assert!([2, 4, 8, 16].iter().any(|&lanes| plain(lanes, 0) != plain(1, 0)));
+    let none = graph.tree_sum(8, 3..3, |i| x.at(i));
+    let [none, ..] = values::<f64>(&graph, none, &fields);
+    assert!(none == 0.0 && none.is_sign_negative());
+    for lanes in [0, 3, 64] {
+        let graph = Graph::new();
+        graph.tree_sum(lanes, 0..5, |i| i.value());
+        let fault = graph.fault().unwrap().to_string();
+        assert!(fault.contains("lanes of a tree sum") && fault.contains("power of two"), "{fault}");
+    }
+}
+
+/// A team shares the outermost tree sums of its lanes, and loops that carry nothing.
+#[test]
+fn a_team_shares_outermost_trees() {
+    let graph = Graph::new();
+    let x = component(&graph, 8);
+    let sum = graph.tree_sum(4, 0..8, |i| x.at(i) + graph.tree_sum(4, 0..3, |j| x.at(j)));
+    let within = graph.fold(0..2, 0.0, |_, before| before + graph.tree_sum(4, 1..8, |i| x.at(i) * before));
+    let looped = graph.looped(&[sum, within]).unwrap();
+    let of = |team: usize| {
+        let shared = looped.shared(team);
+        looped
+            .loops
+            .iter()
+            .zip(shared)
+            .map(|(each, is)| (each.turns.to, each.turns.lanes(), is))
+            .collect::<Vec<_>>()
+    };
+    let mut four = of(4);
+    four.sort_unstable();
+    assert_eq!(four, [(2, 1, false), (3, 4, false), (8, 4, true), (8, 4, true)]);
+    assert!(of(8).iter().all(|(.., is)| !is));
+    // Four lanes wait with two values beside the sum.
+    let plain = graph.sum(0..8, |i| x.at(i));
+    let tree = graph.tree_sum(4, 0..8, |i| x.at(i));
+    let held = |value| graph.looped(&[value]).unwrap().most_held(1);
+    assert_eq!(held(tree) - held(plain), 2);
+}

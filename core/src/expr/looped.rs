@@ -4,7 +4,8 @@
 use super::dag::value;
 use super::loops::{Entries, Place, Term, Turns};
 use super::stores::Store;
-use super::{Constant, Dag, Expr, Graph, Id, Node, Tap};
+use super::tree::joined;
+use super::{Binary, Constant, Dag, Expr, Graph, Id, Node, Tap};
 use crate::real::Real;
 
 /// A formula with loops. Equal turns of loops that do not need each other are one loop.
@@ -65,6 +66,10 @@ trait Machine {
 
     fn number(&mut self, value: f64) -> Self::Value {
         self.node(Node::Const(Constant::new(value)), &[])
+    }
+
+    fn sum(&mut self, a: Self::Value, b: Self::Value) -> Self::Value {
+        self.node(Node::Binary(Binary::Add, 0, 1), &[a, b])
     }
 }
 
@@ -162,7 +167,9 @@ impl Looped {
             Item::Loop(number) => {
                 let [low, high] = reach[usize::from(number)];
                 let turns = usize::try_from(high - low + 1).unwrap_or(0);
-                turns.saturating_mul(self.written_out_of(&self.loops[usize::from(number)].body, reach))
+                let Loop { turns: own, carried, body } = &self.loops[usize::from(number)];
+                let joins = (own.lanes() - 1) * carried.len();
+                turns.saturating_mul(self.written_out_of(body, reach)).saturating_add(joins)
             }
         });
         each.fold(0, usize::saturating_add)
@@ -215,12 +222,21 @@ impl Looped {
                     let now = |state: &State<M::Value>, which: fn(&Carried) -> Id| -> Vec<M::Value> {
                         carried.iter().map(|carried| state.values[which(carried) as usize]).collect()
                     };
-                    state.carried[own] = now(state, |carried| carried.start);
-                    for index in state.index(turns.from)..i64::from(turns.to) {
-                        state.indices[own] = index;
-                        self.go(body, machine, state);
-                        state.carried[own] = now(state, |carried| carried.next);
+                    let from = state.index(turns.from);
+                    let mut lanes = Vec::with_capacity(turns.lanes());
+                    for lane in 0..turns.lanes() {
+                        state.carried[own] = now(state, |carried| carried.start);
+                        for index in (from + lane as i64..i64::from(turns.to)).step_by(turns.lanes()) {
+                            state.indices[own] = index;
+                            self.go(body, machine, state);
+                            state.carried[own] = now(state, |carried| carried.next);
+                        }
+                        lanes.push(std::mem::take(&mut state.carried[own]));
                     }
+                    let join = |a: Vec<M::Value>, b: Vec<M::Value>| {
+                        a.into_iter().zip(b).map(|(a, b)| machine.sum(a, b)).collect()
+                    };
+                    state.carried[own] = joined(lanes.into_iter(), join).unwrap_or_default();
                 }
             }
         }

@@ -3,8 +3,8 @@
 //!
 //! A loop's meaning is its turns one after another, the index ascending: what is carried starts at given values, and each
 //! turn makes the next ones of those before it. [`Graph::sum`] starts at −0, to which any first term is added without a
-//! change, [`Graph::product`] at 1, [`Graph::least`] at ∞ and [`Graph::greatest`] at −∞. The number of turns is known
-//! when the formula is built. How a loop becomes text is a plan's choice and changes no bit: each turn written out
+//! change, [`Graph::product`] at 1, [`Graph::least`] at ∞ and [`Graph::greatest`] at −∞. Only [`Graph::tree_sum`] is defined
+//! otherwise, as a tree of partial sums. The number of turns is known when the formula is built. How a loop becomes text is a plan's choice and changes no bit: each turn written out
 //! ([`Dag`](super::Dag)), or a loop ([`Looped`](super::Looped)).
 
 use std::ops::Range;
@@ -44,12 +44,14 @@ pub struct Turns {
     pub from: Place,
     /// One more than the last index; no turns where it is not above the first.
     pub to: i32,
+    /// The lanes of a tree sum; 1 of turns one after another.
+    pub(super) lanes: u8,
 }
 
 impl From<Range<usize>> for Turns {
     fn from(range: Range<usize>) -> Turns {
         let number = |n: usize| n.min(i32::MAX as usize) as i32;
-        Turns { from: Place { of: None, offset: number(range.start) }, to: number(range.end) }
+        Turns { from: Place { of: None, offset: number(range.start) }, to: number(range.end), lanes: 1 }
     }
 }
 
@@ -119,7 +121,7 @@ impl<'g> Index<'g> {
 
     /// Returns the turns from this index to before a number, as of the upper triangle of a table.
     pub fn to(self, end: usize) -> Turns {
-        Turns { from: self.place, to: end.min(i32::MAX as usize) as i32 }
+        Turns { from: self.place, to: end.min(i32::MAX as usize) as i32, lanes: 1 }
     }
 
     /// Returns the number that the index is; `None` if it is a loop's.
@@ -298,7 +300,7 @@ impl Graph {
 
     /// Returns a sum: the terms of ascending indices are added to −0.
     pub fn sum<'g>(&'g self, turns: impl Into<Turns>, term: impl FnOnce(Index<'g>) -> Expr<'g>) -> Expr<'g> {
-        self.fold(turns, -0.0, |i, sum| sum + term(i))
+        self.tree_sum(1, turns, term)
     }
 
     /// Returns a sum of products, each one fused multiply-add onto the sum before it, from −0.
@@ -307,10 +309,7 @@ impl Graph {
         turns: impl Into<Turns>,
         factors: impl FnOnce(Index<'g>) -> [Expr<'g>; 2],
     ) -> Expr<'g> {
-        self.fold(turns, -0.0, |i, sum| {
-            let [a, b] = factors(i);
-            a.mul_add(b, sum)
-        })
+        self.tree_sum_of_products(1, turns, factors)
     }
 
     /// Returns a product: 1 is multiplied by the factors of ascending indices.

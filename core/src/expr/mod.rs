@@ -25,6 +25,7 @@ mod ops;
 mod rows;
 mod simplify;
 mod stores;
+mod tree;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -40,6 +41,7 @@ pub use operator::{Binary, Elementary, Text, Unary, binary, unary};
 pub use ops::IntoExpr;
 pub use rows::{Group, Rows};
 pub use stores::Store;
+pub use tree::MAX_LANES;
 
 use crate::error::Error;
 use crate::functions::Function;

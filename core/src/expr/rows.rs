@@ -56,11 +56,13 @@ impl Rows {
 
 impl Looped {
     /// Returns how turns of a loop go through loops within it together; `None` where they cannot: where it has one turn,
-    /// or begins at another's index, or where all loops within it have loops within them or need what it carries.
+    /// or begins at another's index, or is a tree sum, or where all loops within it are, have loops within them or need what
+    /// it carries.
     pub fn rows(&self, number: LoopId) -> Option<Rows> {
         let around = &self.loops[usize::from(number)];
         let turns = [around.turns.from.offset, around.turns.to];
-        if around.turns.from.of.is_some() || i64::from(turns[1]) - i64::from(turns[0]) < 2 {
+        let is_tree = around.turns.lanes() > 1;
+        if is_tree || around.turns.from.of.is_some() || i64::from(turns[1]) - i64::from(turns[0]) < 2 {
             return None;
         }
         let (mut is_bound, mut bound_loops) = (vec![false; self.terms.len()], vec![false; self.loops.len()]);
@@ -75,8 +77,9 @@ impl Looped {
                     };
                 }
                 Item::Loop(inner) => {
-                    bound_loops[usize::from(inner)] =
-                        self.has_loops(inner) || self.reads(inner).any(|id| is_bound[id as usize]);
+                    bound_loops[usize::from(inner)] = self.has_loops(inner)
+                        || self.loops[usize::from(inner)].turns.lanes() > 1
+                        || self.reads(inner).any(|id| is_bound[id as usize]);
                 }
                 Item::Store(_) => {}
             }

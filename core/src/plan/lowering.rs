@@ -1,19 +1,19 @@
 //! How loops of formulas become text.
 
-use super::options::{Jam, LoopRows, Lowering, Options, Placement};
+use super::options::{Jam, LoopRows, Lowering, Options, Placement, Team};
 use super::{Execution, Plan, plan_stepwise, tables};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::expr::Looped;
-use crate::program::Problem;
+use crate::expr::{Looped, MAX_LANES};
+use crate::program::{Problem, Stage};
 
 /// The most terms of a stage whose loops are written out unless they are to be kept: compilers take some seconds for them.
 const MOST_WRITTEN_OUT: usize = 1 << 15;
 
-/// The same of a device whose blocks share tables. Written-out text of more terms waits for instructions: of 2876 terms a warp
-/// of an H200 waited 8.7 of the 15 cycles of an instruction for the next one, and 1330 terms, the fewest measured, took 1.3
-/// times as long as loops.
-const MOST_BESIDE_TABLES: usize = 1000;
+/// The most nodes of a stage with each turn written out, on a device whose blocks share tables. Of an H100, text of 1189 to 4278
+/// nodes was 1.7 to 2.1 times as fast as loops, and that of 8173, which its caches of instructions do not hold, took 1.28
+/// times as long.
+const MOST_BESIDE_TABLES: usize = 5000;
 
 /// The most points of a thread that go through loops together.
 const MOST_TOGETHER: usize = 16;
@@ -66,6 +66,28 @@ pub(super) fn points(
     Ok([8, 4].into_iter().find(fits).unwrap_or(2))
 }
 
+/// Returns how many threads share the loops of a point, 1 where a point is a thread's alone.
+pub(super) fn team(problem: &Problem, options: &Options, lowering: Lowering) -> Result<usize> {
+    if lowering != Lowering::Team {
+        return Ok(1);
+    }
+    let lanes = || looped(problem).flat_map(|looped| &looped.loops).map(|each| each.turns.lanes());
+    let team = match options.team {
+        Team::Auto => lanes().filter(|lanes| *lanes > 1).max().unwrap_or(MAX_LANES),
+        Team::Threads(asked) => asked as usize,
+    };
+    if !team.is_power_of_two() || !(2..=MAX_LANES).contains(&team) {
+        let limit = format!("a power of two from 2 to {MAX_LANES}");
+        return Err(Error::limit("threads of a team", team, limit, "use --team auto"));
+    }
+    if !looped(problem).any(|looped| looped.shared(team).contains(&true)) {
+        let reason = format!("no formula has a tree sum of {team} lanes, or a loop that only stores");
+        let change = "write the sum as tree_sum, whose bits a team can make, or use --lowering loops";
+        return Err(Error::invalid("--lowering team", reason, change));
+    }
+    Ok(team)
+}
+
 /// Returns how many turns of a loop go through the loops within it together, 1 where each goes alone. Jammed points have
 /// few registers left: their turns go together only where that is asked for.
 pub(super) fn rows(
@@ -76,7 +98,8 @@ pub(super) fn rows(
 ) -> Result<usize> {
     let have_rows = || looped(problem).any(Looped::has_rows);
     match options.rows {
-        _ if !lowering.keeps_loops() => Ok(1),
+        // A team's threads have turns of their own.
+        _ if !lowering.keeps_loops() || lowering == Lowering::Team => Ok(1),
         LoopRows::Auto if lowering == Lowering::Loops && tables::are_shared(device) && have_rows() => {
             let carry = looped(problem).any(Looped::rows_carry);
             Ok(if carry { ROWS } else { ROWS_OF_RESULTS })
@@ -100,17 +123,20 @@ fn looped(problem: &Problem) -> impl Iterator<Item = &Looped> {
     problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref())
 }
 
-/// Fits a tile and its threads to the points of a thread that go through loops together, and to blocks that go over tiles one
-/// after another. A tile that is staged in shared memory keeps its size, and has fewer threads.
+/// Fits a tile and its threads to the points of a thread that go through loops together, to the threads of a point, and to
+/// blocks that go over tiles one after another. A tile that is staged in shared memory keeps its size, and has fewer threads.
 pub(super) fn fit(
     points: usize,
+    team: usize,
     is_staged: bool,
     goes_on: bool,
     tile: &mut [usize; 3],
     threads: &mut [usize; 3],
 ) -> Result<()> {
+    // A row of threads is a warp or more, and no team is larger.
+    threads[2] = (threads[2] / team).max(1);
     if !is_staged {
-        if goes_on {
+        if goes_on || team > 1 {
             *tile = *threads;
         }
         tile[2] = tile[2].next_multiple_of(points * threads[2]);
@@ -126,11 +152,15 @@ pub(super) fn fit(
 
 /// Returns how the loops of a problem's launches per stage become text.
 pub(super) fn lowering(problem: &Problem, device: &DeviceSpec, options: &Options) -> Lowering {
-    let most = if tables::are_shared(device) { MOST_BESIDE_TABLES } else { MOST_WRITTEN_OUT };
+    let is_too_long = |stage: &Stage| match stage.looped.as_ref() {
+        None => false,
+        Some(_) if tables::are_shared(device) => stage.dag.nodes.len() > MOST_BESIDE_TABLES,
+        Some(looped) => looped.written_out() > MOST_WRITTEN_OUT,
+    };
     match options.lowering {
         _ if !problem.is_plain() || looped(problem).next().is_none() => Lowering::Straight,
-        Lowering::Auto if looped(problem).any(|looped| looped.written_out() > most) => Lowering::Loops,
-        asked @ (Lowering::Loops | Lowering::Jammed) => asked,
+        Lowering::Auto if problem.program.stages().iter().any(is_too_long) => Lowering::Loops,
+        asked @ (Lowering::Loops | Lowering::Jammed | Lowering::Team) => asked,
         Lowering::Auto | Lowering::Straight => Lowering::Straight,
     }
 }
@@ -138,16 +168,19 @@ pub(super) fn lowering(problem: &Problem, device: &DeviceSpec, options: &Options
 /// Refuses options of loops that are kept where none are.
 fn check(options: &Options) -> Result<()> {
     let other = match options.lowering {
+        lowering if options.team != Team::Auto && lowering != Lowering::Team => {
+            ("--team", "threads share the loops of a point", "add --lowering team")
+        }
         Lowering::Jammed => return Ok(()),
-        Lowering::Auto | Lowering::Straight if options.rows != LoopRows::Auto => {
+        Lowering::Auto | Lowering::Straight | Lowering::Team if options.rows != LoopRows::Auto => {
             ("--rows", "turns of loops that are kept go together", "add --lowering loops or jammed")
         }
         _ if options.jam != Jam::Auto => {
             ("--jam", "points go through loops together", "add --lowering jammed")
         }
-        Lowering::Loops => return Ok(()),
+        Lowering::Loops | Lowering::Team => return Ok(()),
         _ if options.tables != Placement::Auto => {
-            ("--tables", "loops that are kept read tables", "add --lowering loops or jammed")
+            ("--tables", "loops that are kept read tables", "add --lowering loops, jammed or team")
         }
         _ => return Ok(()),
     };
@@ -188,15 +221,14 @@ pub(super) fn refuse_loops(device: &DeviceSpec, options: &Options) -> Result<()>
     }
 }
 
-/// Refuses to jam points where a device's kernels cannot.
-pub(super) fn refuse_jam(device: &DeviceSpec, options: &Options) -> Result<()> {
-    match options.lowering {
-        Lowering::Jammed => {
-            let reason = "WGSL has no operators for several points of a thread".to_owned();
-            Err(refused(device, reason, "use --lowering loops, or CUDA"))
-        }
-        _ => Ok(()),
-    }
+/// Refuses what only CUDA's kernels do: several points of a thread, and several threads of a point.
+pub(super) fn refuse_points_and_teams(device: &DeviceSpec, options: &Options) -> Result<()> {
+    let reason = match options.lowering {
+        Lowering::Jammed => "WGSL has no operators for several points of a thread",
+        Lowering::Team => "WGSL does not say which threads can add their values without a barrier",
+        _ => return Ok(()),
+    };
+    Err(refused(device, reason.to_owned(), "use --lowering loops, or CUDA"))
 }
 
 fn refused(device: &DeviceSpec, reason: String, change: &str) -> Error {

@@ -46,7 +46,9 @@ pub use general::{plan_grouped, plan_searched};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
-pub use options::{CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Tune};
+pub use options::{
+    CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
+};
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use persistent_program::{PersistentProgram, plan_persistent_program};

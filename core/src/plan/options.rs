@@ -138,6 +138,9 @@ named! {
         /// Loops that several points of a thread go through together, so that tables are read once for all of them: in
         /// launches per stage of CUDA.
         Jammed = "jammed",
+        /// Loops whose turns a team of threads shares for each point, where the formula says that it may: tree sums, and loops
+        /// that only store. In launches per stage of CUDA.
+        Team = "team",
     }
 }
 
@@ -161,7 +164,7 @@ named! {
 impl Lowering {
     /// Returns whether loops are asked for.
     pub fn keeps_loops(self) -> bool {
-        matches!(self, Lowering::Loops | Lowering::Jammed)
+        matches!(self, Lowering::Loops | Lowering::Jammed | Lowering::Team)
     }
 }
 
@@ -226,6 +229,16 @@ counted! {
 }
 
 counted! {
+    /// The threads that share the loops of a point.
+    Team "team" "8" {
+        /// As many as the tree sums have lanes; a warp where there are none.
+        Auto,
+        /// This many.
+        Threads
+    }
+}
+
+counted! {
     /// The turns of a loop that go through the loops within it together, as the rows of a double sum; no bit depends on it.
     LoopRows "rows" "4" {
         /// Four where blocks share tables and points do not go together: of 1, 2, 4 and 8 the fastest measured.
@@ -262,6 +275,8 @@ pub struct Options {
     pub lowering: Lowering,
     /// Points of a thread that go through jammed loops together.
     pub jam: Jam,
+    /// Threads that share the loops of a point.
+    pub team: Team,
     /// Turns of a loop that is kept which go through loops within it together.
     pub rows: LoopRows,
     /// Where the tables of loops lie.
@@ -287,6 +302,7 @@ mod tests {
         assert_eq!(Options::default().tune, Tune::Kept);
         assert_eq!("8".parse(), Ok(Jam::Points(8)));
         assert!("0".parse::<Jam>().is_err());
+        assert_eq!("8".parse(), Ok(Team::Threads(8)));
         assert_eq!("8".parse(), Ok(LoopRows::Turns(8)));
         let error = "many".parse::<LoopRows>().unwrap_err().to_string();
         assert!(error.contains("rows `many`") && error.contains("write --rows auto or --rows 4"), "{error}");

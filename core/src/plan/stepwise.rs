@@ -5,11 +5,12 @@ use serde::Serialize;
 use super::description::{Describe, Line, times};
 use super::fused::{Fused, Partition};
 use super::general::plan_general;
-use super::lowering::{fit, lowering, points, rows};
+use super::lowering::{fit, lowering, points, rows, team};
 use super::tables::{self, PlacedTable};
 use super::{Execution, Lowering, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
+use crate::expr::Node;
 use crate::program::{Problem, Stage};
 
 /// The share of a device's bandwidth that stages reach.
@@ -18,12 +19,26 @@ pub(crate) const MEMORY_SHARE: f64 = 0.85;
 /// The time of a stage's arithmetic, with its operands from shared memory, over that at the device's peak.
 pub(crate) const ARITHMETIC: f64 = 2.7;
 
+/// The most operations of a formula whose text a kernel has once for each cell of a thread. Properties of 10 to 33 species, 1000
+/// to 4200 nodes, took 2.3 to 4 times as long on an H100 where their text stood four times: a warp waited for instructions.
+const SHORT: usize = 256;
+
+/// Threads of a block whose formulas are long: two blocks of 256 would leave a quarter of an H200's registers unused where a
+/// thread has 96.
+const THREADS_OF_LONG: usize = 128;
+
+/// Returns whether a stage has more operations than text should have several times.
+fn is_long(stage: &Stage) -> bool {
+    let is_operation = |node: &&Node| node.operands().next().is_some();
+    stage.dag.nodes.iter().filter(is_operation).count() > SHORT
+}
+
 /// The tiles of a launch per stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stepwise {
     /// Cells of a tile along the three axes, slowest first.
     pub tile: [usize; 3],
-    /// Threads of a block along the three axes, slowest first; each divides the tile.
+    /// Threads of a block along the three axes, slowest first; each divides the tile. Where a team computes each point, its teams.
     pub threads: [usize; 3],
     /// For each stage, bytes of shared memory for its tile with halos; 0 if its taps are read from device
     /// memory instead.
@@ -31,10 +46,14 @@ pub struct Stepwise {
     /// The most cells of a field in one buffer. On a device that binds no buffer large enough for the field,
     /// the field lies in several.
     pub piece_cells: usize,
+    /// Whether a kernel's text has the formula once for each cell of a thread, so that their loads do not wait for each other.
+    pub is_repeated: bool,
     /// How the loops of formulas become text; straight where they have none.
     pub lowering: Lowering,
     /// Points of a thread along the fastest axis that go through loops together; 1 unless they are jammed.
     pub points: usize,
+    /// Threads that share the loops of a point; 1 unless a team does.
+    pub team: usize,
     /// Turns of a loop that go through the loops within it together, at the most; 1 where each goes alone.
     pub rows: usize,
     /// For each stage, the tables of its formula, by their numbers; none where loops are written out.
@@ -65,7 +84,7 @@ impl Stepwise {
 
     /// Returns the threads of a block.
     pub fn threads_per_block(&self) -> usize {
-        self.threads.iter().product()
+        self.threads.iter().product::<usize>() * self.team
     }
 }
 
@@ -76,7 +95,8 @@ impl Describe for Stepwise {
 
     fn lines(&self, _: &Plan) -> Vec<Line> {
         let bytes = self.shared_bytes.iter().max().copied().unwrap_or(0);
-        let (tile, threads) = (times(&self.tile), times(&self.threads));
+        let (tile, threads) = (times(&self.tile), self.threads_per_block());
+        let threads = if self.team > 1 { threads.to_string() } else { times(&self.threads) };
         let tiling =
             format!("tiles of {tile} cells, {threads} threads and {bytes} bytes of shared memory per block");
         let mut lines = vec![("tiling", tiling)];
@@ -87,6 +107,7 @@ impl Describe for Stepwise {
                 let words = format!("{} points of a thread go through loops together", self.points);
                 lines.push(("loops", words));
             }
+            Lowering::Team => lines.push(("loops", format!("{} threads share those of a point", self.team))),
         }
         if self.rows > 1 {
             let words =
@@ -159,6 +180,7 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     let lowering = lowering(problem, device, options);
     let rows = rows(problem, device, options, lowering)?;
     let points = points(problem, device, options, lowering, rows)?;
+    let team = team(problem, options, lowering)?;
     let shared = |stage: &Stage, tile: [usize; 3]| {
         let radius = stage.footprint.radius;
         let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
@@ -167,6 +189,14 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     };
     let stages = problem.program.stages();
     let is_staged = stages.iter().any(|stage| !staged_fields(stage).is_empty());
+    let is_long = stages.iter().any(is_long);
+    if !is_staged && is_long && lowering == Lowering::Straight && tables::are_shared(device) {
+        let slowest = threads.iter().position(|threads| *threads > 1).unwrap_or(2);
+        while threads.iter().product::<usize>() > THREADS_OF_LONG && threads[slowest] > 1 {
+            threads[slowest] /= 2;
+        }
+        tile = threads;
+    }
     if !is_staged && stages.iter().any(|stage| stage.set_alone().len() < stage.writes.len()) {
         // A point may have thousands of results: several points of a thread, one after another, would leave few blocks.
         tile = threads;
@@ -179,12 +209,12 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
         let table_bytes = tables.iter().map(|tables| tables::shared_bytes(tables));
         let block_bytes = table_bytes.clone().zip(&shared_bytes).map(|(tables, tile)| tables + tile).max();
         let goes_on = table_bytes.max().is_some_and(|bytes| bytes > 0);
-        fit(points, is_staged, goes_on, &mut tile, &mut threads)?;
+        fit(points, team, is_staged, goes_on, &mut tile, &mut threads)?;
         shared_bytes = shared_of(tile);
         // All that a device may hold at once, so that none of it waits.
         let by_shared = |bytes: usize| device.shared_bytes / (bytes + device.shared_bytes_reserved).max(1);
         let resident =
-            block_bytes.map_or(1, by_shared).min(device.threads / threads.iter().product::<usize>());
+            block_bytes.map_or(1, by_shared).min(device.threads / (threads.iter().product::<usize>() * team));
         launched = goes_on.then(|| device.multiprocessors.max(1) * resident.max(1));
     }
     let mut traffic = Traffic::uncached(problem, device);
@@ -211,8 +241,10 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
             threads,
             shared_bytes,
             piece_cells,
+            is_repeated: !is_long && team == 1,
             lowering,
             points,
+            team,
             rows,
             tables,
             launched,

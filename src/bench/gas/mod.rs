@@ -14,7 +14,9 @@ use crate::backend::Opened;
 use crate::expr::Looped;
 use crate::gas::{Interactions, Mixture, Property, Sums, Table};
 use crate::program::Problem;
-use crate::{Array, DType, Error, Execution, Jam, LoopRows, Lowering, Options, Placement, Result, Shape};
+use crate::{
+    Array, DType, Error, Execution, Jam, LoopRows, Lowering, Options, Placement, Result, Shape, Team,
+};
 
 /// The species of a combustion chamber of liquid oxygen and methane.
 const CHAMBER: [&str; 10] = ["CH4", "O2", "CO2", "H2O", "CO", "H2", "N2", "C2H6", "C2H4", "C3H8"];
@@ -30,7 +32,8 @@ type Way = (Lowering, Jam, LoopRows, Placement);
 const ALONE: LoopRows = LoopRows::Turns(1);
 
 /// The ways of each mixture; the planner's own choice of what is left open first.
-const WAYS: [Way; 12] = [
+const WAYS: [Way; 13] = [
+    (Lowering::Auto, Jam::Auto, LoopRows::Auto, Placement::Auto),
     (Lowering::Straight, Jam::Auto, LoopRows::Auto, Placement::Auto),
     (Lowering::Loops, Jam::Auto, LoopRows::Auto, Placement::Auto),
     (Lowering::Loops, Jam::Auto, ALONE, Placement::Memory),
@@ -58,6 +61,9 @@ const OF_ROWS: [Way; 10] = [
     (Lowering::Loops, Jam::Auto, LoopRows::Turns(8), Placement::Shared),
     (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(4), Placement::Shared),
 ];
+
+/// The threads of teams that share sums over species, which are trees then, or the rows of products.
+const TEAMS: [usize; 4] = [4, 8, 16, 32];
 
 /// The ways of products of components, which have no tables: the planner's own, which a CPU has alone; loops turn by turn; and turns
 /// of the outer loop jammed, and points. Written out, NVRTC compiles 4096 results for minutes and spills 200 kB of each thread.
@@ -97,6 +103,8 @@ pub struct GasCase {
     pub lowering: Lowering,
     /// The points that share loops.
     pub jam: Jam,
+    /// The threads that share the loops of a point.
+    pub team: Team,
     /// The turns of double sums that go through loops together.
     pub rows: LoopRows,
     /// Where tables of loops lie.
@@ -145,18 +153,29 @@ impl GasCase {
                 let program = gas.program_of(&Property::named(&SIX)?, Sums::Loops)?;
                 let mut looped = program.stages().iter().filter_map(|stage| stage.looped.as_ref());
                 let of_rows = if looped.any(Looped::has_rows) { &OF_ROWS[..] } else { &[] };
-                all.extend(WAYS.iter().chain(of_rows).map(|&(lowering, jam, rows, tables)| {
-                    let formulas = Formulas::Properties(Box::new(Properties(gas.clone())));
-                    let is_interacting = Some(is_interacting);
-                    GasCase { species, is_interacting, lowering, jam, rows, tables, formulas }
-                }));
+                let formulas = Formulas::Properties(Box::new(Properties(gas)));
+                let ways = WAYS.iter().chain(of_rows);
+                all.extend(GasCase::of(species, Some(is_interacting), &formulas, ways));
             }
         }
-        all.extend(OF_PRODUCTS.iter().map(|&(lowering, jam, rows, tables)| {
-            let (species, is_interacting, formulas) = (slides::SPECIES, None, Formulas::Products);
-            GasCase { species, is_interacting, lowering, jam, rows, tables, formulas }
-        }));
+        all.extend(GasCase::of(slides::SPECIES, None, &Formulas::Products, OF_PRODUCTS.iter()));
         Ok(all)
+    }
+
+    /// Returns the cases of formulas in some ways, and by teams.
+    fn of<'w>(
+        species: usize,
+        is_interacting: Option<bool>,
+        formulas: &Formulas,
+        ways: impl Iterator<Item = &'w Way>,
+    ) -> impl Iterator<Item = GasCase> {
+        let alone = ways.map(|way| (*way, Team::Auto));
+        let by_team = (Lowering::Team, Jam::Auto, LoopRows::Auto, Placement::Auto);
+        let teams = TEAMS.iter().map(move |&threads| (by_team, Team::Threads(threads as u32)));
+        alone.chain(teams).map(move |((lowering, jam, rows, tables), team)| {
+            let formulas = formulas.clone();
+            GasCase { species, is_interacting, lowering, jam, team, rows, tables, formulas }
+        })
     }
 
     /// Returns the name of the case: `properties`, or `slides` of the products.
@@ -178,7 +197,7 @@ impl GasCase {
     /// Returns the problem at so many points.
     pub fn problem(&self, points: usize) -> Result<Problem> {
         let program = match &self.formulas {
-            Formulas::Properties(own) => own.program(self.lowering)?,
+            Formulas::Properties(own) => own.program(self.lowering, self.team)?,
             Formulas::Products => slides::program()?,
         };
         Problem::new(Arc::new(program), Shape::new(&[points])?, DType::F64)
@@ -186,12 +205,12 @@ impl GasCase {
 
     /// Returns the options of a run.
     pub fn options(&self) -> Options {
-        let GasCase { lowering, jam, rows, tables, .. } = *self;
-        Options { execution: Execution::Stepwise, lowering, jam, rows, tables, ..Options::default() }
+        let GasCase { lowering, jam, team, rows, tables, .. } = *self;
+        Options { execution: Execution::Stepwise, lowering, jam, team, rows, tables, ..Options::default() }
     }
 
-    /// Returns the word of the way in which loops become text: `straight-line`, `loops`, `jammed` or the planner's `auto`, then the points that
-    /// share loops, the turns of double sums that do if there are several, and where tables lie, as in `jammed-4-shared` and
+    /// Returns the word of the way in which loops become text: `straight-line`, `loops`, `jammed`, `team` or the planner's `auto`,
+    /// then the points that share loops or the threads that share a point's, the turns of double sums that do if there are several, and where tables lie, as in `jammed-4-shared` and
     /// `loops-rows-8-constant`, where the planner does not choose.
     pub fn way(&self) -> String {
         let mut word = match self.lowering {
@@ -200,6 +219,9 @@ impl GasCase {
         };
         if let Jam::Points(points) = self.jam {
             word += &format!("-{points}");
+        }
+        if let Team::Threads(threads) = self.team {
+            word += &format!("-{threads}");
         }
         match self.rows {
             // Where no table's place tells it from the planner's own choice, one turn is told too.
@@ -288,7 +310,7 @@ mod tests {
         let words = |case: &GasCase| (case.species, case.is_interacting, case.way());
         let all: std::collections::HashSet<_> = cases.iter().map(words).collect();
         // Only pairs with k_ij are double sums of these mixtures.
-        let count = 3 * (2 * WAYS.len() + OF_ROWS.len()) + OF_PRODUCTS.len();
+        let count = 3 * (2 * (WAYS.len() + TEAMS.len()) + OF_ROWS.len()) + OF_PRODUCTS.len() + TEAMS.len();
         assert_eq!((all.len(), cases.len()), (count, count));
         assert!(
             all.iter()
@@ -298,6 +320,7 @@ mod tests {
         assert!(all.contains(&(53, Some(true), "loops-rows-8-constant".to_owned())));
         assert!(all.contains(&(64, None, "loops-rows-1".to_owned())));
         assert!(all.contains(&(64, None, "jammed-2-rows-8".to_owned())));
+        assert!(all.contains(&(64, None, "team-16".to_owned())));
         let device = crate::DeviceSpec::preset("h200").unwrap();
         for case in cases.iter().filter(|case| case.species == 33 || case.name() == "slides") {
             crate::plan::plan(&case.problem(1000).unwrap(), &device, &case.options()).unwrap();

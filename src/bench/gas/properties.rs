@@ -3,7 +3,7 @@
 use crate::backend::Session;
 use crate::gas::{Columns, GAS_CONSTANT, Mixture, Points, Property, Sums};
 use crate::program::Program;
-use crate::{Array, Choice, DType, Lowering, Result};
+use crate::{Array, Choice, DType, Lowering, Result, Team};
 
 /// The properties that a flow code asks for at every point.
 pub const SIX: [&str; 6] = ["rho", "h", "cp", "c", "mu", "lambda"];
@@ -22,9 +22,14 @@ pub(super) struct States {
 }
 
 impl Properties {
-    /// Returns the program, with sums over species as loops where they are kept.
-    pub fn program(&self, lowering: Lowering) -> Result<Program> {
-        let sums = if lowering.keeps_loops() { Sums::Loops } else { Sums::Terms };
+    /// Returns the program, with sums over species as loops where they are kept, and as trees where a team shares them.
+    pub fn program(&self, lowering: Lowering, team: Team) -> Result<Program> {
+        let sums = match (lowering, team) {
+            (Lowering::Team, Team::Threads(lanes)) => Sums::Trees(lanes as usize),
+            // The planner chooses of formulas with loops.
+            _ if lowering.keeps_loops() || lowering == Lowering::Auto => Sums::Loops,
+            _ => Sums::Terms,
+        };
         self.0.program_of(&Property::named(&SIX)?, sums)
     }
 

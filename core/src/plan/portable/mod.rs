@@ -10,7 +10,7 @@ pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod tests;
 
-use super::lowering::{plan_loops, refuse_jam};
+use super::lowering::{plan_loops, refuse_points_and_teams};
 use super::stepwise::check_buffer;
 use super::{
     CachePolicy, Depth, Execution, Options, Plan, passes, plan_overlapped, plan_portable_streaming,
@@ -32,7 +32,7 @@ pub(super) const MOST_ARGUMENTS: usize = 240;
 /// ask for, or where they leave it open the fastest by the planner's estimate. A problem that is not plain runs
 /// a launch per stage.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    refuse_jam(device, options)?;
+    refuse_points_and_teams(device, options)?;
     if let Some(plan) = plan_loops(problem, device, options) {
         return plan;
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::domain::Shape;
-use crate::plan::{Execution, Jam, LoopRows, Lowering, Plan, plan};
+use crate::plan::{Execution, Jam, LoopRows, Lowering, Plan, Team, plan};
 use crate::program::{Centring, Definition};
 use crate::real::DType;
 
@@ -57,15 +57,15 @@ fn long_formulas_stay_loops_where_blocks_share_tables() {
     let other = DeviceSpec { constant_bytes: None, ..device.clone() };
     let of = |n: usize, device: &DeviceSpec| {
         let problem = problem(n, &[1000]);
-        let terms = problem.program.stages()[0].looped.as_ref().unwrap().written_out();
+        let terms = problem.program.stages()[0].dag.nodes.len();
         let plan = plan(&problem, device, &Options::default()).unwrap();
         (terms, plan.stepwise().map(|stepwise| stepwise.lowering))
     };
-    let (few, many) = (of(12, &device), of(40, &device));
-    assert!(few.0 < 1000 && 1000 < many.0, "{few:?} {many:?}");
+    let (few, many) = (of(40, &device), of(90, &device));
+    assert!(few.0 < 5000 && 5000 < many.0, "{few:?} {many:?}");
     assert_ne!(few.1, Some(Lowering::Loops));
     assert_eq!(many.1, Some(Lowering::Loops));
-    assert_ne!(of(40, &other).1, Some(Lowering::Loops));
+    assert_ne!(of(90, &other).1, Some(Lowering::Loops));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn tables_and_jam_are_options_of_kept_loops() {
     let (device, problem) = (DeviceSpec::preset("h200").unwrap(), problem(5, &[1000]));
     let error = |options| plan(&problem, &device, &options).unwrap_err().to_string();
     let shared = Options { tables: Placement::Shared, ..Options::default() };
-    assert!(error(shared).contains("--lowering loops or jammed"));
+    assert!(error(shared).contains("--lowering loops, jammed or team"));
     let jam = Options { jam: Jam::Points(4), lowering: Lowering::Loops, ..Options::default() };
     assert!(error(jam).contains("--lowering jammed"));
     let other = DeviceSpec { constant_bytes: None, ..device.clone() };
@@ -167,4 +167,38 @@ fn rows_go_together_within_their_limits() {
     let options = Options { lowering: Lowering::Straight, ..rows(LoopRows::Turns(4)) };
     let error = of(53, options).unwrap_err().to_string();
     assert!(error.contains("--rows") && error.contains("--lowering loops or jammed"), "{error}");
+}
+
+#[test]
+fn a_team_is_as_large_as_trees_have_lanes() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let of_lanes = |lanes: &[usize]| {
+        let mut p = Definition::new("trees", 1);
+        p.field("u", Centring::CELL).components("x", 40, Centring::CELL);
+        p.step().stage("sums", |s| {
+            let (g, x) = (s.graph(), s.components("x"));
+            let sums = lanes.iter().map(|&lanes| g.tree_sum(lanes, 0..40, |i| x.at(i)));
+            s.set("u", sums.fold(g.constant(0.5), |all, sum| all * sum));
+        });
+        Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[100_000]).unwrap(), DType::F64).unwrap()
+    };
+    let asked = |team| Options { lowering: Lowering::Team, team, ..Options::default() };
+    let of = |lanes: &[usize], team| planned(&of_lanes(lanes), &device, asked(team));
+    let plan = of(&[4, 16], Team::Auto).unwrap();
+    let tiles = plan.stepwise().unwrap();
+    assert_eq!((tiles.team, tiles.threads, tiles.tile), (16, [1, 1, 16], [1, 1, 16]));
+    assert_eq!((tiles.threads_per_block(), tiles.rows, tiles.points), (256, 1, 1));
+    assert!(plan.explain().contains("16 threads share those of a point"), "{}", plan.explain());
+    assert_eq!(of(&[4, 16], Team::Threads(4)).unwrap().stepwise().unwrap().team, 4);
+    let error = |lanes: &[usize], team| of(lanes, team).unwrap_err().to_string();
+    assert!(error(&[8], Team::Threads(3)).contains("a power of two from 2 to 32"));
+    assert!(error(&[8], Team::Threads(64)).contains("--team auto"));
+    assert!(error(&[8], Team::Threads(4)).contains("no formula has a tree sum of 4 lanes"));
+    assert!(error(&[1], Team::Auto).contains("write the sum as tree_sum"));
+    let other = Options { lowering: Lowering::Loops, ..asked(Team::Threads(8)) };
+    let error = planned(&of_lanes(&[8]), &device, other).unwrap_err().to_string();
+    assert!(error.contains("--team") && error.contains("add --lowering team"), "{error}");
+    let rows = Options { rows: LoopRows::Turns(2), ..asked(Team::Auto) };
+    let error = planned(&of_lanes(&[8]), &device, rows).unwrap_err().to_string();
+    assert!(error.contains("--rows") && error.contains("loops or jammed"), "{error}");
 }
