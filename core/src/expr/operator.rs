@@ -203,7 +203,7 @@ binary! {
     /// The larger; `right` where either is NaN.
     Max as max: 0, Text::Choose(">"), |a, b| if a > b { a } else { b };
     /// This to the power of `right`, within 0.97 units in the last place.
-    Pow as pow: 103, Text::Call("formula_pow", "formula_pow"), |a, b| functions::pow(a, b);
+    Pow as pow: 110, Text::Call("formula_pow", "formula_pow"), |a, b| functions::pow(a, b);
     /// The angle in radians of the point (`right`, this), within 0.96 units in the last place.
     Atan2 as atan2: 53, Text::Call("formula_atan2", "formula_atan2"), |a, b| functions::atan2(a, b);
     /// 1 where this is less than `right`, else 0.

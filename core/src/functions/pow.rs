@@ -10,10 +10,11 @@ use super::number::{Number, at_most, by_type, polynomial, product, sum};
 /// ln 2, of which the first part times any exponent is exact.
 const LN_2: [[f64; 2]; 2] = exp::LN_2;
 
-/// 1/12 as a sum of two numbers of the type, and 1/80.
+/// 1/12 and 1/80 as sums of two numbers of the type.
 const TWELFTH: [[f64; 2]; 2] =
     [[0.083_333_335_816_860_2, -2.483_526_939_656_144_4e-9], [1.0 / 12.0, 4.625_929_269_271_485e-18]];
-const EIGHTIETH: f64 = 0.0125;
+const EIGHTIETH: [[f64; 2]; 2] =
+    [[0.012500000186264515, -1.8626451492309571e-10], [0.0125, -6.938893903907229e-19]];
 
 /// (log((2 + s) / (2 - s)) / s - 1 - s²/12 - s⁴/80) / s⁶ of s²: within 2⁻⁴⁰ and 2⁻⁷² of the logarithm (`fpminimax` of
 /// Sollya).
@@ -65,10 +66,14 @@ fn logarithm<N: Number>(m: N, less: N) -> Pair<N> {
     let [square, square_low] = product(s, s);
     let square = [square, (s + s).mul_add(s_low, square_low)];
     let rest = polynomial(square[0], by_type::<N, &'static [f64]>(&SINGLE, &DOUBLE));
-    let small = square[0] * square[0].mul_add(rest, c(EIGHTIETH));
+    // s²/80 as a sum of two numbers as well: times an exponent of the result, its rounding would be seen.
+    let [eightieth, eightieth_low] = pair(EIGHTIETH);
+    let [small, lost] = product(square[0], eightieth);
+    let small_low =
+        square[0].mul_add(square[0].mul_add(rest, eightieth_low), square[1].mul_add(eightieth, lost));
     let [twelfth, twelfth_low] = pair(TWELFTH);
     let [third, third_low] = sum(twelfth, small);
-    let above = times(times([s, s_low], square), [third, third_low + twelfth_low]);
+    let above = times(times([s, s_low], square), [third, third_low + (twelfth_low + small_low)]);
     let [near, near_low] = sum(s, above[0]);
     let [high, low] = pair(LN_2);
     let total = less.mul_add(-high, near);

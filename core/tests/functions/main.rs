@@ -22,7 +22,7 @@ const BOUNDS: [(Function, f64); 11] = [
     (Function::Expm1, 0.95),
     (Function::Log1p, 0.97),
     (Function::Erf, 0.78),
-    (Function::Pow, 0.97),
+    (Function::Pow, 0.93),
     (Function::Atan2, 0.96),
 ];
 
