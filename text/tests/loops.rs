@@ -101,6 +101,26 @@ fn loops_are_those_of_rust() {
     assert_eq!(value("fold(s*p + x[i] for i in range(2, 4) with s = 1)"), (0.5 + 0.007) * 0.5 + 2.9);
 }
 
+/// Trees have the lanes that stand before what they sum.
+#[test]
+fn trees_have_lanes() {
+    let y: [f64; 4] = std::array::from_fn(|i| X[i] * W[i]);
+    assert_eq!(value("tree_sum(2, x[i]*w[i] for i in range(4))"), (y[0] + y[2]) + (y[1] + y[3]));
+    assert_eq!(value("tree_sum(4, x[i]*w[i] for i in range(4))"), (y[0] + y[1]) + (y[2] + y[3]));
+    assert_eq!(
+        value("tree_dot(2, x[i], w[i] for i in range(4))"),
+        X[2].mul_add(W[2], y[0]) + X[3].mul_add(W[3], y[1])
+    );
+    for (formula, words) in [
+        ("tree_sum(3, x[i] for i in range(4))", "a power of two up to 32"),
+        ("tree_sum(p, x[i] for i in range(4))", "`p` is no number of lanes"),
+        ("tree_dot(2, x[i] for i in range(4))", "takes 3"),
+    ] {
+        let error = read(formula).unwrap_err().to_string();
+        assert!(error.contains(words), "{formula}: {error}");
+    }
+}
+
 #[test]
 fn loops_stand_among_locals_and_scalars() {
     let model = "\
