@@ -18,7 +18,7 @@ use crate::summary::{Counts, Step, summary};
 #[derive(Args)]
 pub struct Test {
     /// Run the tests that take minutes, fuzz each target for a minute and try hostile circumstances for ten: some
-    /// half an hour more
+    /// half an hour more, and hours for the functions of all f32
     #[arg(long)]
     full: bool,
 

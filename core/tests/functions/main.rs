@@ -228,7 +228,7 @@ fn singles_are_near_their_true_values() {
 }
 
 #[test]
-#[ignore = "all f32: half an hour of a core"]
+#[ignore = "all f32: some four hours of a core"]
 fn all_singles_are_near_their_true_values() {
     check_singles(1);
 }
