@@ -14,7 +14,7 @@ use std::sync::Arc;
 use abide_core::expr::Looped;
 use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, Team, plan};
 use abide_core::program::{Centring, Definition};
-use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, Start};
+use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Program, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
 use abide_random::looped;
@@ -69,7 +69,10 @@ fn small() -> DeviceSpec {
 }
 
 fn looped_problem(extents: &[usize], dtype: DType, boundary: &str) -> Problem {
-    let program = looped::program(extents.len(), false).unwrap();
+    bounded(looped::program(extents.len(), false).unwrap(), extents, dtype, boundary)
+}
+
+fn bounded(program: Program, extents: &[usize], dtype: DType, boundary: &str) -> Problem {
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
     problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
     problem
@@ -141,10 +144,7 @@ fn products(n: usize, extents: &[usize]) -> Problem {
 }
 
 fn trees(lanes: usize, n: usize, extents: &[usize], dtype: DType, boundary: &str) -> Problem {
-    let program = looped::trees(lanes, n, extents.len()).unwrap();
-    let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
-    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
-    problem
+    bounded(looped::trees(lanes, n, extents.len()).unwrap(), extents, dtype, boundary)
 }
 
 fn planned(problem: &Problem, device: &DeviceSpec, way: Way) -> Plan {
@@ -223,28 +223,28 @@ fn loops_have_the_bits_of_the_reference() {
     all(&cases, |(problem, way)| {
         let plan = planned(problem, &device, *way);
         let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
-        let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| format!("{what}: {error}"))?;
+        let text = has_the_references_bits(&compiler, problem, &plan, &what)?;
         assert_eq!(text.contains("for (int i0 ="), way.0.keeps_loops(), "{what}");
         let rows = plan.stepwise().map_or(1, |tiles| tiles.rows);
         assert_eq!((0..4).any(|number| text.contains(&format!("; i{number} += "))), rows > 1, "{what}");
-        has_the_references_bits(&compiler, problem, &plan, &what)
+        Ok(())
     });
 }
 
-/// Runs a plan's kernel for a step and compares its bits with the reference's.
+/// Runs a plan's kernel for a step and compares its bits with the reference's; returns the kernel's text.
 fn has_the_references_bits(
     compiler: &[String],
     problem: &Problem,
     plan: &Plan,
     what: &str,
-) -> Result<(), String> {
+) -> Result<String, String> {
     let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
     let text = abide_shaders::cuda::kernel(problem, plan).map_err(|error| said(&error))?;
-    let text = rig::rewritten(&text, &rig::words(plan))?;
+    let rewritten = rig::rewritten(&text, &rig::words(plan))?;
     let start = starts(problem);
     let mut expected = start.clone();
     abide_cpu::reference::advance(problem, &mut expected, 1).map_err(|error| said(&error))?;
-    let launch = rig::Launch::compile(compiler, problem, plan, 900, 1, &text)?;
+    let launch = rig::Launch::compile(compiler, problem, plan, 900, 1, &rewritten)?;
     let found = launch.run(&start, &problem.parameters, 0)?;
     for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
         let name = &problem.program.fields()[number];
@@ -253,7 +253,7 @@ fn has_the_references_bits(
             return Err(format!("{what}: {name} has not the reference's bits"));
         }
     }
-    Ok(())
+    Ok(text)
 }
 
 /// Tree sums by teams of 2 to 32 threads and by one thread, of domains that end within a warp, and staged tiles.
@@ -278,7 +278,7 @@ fn teams_have_the_bits_of_the_reference() {
         let what =
             format!("{} on {} {}, {way:?} {team:?}", problem.program.name(), problem.shape, problem.dtype);
         let plan = planned_for(problem, &device, *way, *team);
-        has_the_references_bits(&compiler, problem, &plan, &what)
+        has_the_references_bits(&compiler, problem, &plan, &what).map(drop)
     });
 }
 
@@ -288,15 +288,9 @@ fn other_lanes_are_noticed() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let device = small();
     let problem = trees(8, 21, &[53], DType::F64, "fixed");
-    let start = starts(&problem);
-    let mut expected = start.clone();
-    abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
     let changes = [
-        (
-            "own = own + __shfl_xor_sync(0xffffffffu, own, step);",
-            "own = own + __shfl_xor_sync(0xffffffffu, own, TEAM / 2 / step);",
-        ),
-        ("own = own + __shfl_xor_sync(0xffffffffu, own, step);", ""),
+        ("__shfl_xor_sync(0xffffffffu, value, step)", "__shfl_xor_sync(0xffffffffu, value, TO / 2 / step)"),
+        ("return join_warp<SUM, 1, TEAM>(own);", "return own;"),
         ("if (lane_of_team() == o % TEAM)", "if (lane_of_team() == o + 7)"),
         ("= 0 + lane_of_team();", "= 0;"),
         ("int thread = threadIdx.x / TEAM", "int thread = threadIdx.x"),
@@ -305,17 +299,7 @@ fn other_lanes_are_noticed() {
     // One thread, lane by lane: a block too small, and lanes in another order.
     let changes = [("& 2) != 0", "& 4) != 0"), ("i0 = 0 + l0;", "i0 = 0 + (l0 * 3 & 7);")];
     cases.extend(changes.map(|change| (change, LOOPS)));
-    all(&cases, |((from, to), way)| {
-        let launch = changed(&compiler, &problem, &device, (from, to), *way)?;
-        match launch.run(&start, &problem.parameters, 0) {
-            Ok(found)
-                if expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) =>
-            {
-                Err(format!("{way:?}: {to} instead of {from} changes nothing"))
-            }
-            _ => Ok(()),
-        }
-    });
+    are_noticed(&compiler, &problem, &device, &cases);
 }
 
 /// Compiles the kernel of a way with other words in place of some, which it must have.
@@ -333,6 +317,24 @@ fn changed(
         return Err(format!("{way:?}: the kernel's text has no {from}"));
     }
     rig::Launch::compile(compiler, problem, &plan, 900, 1, &text.replace(from, to))
+}
+
+/// Other words in kernels of a problem, each in a way: what they compute, if they end, has not the reference's bits.
+fn are_noticed(compiler: &[String], problem: &Problem, device: &DeviceSpec, cases: &[((&str, &str), Way)]) {
+    let start = starts(problem);
+    let mut expected = start.clone();
+    abide_cpu::reference::advance(problem, &mut expected, 1).unwrap();
+    all(cases, |((from, to), way)| {
+        let launch = changed(compiler, problem, device, (from, to), *way)?;
+        match launch.run(&start, &problem.parameters, 0) {
+            Ok(found)
+                if expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) =>
+            {
+                Err(format!("{way:?}: {to} instead of {from} changes nothing"))
+            }
+            _ => Ok(()),
+        }
+    });
 }
 
 /// A kernel that begins, ends or goes on elsewhere is noticed.
@@ -380,9 +382,6 @@ fn other_results_are_noticed() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let device = small();
     let problem = products(11, &[301]);
-    let start = starts(&problem);
-    let mut expected = start.clone();
-    abide_cpu::reference::advance(&problem, &mut expected, 1).unwrap();
     let changes = [
         ("* 11 + ", "* 10 + "),
         ("if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) value = component<FIRST>(number);", ""),
@@ -391,17 +390,7 @@ fn other_results_are_noticed() {
     ];
     let mut cases: Vec<((&str, &str), Way)> = changes.map(|change| (change, LOOPS)).to_vec();
     cases.push((("(i0 + 3) * 11", "(i0 + 2) * 11"), ROWS));
-    all(&cases, |((from, to), way)| {
-        let launch = changed(&compiler, &problem, &device, (from, to), *way)?;
-        match launch.run(&start, &problem.parameters, 0) {
-            Ok(found)
-                if expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) =>
-            {
-                Err(format!("{way:?}: {to} instead of {from} changes nothing"))
-            }
-            _ => Ok(()),
-        }
-    });
+    are_noticed(&compiler, &problem, &device, &cases);
 }
 
 #[test]

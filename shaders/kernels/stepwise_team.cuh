@@ -3,13 +3,8 @@
 // The lane of the thread in its team.
 __device__ __forceinline__ int lane_of_team() { return threadIdx.x % TEAM; }
 
-// Joins what the lanes of a team have summed: neighbours, then pairs of them. Each lane ends with the whole.
-__device__ __forceinline__ real team_sum(real own)
-{
-    #pragma unroll
-    for (int step = 1; step < TEAM; step *= 2) own = own + __shfl_xor_sync(0xffffffffu, own, step);
-    return own;
-}
+// Joins what the lanes of a team have summed, by the tree of all reductions. Each lane ends with the whole.
+__device__ __forceinline__ real team_sum(real own) { return join_warp<SUM, 1, TEAM>(own); }
 
 // Computes a cell, of which each result is stored by one of the team's lanes. All teams of a warp go through all loops: those
 // beyond the domain's end compute the last cell along each axis, which gets from its loops what it gets anyway.

@@ -255,6 +255,7 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         points(&mut text, program, tiles.points);
     }
     if tiles.team > 1 {
+        text.file(TREE);
         text.file(STEPWISE_TEAM);
     }
     for number in 0..program.stages().len() {
