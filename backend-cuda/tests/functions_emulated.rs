@@ -87,18 +87,9 @@ fn the_text_has_the_bits_of_the_core() {
         ] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let mut command = Command::new(&compiler[0]);
-        command.args(&compiler[1..]).args([
-            "-std=c++20",
-            "-O1",
-            "-ffp-contract=off",
-            "-DARCHITECTURE=900",
-            "-DBLOCKS_LAUNCHED=1",
-            "-DTHREADS_LAUNCHED=1",
-            "-DSHARED_BYTES=0",
-            "-w",
-        ]);
-        rig::succeeds(command.args(["main.cc", "-o", "functions"]).current_dir(folder.path())).unwrap();
+        let mut command = rig::compilation(&compiler, folder.path(), "functions");
+        command.args(["-DARCHITECTURE=900", "-DBLOCKS_LAUNCHED=1"]);
+        rig::succeeds(command.args(["-DTHREADS_LAUNCHED=1", "-DSHARED_BYTES=0"])).unwrap();
         let (x, y) = (arguments(dtype, 0), arguments(dtype, 20));
         for (name, values) in [("x", &x), ("y", &y)] {
             std::fs::write(folder.path().join(name), values.as_bytes()).unwrap();

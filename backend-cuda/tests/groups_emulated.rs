@@ -77,6 +77,7 @@ fn groups_have_the_bits_of_their_stages_without_a_gpu() {
 
 /// Takes away from groups what makes one stage follow another, and what rows of a tile need; each defect is found.
 #[test]
+#[ignore = "a kernel for each defect: minutes"]
 fn defects_of_groups_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let tried: Vec<Case> = decks().into_iter().chain(cases().unwrap()).chain(random(100..140)).collect();

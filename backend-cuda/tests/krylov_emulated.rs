@@ -253,6 +253,7 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
 
 /// Takes away from the kernels what blocks and threads must wait for; each defect is found.
 #[test]
+#[ignore = "a kernel for each defect: minutes"]
 fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [

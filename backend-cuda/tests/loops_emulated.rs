@@ -284,6 +284,7 @@ fn teams_have_the_bits_of_the_reference() {
 
 /// Lanes that take others' turns, that are joined in another order, or that store nothing are noticed.
 #[test]
+#[ignore = "a kernel for each defect: minutes"]
 fn other_lanes_are_noticed() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let device = small();
@@ -339,6 +340,7 @@ fn are_noticed(compiler: &[String], problem: &Problem, device: &DeviceSpec, case
 
 /// A kernel that begins, ends or goes on elsewhere is noticed.
 #[test]
+#[ignore = "a kernel for each defect: minutes"]
 fn other_turns_are_noticed() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let device = DeviceSpec { threads: 256, ..small() };
@@ -378,6 +380,7 @@ fn other_turns_are_noticed() {
 
 /// Results in other components, of other rows, beyond the domain's sides, or of other arrays are noticed.
 #[test]
+#[ignore = "a kernel for each defect: minutes"]
 fn other_results_are_noticed() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let device = small();

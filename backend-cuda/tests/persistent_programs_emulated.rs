@@ -98,6 +98,7 @@ fn ends_and_records_of_persistent_programs_without_a_gpu() {
 
 /// Takes away from kernels what makes one block wait for another, or one tile for the one before; each defect is found.
 #[test]
+#[ignore = "a kernel for each defect: minutes"]
 fn defects_of_persistent_programs_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let mut tried: Vec<Case> = decks().into_iter().chain(cases().unwrap()).collect();

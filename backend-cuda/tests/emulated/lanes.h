@@ -7,6 +7,7 @@
 // The program ends with a message at what cannot or must not happen on a device: lanes of a warp that meet at
 // different operations, and lanes that wait for ever.
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -45,8 +46,9 @@ struct Copy {
 };
 
 struct Lane {
-    ucontext_t context;
-    bool done = false;
+    ucontext_t first;                    // where it begins, ...
+    jmp_buf here;                        // ... and where it goes on
+    bool begun = false, done = false;
     const Meeting* awaited = nullptr;    // the meeting that the lane is in, ...
     long number = 0;                     // ... and how many of it were over before
     unsigned char shown[8];              // what it shows to others in a shuffle or a vote
@@ -56,7 +58,7 @@ struct Lane {
 
 std::mt19937 drawn;                      // the same numbers everywhere
 unsigned late = 100;                     // of a hundred copies, those that arrive only when they are waited for
-ucontext_t scheduler;
+jmp_buf scheduler;
 Lane lanes[LANES];
 Meeting warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
 int threads = THREADS_LAUNCHED;          // of a block of this launch, which may have fewer than were compiled for
@@ -68,7 +70,17 @@ alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
 inline int block() { return current / threads; }
 inline unsigned char* shared_memory() { return memory[block()]; }
 
-inline void suspend() { swapcontext(&lanes[current].context, &scheduler); }
+// Lets the scheduler choose; unlike swapcontext a jump asks the system for nothing.
+inline void suspend() { if (_setjmp(lanes[current].here) == 0) _longjmp(scheduler, 1); }
+
+// Lets a lane go on until it suspends itself.
+inline void resume(Lane& lane)
+{
+    if (_setjmp(scheduler) != 0) return;
+    if (lane.begun) _longjmp(lane.here, 1);
+    lane.begun = true;
+    setcontext(&lane.first);
+}
 
 // Lets other lanes run: called in loops that wait for a value in memory.
 inline void pause() { suspend(); }
@@ -178,7 +190,7 @@ int turn(int warp, const Enter& enter)
         lane.awaited = nullptr;
         current = number;
         enter(number / threads, number % threads);
-        swapcontext(&scheduler, &lane.context);
+        resume(lane);
         finished += lane.done;
     }
     return finished;
@@ -190,14 +202,16 @@ void launch(void (*body)(), const Enter& enter)
 {
     kernel = body;
     memset(memory, 0xff, sizeof memory); // not a number, in either precision
-    // Not initialised, so that only what is used takes memory.
-    const std::unique_ptr<unsigned char[]> stacks(new unsigned char[LANES * STACK_BYTES]);
+    // Not initialised, so that only what is used takes memory; all launches have the same.
+    static const std::unique_ptr<unsigned char[]> stacks(new unsigned char[LANES * STACK_BYTES]);
     for (int i = 0; i < LANES; ++i) {
-        getcontext(&lanes[i].context);
-        lanes[i].context.uc_stack.ss_sp = stacks.get() + i * STACK_BYTES;
-        lanes[i].context.uc_stack.ss_size = STACK_BYTES;
-        lanes[i].context.uc_link = &scheduler;
-        makecontext(&lanes[i].context, lane_begins, 0);
+        Lane& lane = lanes[i];
+        lane.begun = false;
+        getcontext(&lane.first);
+        lane.first.uc_stack.ss_sp = stacks.get() + i * STACK_BYTES;
+        lane.first.uc_stack.ss_size = STACK_BYTES;
+        lane.first.uc_link = nullptr;    // no lane returns
+        makecontext(&lane.first, lane_begins, 0);
     }
     const int count = BLOCKS_LAUNCHED * threads;
     long idle = 0;

@@ -152,9 +152,7 @@ impl<'a> Program<'a> {
         for (name, content) in FILES.into_iter().chain([("kernel.h", &*text), ("entries.h", &*table)]) {
             std::fs::write(folder.path().join(name), content).map_err(said)?;
         }
-        let mut command = Command::new(&compiler[0]);
-        command.args(&compiler[1..]).current_dir(folder.path());
-        command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch"]);
+        let mut command = rig::compilation(compiler, folder.path(), "launch");
         command.arg("-DTHREADS_LAUNCHED=256");
         command.arg(format!("-DBLOCKS_LAUNCHED={}", form.blocks.unwrap_or(1)));
         if persistent.is_some() {

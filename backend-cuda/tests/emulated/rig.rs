@@ -4,7 +4,9 @@
 //! A few lines of PTX mean nothing to a C++ compiler; [`words`] returns their replacements.
 
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use abide_core::plan::Schedule;
 use abide_core::plan::resident::Exchange;
@@ -176,6 +178,45 @@ fn try_compiler(command: &[String]) -> std::result::Result<(), String> {
     }
 }
 
+/// How kernels become programs: without contraction, because the formula says where to contract; warnings are the CUDA
+/// compiler's business.
+const COMPILATION: [&str; 4] = ["-std=c++20", "-O1", "-ffp-contract=off", "-w"];
+
+/// Returns the compilation of the file `main.cc` in a folder into a program there; what it needs to know of the launch is to
+/// be added.
+pub fn compilation(compiler: &[String], folder: &Path, program: &str) -> Command {
+    static STANDARD: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let mut command = Command::new(&compiler[0]);
+    command.args(&compiler[1..]).current_dir(folder).args(COMPILATION);
+    if let Some(header) = STANDARD.get_or_init(|| standard(compiler)) {
+        command.arg("-include").arg(header);
+    }
+    command.args(["main.cc", "-o", program]);
+    command
+}
+
+/// Compiles the headers of the standard library once, because they take as long as a kernel; returns the file to include.
+/// Where that is not possible, each program reads them.
+fn standard(compiler: &[String]) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emulated");
+    std::fs::create_dir_all(&folder).ok()?;
+    let header = folder.join("standard.h");
+    std::fs::write(&header, include_str!("standard.h")).ok()?;
+    // Another process may read the file that is there.
+    let compiled = tempfile::NamedTempFile::new_in(&folder).ok()?.into_temp_path();
+    let mut command = Command::new(&compiler[0]);
+    command
+        .args(&compiler[1..])
+        .args(COMPILATION)
+        .args(["-x", "c++-header"])
+        .arg(&header)
+        .arg("-o")
+        .arg(&compiled);
+    succeeds(&mut command).ok()?;
+    compiled.persist(folder.join("standard.h.gch")).ok()?;
+    Some(header)
+}
+
 /// A launch of a kernel, compiled: a program in a folder of its own.
 pub struct Launch {
     folder: tempfile::TempDir,
@@ -227,11 +268,7 @@ impl Launch {
             };
             if swaps % 2 == 1 { "true" } else { "false" }
         });
-        let mut command = Command::new(&compiler[0]);
-        command.args(&compiler[1..]).current_dir(folder.path());
-        // No contraction, because the formula says where to contract; warnings are the CUDA compiler's
-        // business.
-        command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch"]);
+        let mut command = compilation(compiler, folder.path(), "launch");
         command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
         command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
         command.arg(format!("-DFLIPPED={}", flipped.collect::<Vec<_>>().join(",")));

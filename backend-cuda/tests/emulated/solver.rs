@@ -362,19 +362,9 @@ impl Program {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
         let blocks = systems.unwrap_or(layout.blocks);
-        let mut command = Command::new(&compiler[0]);
-        command.args(&compiler[1..]).current_dir(folder.path());
-        command.args([
-            "-std=c++20",
-            "-O1",
-            "-ffp-contract=off",
-            "-w",
-            "main.cc",
-            "-o",
-            "launch",
-            "-DARCHITECTURE=900",
-        ]);
+        let mut command = rig::compilation(compiler, folder.path(), "launch");
         command
+            .arg("-DARCHITECTURE=900")
             .arg(format!("-DBLOCKS_LAUNCHED={blocks}"))
             .arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
         command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));

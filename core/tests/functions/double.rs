@@ -1,6 +1,7 @@
 //! Elementary functions in twice the precision of f64, by their series: some 100 bits.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::sync::LazyLock;
 
 /// A number as the sum of two, of which the second is less than half a unit in the last place of the first.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +13,29 @@ const LN_2: [f64; 3] = [std::f64::consts::LN_2, 2.3190468138462996e-17, 5.707708
 const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
 /// 2 / √π.
 const TWO_BY_ROOT_PI: Double = Double(std::f64::consts::FRAC_2_SQRT_PI, 1.533545961316588e-17);
+
+/// 1/n.
+static INVERSES: LazyLock<[Double; 1024]> =
+    LazyLock::new(|| std::array::from_fn(|n| ONE / (n as f64).into()));
+/// 1/n!.
+static INVERSE_FACTORIALS: LazyLock<[Double; 40]> = LazyLock::new(|| {
+    let mut factorial = ONE;
+    std::array::from_fn(|n| {
+        factorial = factorial * (n.max(1) as f64).into();
+        ONE / factorial
+    })
+});
+/// Powers of e: e^(n / 64) with n from -32 to 32.
+static POWERS: LazyLock<[Double; 65]> = LazyLock::new(|| {
+    std::array::from_fn(|n| horner((n as f64 / 64.0 - 0.5).into(), &INVERSE_FACTORIALS[..34]))
+});
+
+/// Returns the value of a polynomial, `c[0] + c[1] x + …`.
+fn horner(x: Double, coefficients: &[Double]) -> Double {
+    let mut all = coefficients.iter().rev();
+    let last = *all.next().unwrap();
+    all.fold(last, |sum, &coefficient| sum * x + coefficient)
+}
 
 fn two_sum(a: f64, b: f64) -> Double {
     let sum = a + b;
@@ -87,17 +111,13 @@ impl Double {
     /// Returns `k` and `n` with this = k ln 2 + n, and e^n - 1.
     fn reduced(self) -> (i32, Double) {
         let k = (self.0 / LN_2[0]).round();
-        let r = LN_2.iter().fold(self, |rest, &part| rest - two_product(k, part)).scaled(-8);
-        let mut term = r;
-        let mut sum = r;
-        for i in 2..12 {
-            term = term * r / f64::from(i).into();
-            sum = sum + term;
-        }
-        for _ in 0..8 {
-            sum = sum + sum + sum * sum;
-        }
-        (k as i32, sum)
+        let n = LN_2.iter().fold(self, |rest, &part| rest - two_product(k, part));
+        let nearest = (n.0 * 64.0).round();
+        let r = n - (nearest / 64.0).into();
+        let above = r * horner(r, &INVERSE_FACTORIALS[1..14]);
+        let power = POWERS[(nearest + 32.0) as usize];
+        let above = if nearest == 0.0 { above } else { power * above + (power - ONE) };
+        (k as i32, above)
     }
 
     /// Returns e to this power as a number near 1 and a power of two.
@@ -134,11 +154,9 @@ impl Double {
                 (m - ONE) / (m + ONE)
             }
         };
-        let (square, mut power, mut sum) = (s * s, s, s);
-        for i in 1..40 {
-            power = power * square;
-            sum = sum + power / f64::from(2 * i + 1).into();
-        }
+        let square = s * s;
+        let odd = (0..24).rev().map(|i| INVERSES[2 * i + 1]);
+        let sum = s * odd.fold(Double(0.0, 0.0), |sum, inverse| sum * square + inverse);
         LN_2.iter().rev().fold(Double(0.0, 0.0), |all, &part| two_product(f64::from(n), part) + all)
             + sum
             + sum
@@ -177,10 +195,10 @@ impl Double {
     pub fn erf(self) -> Double {
         let square = self * self;
         let (mut term, mut sum) = (self, self);
-        let mut odd = 1.0;
+        let mut odd = 1;
         while term.0.abs() > 1e-34 * sum.0.abs() {
-            odd += 2.0;
-            term = term * (square + square) / odd.into();
+            odd += 2;
+            term = term * (square + square) * INVERSES[odd];
             sum = sum + term;
         }
         TWO_BY_ROOT_PI * (-square).exp() * sum
@@ -216,17 +234,11 @@ impl Double {
 
 /// Returns sine and cosine of a small angle and a number of quarter turns.
 fn turned(r: Double, quarter: i64) -> [Double; 2] {
-    let square = r * r;
-    let series = |first: Double, start: u32| {
-        let (mut term, mut sum) = (first, first);
-        for i in 0..20 {
-            let [a, b] = [start + 2 * i + 1, start + 2 * i + 2].map(f64::from);
-            term = -(term * square) / (a * b).into();
-            sum = sum + term;
-        }
-        sum
+    let square = -(r * r);
+    let every_second = |first: usize| {
+        (first..34).step_by(2).rev().map(|i| INVERSE_FACTORIALS[i]).reduce(|sum, next| sum * square + next)
     };
-    let (sine, cosine) = (series(r, 1), series(ONE, 0));
+    let (sine, cosine) = (r * every_second(1).unwrap(), every_second(0).unwrap());
     match quarter.rem_euclid(4) {
         0 => [sine, cosine],
         1 => [cosine, -sine],
