@@ -14,7 +14,8 @@ use double::{Double, ulps};
 /// The most units in the last place by which each function is off, in f32 and f64, as the documentation says.
 const BOUNDS: [(Function, f64); 11] = [
     (Function::Exp, 0.90),
-    (Function::Log, 0.92),
+    // The sum of the roundings of its formula just below 1/4: 0.944.
+    (Function::Log, 0.95),
     (Function::Sin, 0.90),
     (Function::Cos, 0.90),
     (Function::Tanh, 0.99),
