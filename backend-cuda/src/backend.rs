@@ -68,6 +68,12 @@ impl CudaBackend {
         peer::reaches(&self.context, &other.context).map_err(driver::during("asking for peer access"))
     }
 
+    /// Returns words that no other device has, in any process or on any machine.
+    pub fn identity(&self) -> Result<String> {
+        let uuid = self.context.uuid().map_err(driver::during("asking for the device's identity"))?;
+        Ok(uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect())
+    }
+
     /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.
     pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.winners = Winners::at(folder.into());

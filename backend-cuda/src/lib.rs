@@ -32,6 +32,7 @@ mod launcher;
 mod lent;
 mod memory;
 mod nvrtc;
+mod parcels;
 mod peer;
 mod persistent;
 mod program;

@@ -1,15 +1,17 @@
 //! Planes that go from device to device: copies on the receiver's stream, and events that the lender's stream waits for.
+//! Between processes they go as parcels.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::backend::{Loan, Planes};
+use abide_core::backend::{Loan, Parcel, Planes};
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 
 use crate::driver::during;
 use crate::lent::DeviceBuffer;
+use crate::parcels::Parcels;
 use crate::window::Layout;
 
 /// What a session lends: a field's buffer, where in it the planes lie, and when they are there.
@@ -19,20 +21,43 @@ struct Lent {
     made: CudaEvent,
 }
 
-/// What a session has borrowed, until its own stream has copied it.
+/// What a session has of those of other devices, in this process or in others of the machine.
 #[derive(Default)]
-pub(crate) struct Borrowed(Vec<DeviceBuffer>);
-
-/// Lends planes of a buffer.
-pub(crate) fn lend(buffer: DeviceBuffer, planes: &Planes) -> Result<Loan> {
-    let bytes = span(&buffer.layout, planes)?;
-    let made = reached(&buffer.stream)?;
-    Ok(Box::new(Lent { buffer, bytes, made }))
+pub(crate) struct Neighbours {
+    /// What was lent to it, until its own stream has copied it.
+    borrowed: Vec<DeviceBuffer>,
+    /// What it exchanges with other processes, once it has offered to.
+    parcels: Option<Parcels>,
 }
 
-impl Borrowed {
+impl Neighbours {
+    /// Offers to exchange planes with other processes from now on; `None` where that is not possible.
+    pub fn offer(&mut self, stream: &Arc<CudaStream>) -> Option<Vec<u8>> {
+        let (parcels, offer) = Parcels::offer(stream)?;
+        self.parcels = Some(parcels);
+        Some(offer)
+    }
+
+    /// Returns whether it can take what a session of another process lends that has offered this.
+    pub fn accepts(&mut self, offer: &[u8]) -> bool {
+        self.parcels.as_mut().is_some_and(|parcels| parcels.accepts(offer))
+    }
+
+    /// Lends planes of a buffer.
+    pub fn lend(&mut self, buffer: DeviceBuffer, planes: &Planes) -> Result<Loan> {
+        if let Some(parcels) = &mut self.parcels {
+            return Ok(Box::new(parcels.lend(&buffer, planes)?));
+        }
+        let bytes = span(&buffer.layout, planes)?;
+        let made = reached(&buffer.stream)?;
+        Ok(Box::new(Lent { buffer, bytes, made }))
+    }
+
     /// Puts a copy of what was lent to planes of a buffer on the buffer's stream.
     pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, loan: Loan) -> Result<()> {
+        if let (Some(parcels), Some(parcel)) = (&mut self.parcels, loan.downcast_ref::<Parcel>()) {
+            return parcels.take(to, planes, parcel);
+        }
         let Ok(lent) = loan.downcast::<Lent>() else { return Err(not_ours("planes")) };
         let Lent { buffer: from, bytes, made } = *lent;
         let own = span(&to.layout, planes)?;
@@ -54,28 +79,41 @@ impl Borrowed {
                 sys::cuMemcpyPeerAsync(target, here.cu_ctx(), source, there.cu_ctx(), own.len(), stream)
             }
         };
-        self.0.push(from);
+        self.borrowed.push(from);
         status.result().map_err(during("copying planes from another device"))
+    }
+
+    /// Returns the point that a stream has reached once all that it was asked is done.
+    pub fn taken(&mut self, stream: &CudaStream) -> Result<Loan> {
+        match &mut self.parcels {
+            Some(parcels) => Ok(Box::new(parcels.taken()?)),
+            None => Ok(Box::new(reached(stream)?)),
+        }
+    }
+
+    /// Has a stream wait for a point of another one.
+    pub fn wait_for(&mut self, stream: &CudaStream, point: Loan) -> Result<()> {
+        if let (Some(parcels), Some(parcel)) = (&mut self.parcels, point.downcast_ref::<Parcel>()) {
+            return parcels.wait_for(parcel);
+        }
+        let Ok(event) = point.downcast::<CudaEvent>() else { return Err(not_ours("a point")) };
+        stream.context().bind_to_thread().map_err(during("binding the context"))?;
+        wait(stream, &event)
     }
 
     /// Gives back what was borrowed, because the stream has done all that it was asked.
     pub fn done(&mut self) {
-        self.0.clear();
+        self.borrowed.clear();
     }
 
     /// Waits for the copies that may still be under way, on the stream of the session that ends.
     pub fn end(&mut self, stream: &CudaStream) {
-        if !self.0.is_empty() {
+        if !self.borrowed.is_empty() {
             // Nothing can be done about a device that no longer answers.
             let _ = stream.context().bind_to_thread().and_then(|()| stream.synchronize());
-            self.0.clear();
+            self.borrowed.clear();
         }
     }
-}
-
-/// Returns the point that a stream has reached once all that it was asked is done.
-pub(crate) fn point(stream: &CudaStream) -> Result<Loan> {
-    Ok(Box::new(reached(stream)?))
 }
 
 fn reached(stream: &CudaStream) -> Result<CudaEvent> {
@@ -86,13 +124,6 @@ fn reached(stream: &CudaStream) -> Result<CudaEvent> {
         Ok(event)
     };
     record().map_err(during("recording an event"))
-}
-
-/// Has a stream wait for a point of another one.
-pub(crate) fn wait_for(stream: &CudaStream, point: Loan) -> Result<()> {
-    let Ok(event) = point.downcast::<CudaEvent>() else { return Err(not_ours("a point")) };
-    stream.context().bind_to_thread().map_err(during("binding the context"))?;
-    wait(stream, &event)
 }
 
 /// Has a stream, whose context is that of the thread, wait for an event of any device.
@@ -109,7 +140,7 @@ fn not_ours(what: &str) -> Error {
 }
 
 /// Returns the bytes of a buffer that planes span, with the gaps behind their rows.
-fn span(layout: &Layout, planes: &Planes) -> Result<Range<usize>> {
+pub(crate) fn span(layout: &Layout, planes: &Planes) -> Result<Range<usize>> {
     match layout.rows(planes.low, planes.high)[..] {
         [rows] if rows.count > 0 => Ok(rows.device..rows.device + (rows.count - 1) * rows.pitch + rows.bytes),
         _ => Err(Error::invalid(

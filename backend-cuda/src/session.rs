@@ -15,7 +15,7 @@ use crate::launcher::Launcher;
 use crate::lent::DeviceBuffer;
 use crate::memory::{Fields, no_field, parameter_bytes, set_parameter};
 use crate::nvrtc::Nvrtc;
-use crate::peer::{self, Borrowed};
+use crate::peer::Neighbours;
 use crate::persistent::Persistent;
 use crate::resident::Resident;
 use crate::stepwise::Stepwise;
@@ -49,7 +49,7 @@ pub(crate) struct CudaSession {
     parameters: Vec<u8>,
     launcher: Box<dyn Launcher>,
     counter: Arc<Counter>,
-    borrowed: Borrowed,
+    neighbours: Neighbours,
     begun: Begun,
 }
 
@@ -85,8 +85,8 @@ impl CudaSession {
         // Made here, because making events takes time that no run should see.
         let begun = Begun { timers: vec![Timer::new(&fields.stream)?], count: 0 };
         let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
-        let borrowed = Borrowed::default();
-        Ok(CudaSession { plan, fields, parameters, launcher, counter, borrowed, begun })
+        let neighbours = Neighbours::default();
+        Ok(CudaSession { plan, fields, parameters, launcher, counter, neighbours, begun })
     }
 }
 
@@ -172,30 +172,39 @@ impl Peer for CudaSession {
     fn finish(&mut self) -> Result<f64> {
         self.fields.context.bind_to_thread().map_err(during("binding the context"))?;
         self.fields.stream.synchronize().map_err(during("running the kernels"))?;
-        self.borrowed.done();
+        self.neighbours.done();
         self.begun.seconds()
     }
 
+    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(self.neighbours.offer(&self.fields.stream))
+    }
+
+    fn accepts(&mut self, offer: &[u8]) -> bool {
+        self.neighbours.accepts(offer)
+    }
+
     fn lend(&mut self, planes: Planes) -> Result<Loan> {
-        peer::lend(self.buffer(planes.field)?, &planes)
+        let buffer = self.buffer(planes.field)?;
+        self.neighbours.lend(buffer, &planes)
     }
 
     fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
         let buffer = self.buffer(planes.field)?;
-        self.borrowed.take(&buffer, &planes, loan)
+        self.neighbours.take(&buffer, &planes, loan)
     }
 
     fn taken(&mut self) -> Result<Loan> {
-        peer::point(&self.fields.stream)
+        self.neighbours.taken(&self.fields.stream)
     }
 
     fn wait_for(&mut self, point: Loan) -> Result<()> {
-        peer::wait_for(&self.fields.stream, point)
+        self.neighbours.wait_for(&self.fields.stream, point)
     }
 }
 
 impl Drop for CudaSession {
     fn drop(&mut self) {
-        self.borrowed.end(&self.fields.stream);
+        self.neighbours.end(&self.fields.stream);
     }
 }

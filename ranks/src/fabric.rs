@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide_core::backend::Loan;
+use abide_core::backend::{Loan, Parcel};
 use abide_core::slabs::Side;
 
 /// What a message is for. A receiver takes the message of a tag, in whatever order messages come.
@@ -57,8 +57,8 @@ pub enum Broken {
     Failed(String),
 }
 
-/// Why nothing can be lent.
-const APART: &str = "the ranks do not share memory, so nothing can be lent";
+/// Why something cannot be lent.
+const APART: &str = "the ranks do not share memory, so only parcels can be lent";
 
 /// A rank's end of what connects all ranks.
 ///
@@ -85,18 +85,20 @@ pub trait Fabric: Send {
         false
     }
 
-    /// Sends a loan as [`Fabric::send`] sends bytes.
+    /// Sends loans as [`Fabric::send`] sends bytes.
     ///
     /// # Errors
     ///
-    /// [`Broken::Failed`] where ranks do not share memory.
-    fn lend(&mut self, _to: usize, _tag: Tag, _loan: Loan) -> Result<(), Broken> {
-        Err(Broken::Failed(APART.to_owned()))
+    /// Those of [`Fabric::send`]; [`Broken::Failed`] where ranks do not share memory and a loan is no [`Parcel`].
+    fn lend(&mut self, to: usize, tag: Tag, loans: Vec<Loan>) -> Result<(), Broken> {
+        let bytes = packed(loans).ok_or_else(|| Broken::Failed(APART.to_owned()))?;
+        self.send(to, tag, bytes)
     }
 
-    /// Returns the loan of a tag as [`Fabric::receive`] returns bytes.
-    fn borrow(&mut self, _from: usize, _tag: Tag) -> Result<Loan, Broken> {
-        Err(Broken::Failed(APART.to_owned()))
+    /// Returns the loans of a tag as [`Fabric::receive`] returns bytes.
+    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<Loan>, Broken> {
+        let bytes = self.receive(from, tag)?;
+        unpacked(&bytes).ok_or_else(|| Broken::Failed(format!("rank {from} lent something else")))
     }
 
     /// Tells all ranks to give up, and why: whoever waits, or begins to, gets [`Broken::Aborted`].
@@ -115,5 +117,44 @@ pub trait Fabric: Send {
     /// Returns when all ranks have called it with this round, which is one of [`Fabric::all_gather`]'s.
     fn barrier(&mut self, round: u64) -> Result<(), Broken> {
         self.all_gather(round, &[]).map(drop)
+    }
+}
+
+/// Returns parcels as one message, each behind its length; `None` where another loan is among them.
+fn packed(loans: Vec<Loan>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for loan in loans {
+        let Parcel(own) = *loan.downcast::<Parcel>().ok()?;
+        bytes.extend_from_slice(&(own.len() as u64).to_le_bytes());
+        bytes.extend(own);
+    }
+    Some(bytes)
+}
+
+/// Returns the parcels of a message; `None` where it is none of theirs.
+fn unpacked(mut bytes: &[u8]) -> Option<Vec<Loan>> {
+    let mut loans: Vec<Loan> = Vec::new();
+    while !bytes.is_empty() {
+        let (length, rest) = bytes.split_first_chunk::<8>()?;
+        let (own, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        loans.push(Box::new(Parcel(own.to_vec())));
+        bytes = rest;
+    }
+    Some(loans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parcels_come_back_as_they_were_packed() {
+        let parcels = [vec![], vec![7; 300], vec![1, 2, 3]].map(Parcel);
+        let loans = |parcels: &[Parcel]| parcels.iter().map(|own| Box::new(own.clone()) as Loan).collect();
+        let bytes = packed(loans(&parcels)).unwrap();
+        let back = unpacked(&bytes).unwrap().into_iter().map(|loan| *loan.downcast::<Parcel>().unwrap());
+        assert!(back.eq(parcels));
+        assert!(unpacked(&bytes[..bytes.len() - 1]).is_none() && unpacked(&[0; 7]).is_none());
+        assert!(packed(vec![Box::new(Parcel(vec![1])), Box::new(3_u32)]).is_none());
     }
 }

@@ -4,57 +4,93 @@ use std::ops::Range;
 
 use abide_core::backend::{Loan, Peer, Planes};
 use abide_core::slabs::Exchange;
-use abide_core::{Error, Result};
+use abide_core::{Error, Result, Session};
 
 use crate::fabric::{Broken, Tag, What};
+use crate::line::Line;
 use crate::rank::{Rank, Stopped};
 
-/// What a rank lends at a side: the planes of each field of the exchange, in order.
-type Lent = Vec<Loan>;
+/// Agrees with all ranks on whether their sessions copy from each other's memory, in place of messages with values: they do
+/// where all can, within a process or between those of one machine.
+pub(crate) fn agree(
+    session: &mut dyn Session,
+    line: &mut Line,
+    neighbours: &[usize],
+) -> Result<bool, Stopped> {
+    let shares = line.fabric.shares_memory();
+    let offer = match session.peer() {
+        None => Ok(None),
+        Some(_) if shares => Ok(Some(Vec::new())),
+        Some(peer) => peer.offer(),
+    };
+    let offer = match offer {
+        Ok(offer) => offer,
+        Err(error) => {
+            line.fabric.abort(&error.to_string());
+            return Err(error.into());
+        }
+    };
+    let own = offer.map_or_else(Vec::new, |offer| [&[1], &offer[..]].concat());
+    let all = gathered(line, &own)?;
+    if all.iter().any(Vec::is_empty) {
+        return Ok(false);
+    }
+    if shares {
+        return Ok(true);
+    }
+    let accepts =
+        session.peer().is_some_and(|peer| neighbours.iter().all(|&rank| peer.accepts(&all[rank][1..])));
+    let all = gathered(line, &[u8::from(accepts)])?;
+    Ok(all.iter().all(|other| other == &[1]))
+}
+
+fn gathered(line: &mut Line, own: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
+    let all = line.gather(own);
+    all.map_err(|broken| line.stopped("the start", "all ranks", broken))
+}
 
 impl Rank {
     /// Lends the outermost own planes to the neighbours, copies theirs into the halo, and has the steps that follow wait
     /// until all of that is copied. The host waits for messages alone.
     pub(crate) fn exchange_loans(&mut self, exchanges: &[Exchange]) -> Result<(), Stopped> {
         for exchange in exchanges {
-            let lent: Lent = (exchange.fields.iter())
+            let lent = (exchange.fields.iter())
                 .map(|edge| {
                     let planes = self.planes(edge.field, edge.sent.clone());
                     self.peer()?.lend(planes)
                 })
-                .collect::<Result<_>>()?;
+                .collect::<Result<Vec<Loan>>>()?;
             let tag = self.tag(What::Planes(exchange.side.other()));
-            let sent = self.line.lock().fabric.lend(exchange.neighbour, tag, Box::new(lent));
+            let sent = self.line.lock().fabric.lend(exchange.neighbour, tag, lent);
             sent.map_err(|broken| self.stopped_at(exchange, "to", |edge| &edge.sent, broken))?;
         }
         for exchange in exchanges {
             let broken = |own: &Rank, broken| own.stopped_at(exchange, "from", |edge| &edge.received, broken);
             let lent = self.borrow(exchange, What::Planes(exchange.side));
             let lent = lent.map_err(|own| broken(self, own))?;
-            let lent = match lent.downcast::<Lent>() {
-                Ok(lent) if lent.len() == exchange.fields.len() => lent,
-                _ => return Err(broken(self, Broken::Failed("something else was lent".to_owned()))),
-            };
-            for (edge, loan) in exchange.fields.iter().zip(*lent) {
+            if lent.len() != exchange.fields.len() {
+                return Err(broken(self, Broken::Failed("something else was lent".to_owned())));
+            }
+            for (edge, loan) in exchange.fields.iter().zip(lent) {
                 let planes = self.planes(edge.field, edge.received.clone());
                 self.peer()?.take(planes, loan)?;
             }
             let point = self.peer()?.taken()?;
             // The receiver's side is the one at which it has lent.
             let tag = self.tag(What::Taken(exchange.side.other()));
-            let sent = self.line.lock().fabric.lend(exchange.neighbour, tag, point);
+            let sent = self.line.lock().fabric.lend(exchange.neighbour, tag, vec![point]);
             sent.map_err(|own| broken(self, own))?;
         }
         for exchange in exchanges {
-            let point = self.borrow(exchange, What::Taken(exchange.side));
-            let point =
-                point.map_err(|broken| self.stopped_at(exchange, "taken by", |edge| &edge.sent, broken))?;
-            self.peer()?.wait_for(point)?;
+            let points = self.borrow(exchange, What::Taken(exchange.side));
+            let points =
+                points.map_err(|broken| self.stopped_at(exchange, "taken by", |edge| &edge.sent, broken))?;
+            points.into_iter().try_for_each(|point| self.peer()?.wait_for(point))?;
         }
         Ok(())
     }
 
-    fn borrow(&self, exchange: &Exchange, what: What) -> Result<Loan, Broken> {
+    fn borrow(&self, exchange: &Exchange, what: What) -> Result<Vec<Loan>, Broken> {
         let tag = self.tag(what);
         self.line.lock().fabric.borrow(exchange.neighbour, tag)
     }

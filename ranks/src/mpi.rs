@@ -92,9 +92,14 @@ impl Processes {
     pub fn cores(&self) -> String {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let cores = status.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
+        format!("{} {}", self.host(), cores.unwrap_or_default())
+    }
+
+    /// Returns the name of the process's machine, as MPI has it.
+    pub fn host(&self) -> String {
         // MPI is asked with the hub held, as always.
         let _held = self.hub.lock();
-        format!("{} {}", wire::host(), cores.unwrap_or_default())
+        wire::host()
     }
 
     /// Tells the others how this process ends, and returns how each does once all have said so. Where a process failed,

@@ -8,6 +8,7 @@ use abide_core::{DType, Error, Problem, Session};
 
 use crate::fabric::{Broken, Fabric, Tag, What};
 use crate::line::{Line, SharedLine, array};
+use crate::loans;
 
 /// A rank at work on its slab.
 pub struct Rank {
@@ -111,12 +112,8 @@ impl Rank {
             begun: 0,
             seconds: [0.0; 2],
         };
-        let mut line = own.line.lock();
-        let can_lend = line.fabric.shares_memory() && own.session.peer().is_some();
-        let all = line.gather(&[u8::from(can_lend)]);
-        let all = all.map_err(|broken| line.stopped("the start", "all ranks", broken))?;
-        drop(line);
-        own.lends = all.iter().all(|other| other == &[1]);
+        let neighbours: Vec<usize> = own.exchanges.iter().map(|exchange| exchange.neighbour).collect();
+        own.lends = loans::agree(own.session.as_mut(), &mut own.line.lock(), &neighbours)?;
         Ok(own)
     }
 

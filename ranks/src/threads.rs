@@ -38,7 +38,7 @@ struct Inbox {
 /// What a message has.
 enum Content {
     Bytes(Vec<u8>),
-    Loan(Loan),
+    Loans(Vec<Loan>),
 }
 
 #[derive(Default)]
@@ -112,7 +112,7 @@ impl Fabric for Threads {
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
         match self.take(from, tag)? {
             Content::Bytes(bytes) => Ok(bytes),
-            Content::Loan(_) => Err(other_content(from)),
+            Content::Loans(_) => Err(other_content(from)),
         }
     }
 
@@ -120,13 +120,13 @@ impl Fabric for Threads {
         true
     }
 
-    fn lend(&mut self, to: usize, tag: Tag, loan: Loan) -> Result<(), Broken> {
-        self.post(to, tag, Content::Loan(loan))
+    fn lend(&mut self, to: usize, tag: Tag, loans: Vec<Loan>) -> Result<(), Broken> {
+        self.post(to, tag, Content::Loans(loans))
     }
 
-    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Loan, Broken> {
+    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<Loan>, Broken> {
         match self.take(from, tag)? {
-            Content::Loan(loan) => Ok(loan),
+            Content::Loans(loans) => Ok(loans),
             Content::Bytes(_) => Err(other_content(from)),
         }
     }

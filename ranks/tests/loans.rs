@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use abide_core::backend::{Loan, Peer, Planes};
-use abide_core::{Array, Boundaries, Boundary, DType, Error, Options, Plan, Result, Session};
+use abide_core::backend::{Loan, Parcel, Peer, Planes};
+use abide_core::{
+    Array, Backend, Boundaries, Boundary, DType, Error, Options, Plan, Problem, Result, Session,
+};
 use abide_ranks::threads::{Threads, threads};
 use abide_ranks::{Broken, Fabric, Tag, What};
 use common::{Wrap, assert_same, open, problem, wrapped};
@@ -22,6 +24,16 @@ struct Lender {
     out: Arc<AtomicUsize>,
     /// Lenders' counts of what this session has taken since it last told so.
     taken: Vec<Arc<AtomicUsize>>,
+    /// What it offers to sessions of other processes, and whether they have all that it lends in parcels.
+    offer: Option<&'static [u8]>,
+    packs: bool,
+    parcels: u8,
+}
+
+impl Lender {
+    fn new(inner: Box<dyn Session>, offer: Option<&'static [u8]>) -> Lender {
+        Lender { inner, out: Arc::default(), taken: Vec::new(), offer, packs: false, parcels: 0 }
+    }
 }
 
 impl Session for Lender {
@@ -62,20 +74,42 @@ impl Session for Lender {
 }
 
 impl Peer for Lender {
+    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
+        self.packs = self.offer.is_some();
+        Ok(self.offer.map(<[u8]>::to_vec))
+    }
+    fn accepts(&mut self, offer: &[u8]) -> bool {
+        self.offer == Some(offer)
+    }
     fn lend(&mut self, planes: Planes) -> Result<Loan> {
         self.out.fetch_add(1, Ordering::SeqCst);
         let values = self.inner.read_window(planes.field, planes.low, planes.high)?;
+        if self.packs {
+            return Ok(Box::new(Parcel(values.as_bytes().to_vec())));
+        }
         Ok(Box::new(Lent(values, self.out.clone())))
     }
     fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
+        if let Some(Parcel(bytes)) = loan.downcast_ref::<Parcel>() {
+            self.parcels += 1;
+            let values = bytes.as_chunks().0.iter().map(|&value| f64::from_ne_bytes(value)).collect();
+            return self.inner.write_window(planes.field, planes.low, planes.high, &Array::F64(values));
+        }
         let Lent(values, out) = *loan.downcast::<Lent>().unwrap();
         self.taken.push(out);
         self.inner.write_window(planes.field, planes.low, planes.high, &values)
     }
     fn taken(&mut self) -> Result<Loan> {
+        if self.packs {
+            return Ok(Box::new(Parcel(vec![std::mem::take(&mut self.parcels)])));
+        }
         Ok(Box::new(std::mem::take(&mut self.taken)))
     }
     fn wait_for(&mut self, point: Loan) -> Result<()> {
+        if let Some(Parcel(count)) = point.downcast_ref::<Parcel>() {
+            self.out.fetch_sub(count[0].into(), Ordering::SeqCst);
+            return Ok(());
+        }
         for out in *point.downcast::<Vec<Arc<AtomicUsize>>>().unwrap() {
             assert!(Arc::ptr_eq(&out, &self.out), "the point is of what another rank lent");
             out.fetch_sub(1, Ordering::SeqCst);
@@ -85,7 +119,7 @@ impl Peer for Lender {
 }
 
 /// Lends, and sends values.
-const LENDS: Option<Wrap> = Some(|inner| Box::new(Lender { inner, out: Arc::default(), taken: Vec::new() }));
+const LENDS: Option<Wrap> = Some(|inner| Box::new(Lender::new(inner, None)));
 const SENDS: Option<Wrap> = None;
 
 #[test]
@@ -125,6 +159,41 @@ impl Fabric for Apart {
     }
 }
 
+/// Lends to sessions of other processes too, of one machine and of another.
+const PACKS: Option<Wrap> = Some(|inner| Box::new(Lender::new(inner, Some(b"here"))));
+const PACKS_ELSEWHERE: Option<Wrap> = Some(|inner| Box::new(Lender::new(inner, Some(b"there"))));
+
+/// Returns the words for how planes were exchanged.
+fn word(backend: &impl Backend, problem: &Problem) -> &'static str {
+    let mut session = open(backend, problem, &Options::default());
+    session.advance(3).unwrap();
+    session.take_ranks().unwrap()[0].exchange
+}
+
+#[test]
+fn ranks_apart_send_parcels_where_all_accept_them() {
+    let connect = |ranks| -> Vec<Box<dyn Fabric>> {
+        threads(ranks, DEADLINE).into_iter().map(|end| Box::new(Apart(end)) as Box<dyn Fabric>).collect()
+    };
+    for (name, extents) in [("wave", &[45, 17][..]), ("3d7pt", &[31, 5, 7])] {
+        for boundary in [Boundary::Fixed, Boundary::Periodic] {
+            let mut problem = problem(name, extents, DType::F64);
+            problem.boundaries = Boundaries::all(boundary);
+            let cases = [
+                (&[PACKS; 2][..], "copies"),
+                (&[PACKS; 3], "copies"),
+                (&[PACKS, LENDS, PACKS], "messages"),
+                (&[PACKS, PACKS, PACKS_ELSEWHERE], "messages"),
+            ];
+            for (ranks, how) in cases {
+                let apart = wrapped(ranks).every(2).connected(connect);
+                assert_same(&problem, &apart, &Options::default(), 9);
+                assert_eq!(word(&apart, &problem), how);
+            }
+        }
+    }
+}
+
 const DEADLINE: Duration = Duration::from_millis(300);
 
 #[test]
@@ -136,7 +205,7 @@ fn ranks_apart_send_values() {
     assert_same(&problem("gray-scott", &[41, 11], DType::F32), &apart, &Options::default(), 5);
     assert!(
         Apart(threads(1, DEADLINE).remove(0))
-            .lend(0, Tag { round: 1, what: What::Gathered }, Box::new(()))
+            .lend(0, Tag { round: 1, what: What::Gathered }, vec![Box::new(())])
             .is_err()
     );
 }
@@ -166,13 +235,13 @@ impl Fabric for Losing {
     fn shares_memory(&self) -> bool {
         true
     }
-    fn lend(&mut self, to: usize, tag: Tag, loan: Loan) -> std::result::Result<(), Broken> {
+    fn lend(&mut self, to: usize, tag: Tag, loans: Vec<Loan>) -> std::result::Result<(), Broken> {
         match self.inner.rank() == 1 && tag.round >= 3 && (self.loses)(tag.what) {
             true => Ok(()),
-            false => self.inner.lend(to, tag, loan),
+            false => self.inner.lend(to, tag, loans),
         }
     }
-    fn borrow(&mut self, from: usize, tag: Tag) -> std::result::Result<Loan, Broken> {
+    fn borrow(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<Loan>, Broken> {
         self.inner.borrow(from, tag)
     }
     fn abort(&mut self, reason: &str) {

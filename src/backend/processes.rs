@@ -92,9 +92,11 @@ mod imp {
 
 #[cfg(feature = "mpi")]
 mod imp {
+    use std::collections::BTreeSet;
     use std::sync::{Arc, OnceLock};
 
     use abide_core::backend::Backend;
+    use abide_cuda::CudaBackend;
     use abide_ranks::mpi::{Processes, is_launched};
     use abide_ranks::threads::DEADLINE;
     use abide_ranks::{Device, Ranked};
@@ -173,26 +175,81 @@ mod imp {
     /// Opens the backend whose ranks are the processes; `None` where there is one.
     pub(crate) fn open_on(name: &str, devices: &Devices) -> Result<Option<Opened>> {
         let Some(processes) = JOINED.get() else { return Ok(None) };
-        if name != "cpu" {
-            return Err(Error::unsupported(
-                format!("backend {name}"),
-                format!("{} processes were started, and processes as ranks are CPUs", processes.size()),
-                "use --backend cpu, or start one process (with --devices, where the backend takes several)",
-            ));
-        }
-        abide_cpu::start_threads()?;
-        let threads = threads(processes)?;
-        let own = threads.get(processes.rank()).copied().unwrap_or(1);
-        let single: Arc<dyn Backend> = Arc::new(abide_cpu::CpuBackend::with_threads(own)?);
+        let Devices::Count(devices) = super::check(devices.clone())? else { return Ok(None) };
+        let (kind, single, weights) = match name {
+            "cpu" => cpu(processes)?,
+            "cuda" => gpu(processes)?,
+            _ => {
+                return Err(Error::unsupported(
+                    format!("backend {name}"),
+                    format!("{} processes were started, and it runs in one", processes.size()),
+                    "use --backend cuda or cpu, or start one process",
+                ));
+            }
+        };
         let own = single.clone();
         // All ranks are planned as this one is; each opens its own alone.
         let make = move |ranks: usize| {
             let device = |&weight: &usize| Device { backend: own.clone(), weight };
-            Ok(threads.iter().take(ranks).map(device).collect())
+            Ok(weights.iter().take(ranks).map(device).collect())
         };
-        let Devices::Count(devices) = super::check(devices.clone())? else { return Ok(None) };
         let ranked = Ranked::new(single, devices, make)?.connected(processes.clone());
-        Ok(Some(Opened::new(Kind::Cpu, ranked)))
+        Ok(Some(Opened::new(kind, ranked)))
+    }
+
+    /// What a process opens: the kind of its device, the device, and the weights of all processes.
+    type Own = (Kind, Arc<dyn Backend>, Vec<usize>);
+
+    /// Opens the process's part of the machine's threads.
+    fn cpu(processes: &Processes) -> Result<Own> {
+        abide_cpu::start_threads()?;
+        let threads = threads(processes)?;
+        let own = threads.get(processes.rank()).copied().unwrap_or(1);
+        Ok((Kind::Cpu, Arc::new(abide_cpu::CpuBackend::with_threads(own)?), threads))
+    }
+
+    /// Opens the process's GPU: of those that it sees the one of its number among the machine's processes.
+    fn gpu(processes: &Processes) -> Result<Own> {
+        let fail = |message: String| Error::device("mpi", "dividing GPUs among processes", message);
+        let gathered = |own: String| -> Result<Vec<String>> {
+            let all = processes.gather(own.as_bytes()).map_err(|broken| fail(broken.to_string()))?;
+            all.into_iter()
+                .map(|words| String::from_utf8(words).map_err(|error| fail(error.to_string())))
+                .collect()
+        };
+        let hosts = gathered(processes.host())?;
+        let before =
+            hosts[..processes.rank()].iter().filter(|host| **host == hosts[processes.rank()]).count();
+        let there = abide_cuda::device_count()?;
+        let backend = CudaBackend::with_ordinal(before % there.max(1))?;
+        // By bandwidth, as devices of one process.
+        let weight = ((backend.device().memory_bandwidth / 1e9) as usize).max(1);
+        let all = gathered(format!("{weight} {}", backend.identity()?))?;
+        let (weights, devices) =
+            taken(&all).ok_or_else(|| fail("a process did not tell its GPU".to_owned()))?;
+        if devices < all.len() {
+            let change =
+                "start one process a GPU, and let each see its own or all of them (CUDA_VISIBLE_DEVICES)";
+            return Err(Error::limit(
+                "processes with a GPU each",
+                all.len(),
+                format!("{devices} GPUs"),
+                change,
+            ));
+        }
+        Ok((Kind::Gpu, Arc::new(backend), weights))
+    }
+
+    /// Returns the weights that processes tell, and the number of different devices.
+    fn taken(all: &[String]) -> Option<(Vec<usize>, usize)> {
+        let told: Vec<(usize, &str)> = all
+            .iter()
+            .map(|words| {
+                words.split_once(' ').and_then(|(weight, device)| Some((weight.parse().ok()?, device)))
+            })
+            .collect::<Option<_>>()?;
+        let devices: BTreeSet<&str> = told.iter().map(|(_, device)| *device).collect();
+        Some((told.iter().map(|(weight, _)| *weight).collect(), devices.len()))
     }
 
     /// Returns the threads of each process: those that its cores have, divided among all processes that may run on the same
@@ -219,6 +276,17 @@ mod imp {
     #[cfg(test)]
     mod tests {
         use super::*;
+
+        #[test]
+        fn processes_tell_their_gpus() {
+            let all = |words: &[&str]| {
+                let all: Vec<String> = words.iter().map(|&words| words.to_owned()).collect();
+                taken(&all)
+            };
+            assert_eq!(all(&["4800 a", "3350 b"]), Some((vec![4800, 3350], 2)));
+            assert_eq!(all(&["4800 a", "4800 a", "1 b"]), Some((vec![4800, 4800, 1], 2)));
+            assert_eq!(all(&["4800 a", ""]), None);
+        }
 
         #[test]
         fn processes_on_the_same_cores_share_the_threads() {

@@ -31,7 +31,7 @@ use crate::driver::during;
 use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::memory::set_parameter;
-use crate::peer::{self, Borrowed};
+use crate::peer::Neighbours;
 use crate::timing::{Marks, Timer};
 
 /// Launches of a graph; a graph has as many whole rounds of the steps that repeat as fit.
@@ -65,7 +65,7 @@ pub(crate) struct ProgramSession {
     counter: Arc<Counter>,
     recording: Option<CudaGraph>,
     timer: Timer,
-    borrowed: Borrowed,
+    neighbours: Neighbours,
     /// What joins reductions with those of other slabs.
     together: Option<Together>,
 }
@@ -138,7 +138,7 @@ impl ProgramSession {
             counter,
             recording: None,
             timer,
-            borrowed: Borrowed::default(),
+            neighbours: Neighbours::default(),
             together: None,
         };
         session.set_progress(false)?;
@@ -344,7 +344,7 @@ impl Session for ProgramSession {
             self.steps += now;
         }
         let seconds = self.timer.stop(&self.memory.stream)?;
-        self.borrowed.done();
+        self.neighbours.done();
         self.is_at_mark = false;
         if self.problem.until.is_some() || self.problem.marks.is_some() {
             let progress = self.drain()?;
@@ -475,27 +475,36 @@ impl Session for ProgramSession {
 }
 
 impl Peer for ProgramSession {
+    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(self.neighbours.offer(&self.memory.stream))
+    }
+
+    fn accepts(&mut self, offer: &[u8]) -> bool {
+        self.neighbours.accepts(offer)
+    }
+
     fn lend(&mut self, planes: Planes) -> Result<Loan> {
-        peer::lend(self.memory.lend(self.buffer(planes.field)?), &planes)
+        let buffer = self.memory.lend(self.buffer(planes.field)?);
+        self.neighbours.lend(buffer, &planes)
     }
 
     fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
         let buffer = self.own_buffer(planes.field)?;
-        self.borrowed.take(&self.memory.lend(buffer), &planes, loan)?;
+        self.neighbours.take(&self.memory.lend(buffer), &planes, loan)?;
         self.go_on()
     }
 
     fn taken(&mut self) -> Result<Loan> {
-        peer::point(&self.memory.stream)
+        self.neighbours.taken(&self.memory.stream)
     }
 
     fn wait_for(&mut self, point: Loan) -> Result<()> {
-        peer::wait_for(&self.memory.stream, point)
+        self.neighbours.wait_for(&self.memory.stream, point)
     }
 }
 
 impl Drop for ProgramSession {
     fn drop(&mut self) {
-        self.borrowed.end(&self.memory.stream);
+        self.neighbours.end(&self.memory.stream);
     }
 }

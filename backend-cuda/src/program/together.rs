@@ -52,7 +52,7 @@ impl ProgramSession {
             self.steps += 1;
         }
         let seconds = self.timer.stop(&self.memory.stream)?;
-        self.borrowed.done();
+        self.neighbours.done();
         self.undone = end - self.steps;
         Ok(seconds)
     }

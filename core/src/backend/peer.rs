@@ -20,6 +20,10 @@ pub trait Gather: Send {
 /// What a session lends to another: where its values lie, or a point in its device's work; in the backend's own type.
 pub type Loan = Box<dyn Any + Send>;
 
+/// A loan that sessions of other processes on the same machine can take: bytes that say where it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parcel(pub Vec<u8>);
+
 /// A box of a field's values, `low..high`, slowest axis first; of whole planes along the slowest axis of the domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planes {
@@ -49,6 +53,22 @@ pub trait Peer {
     /// Waits for all steps begun, and returns the seconds that the device took for them, without those between them.
     fn finish(&mut self) -> Result<f64> {
         Ok(0.0)
+    }
+
+    /// Offers to exchange planes with sessions of other processes on the same machine: what it lends from now on, and its
+    /// points, are [`Parcel`]s. Returns what the others need to say whether they can take them; `None` where it cannot.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`](crate::Error::Device) where the device fails.
+    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    /// Returns whether it can take what a session of another process lends that has offered this.
+    fn accepts(&mut self, offer: &[u8]) -> bool {
+        let _ = offer;
+        false
     }
 
     /// Lends planes as the last step leaves them, which may still be under way.

@@ -1,0 +1,289 @@
+//! Planes that go between processes of one machine: the driver maps memory of one into the other (`cuIpc`), and events order
+//! the copies on their streams.
+//!
+//! Fields lie in memory of a pool, which cannot be mapped. So planes are copied into an outbox, memory of their own, and
+//! from there into the other process's halo. The hosts send each other where outboxes and events are to be found.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use abide_core::backend::{Parcel, Planes};
+use abide_core::{Error, Result};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
+
+use crate::driver::during;
+use crate::lent::DeviceBuffer;
+use crate::memory::ask_for;
+use crate::peer::span;
+
+/// What the driver tells another process to find memory or an event by.
+type Handle = [u8; 64];
+
+/// Outboxes are whole pieces of this size, in which the driver maps memory, so that nothing else is mapped with them.
+const PIECE: usize = 2 << 20;
+
+/// Points that are used in turns: two neighbours are told one an exchange, and no rank is two exchanges ahead of another.
+const POINTS: usize = 8;
+
+/// What a session exchanges with those of other processes.
+pub(crate) struct Parcels {
+    stream: Arc<CudaStream>,
+    /// By field and first index.
+    outboxes: HashMap<(usize, [usize; 3]), Outbox>,
+    points: Vec<Point>,
+    next: usize,
+    opened: Opened,
+}
+
+/// Memory that other processes map, and the point at which it has what was last put there.
+struct Outbox {
+    address: sys::CUdeviceptr,
+    bytes: usize,
+    handle: Handle,
+    made: Point,
+}
+
+/// An event that other processes can wait for.
+struct Point {
+    event: Event,
+    handle: Handle,
+}
+
+struct Event(sys::CUevent);
+
+// SAFETY: events belong to no thread.
+unsafe impl Send for Event {}
+
+/// Memory and events of other processes, by their handles.
+#[derive(Default)]
+struct Opened {
+    memory: HashMap<Handle, sys::CUdeviceptr>,
+    events: HashMap<Handle, Event>,
+}
+
+impl Parcels {
+    /// Makes the points of a session, and what another process needs to see whether it finds them; `None` where the driver or
+    /// the system has no such things.
+    pub fn offer(stream: &Arc<CudaStream>) -> Option<(Parcels, Vec<u8>)> {
+        let machine = machine()?;
+        bind(stream.context()).ok()?;
+        let mut own = Parcels {
+            stream: stream.clone(),
+            outboxes: HashMap::new(),
+            points: Vec::new(),
+            next: 0,
+            opened: Opened::default(),
+        };
+        for _ in 0..POINTS {
+            own.points.push(Point::new().ok()?);
+        }
+        let sample = own.outbox((usize::MAX, [0; 3]), 1).ok()?;
+        let offer = [&sample.handle[..], &sample.made.handle[..], &machine[..]].concat();
+        Some((own, offer))
+    }
+
+    /// Returns whether what another process of this machine has offered can be found.
+    pub fn accepts(&mut self, offer: &[u8]) -> bool {
+        let mut find = || -> Option<()> {
+            let (memory, rest) = offer.split_first_chunk()?;
+            let (event, other) = rest.split_first_chunk()?;
+            if machine()? != other {
+                return None;
+            }
+            bind(self.stream.context()).ok()?;
+            self.opened.memory(memory).ok()?;
+            self.opened.event(event).ok().map(drop)
+        };
+        find().is_some()
+    }
+
+    /// Copies planes into their outbox, and returns where that is.
+    pub fn lend(&mut self, buffer: &DeviceBuffer, planes: &Planes) -> Result<Parcel> {
+        bind(self.stream.context()).map_err(during("binding the context"))?;
+        let (stream, bytes) = (self.stream.clone(), span(&buffer.layout, planes)?);
+        let outbox = self.outbox((planes.field, planes.low), bytes.len())?;
+        let from = buffer.address() + bytes.start as u64;
+        // SAFETY: the range lies within the buffer and the outbox, which both live until the stream has done the copy. Other
+        // processes have copied what was there before, because the stream has waited for them.
+        unsafe { sys::cuMemcpyDtoDAsync_v2(outbox.address, from, bytes.len(), stream.cu_stream()) }
+            .result()
+            .map_err(during("copying planes for another process"))?;
+        outbox.made.record(&stream)?;
+        let length = (bytes.len() as u64).to_le_bytes();
+        Ok(Parcel([&outbox.handle[..], &outbox.made.handle[..], &length[..]].concat()))
+    }
+
+    /// Copies what a session of another process has lent into planes of a buffer.
+    pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, parcel: &Parcel) -> Result<()> {
+        let own = span(&to.layout, planes)?;
+        let parts = || -> Option<(&Handle, &Handle)> {
+            let (memory, rest) = parcel.0.split_first_chunk()?;
+            let (event, length) = rest.split_first_chunk()?;
+            (length == (own.len() as u64).to_le_bytes()).then_some((memory, event))
+        };
+        let Some((memory, event)) = parts() else {
+            let reason = format!("they are not the {} bytes that are read", own.len());
+            return Err(Error::invalid("planes lent by another process", reason, "lend as many values"));
+        };
+        bind(self.stream.context()).map_err(during("binding the context"))?;
+        let from = self.opened.memory(memory).map_err(during("mapping memory of another process"))?;
+        let made = self.opened.event(event).map_err(during("opening an event of another process"))?;
+        let (stream, target) = (self.stream.cu_stream(), to.address() + own.start as u64);
+        // SAFETY: stream and event live. The outbox has as many bytes, and its process changes them only after this stream's
+        // next point.
+        unsafe { sys::cuStreamWaitEvent(stream, made, 0).result() }
+            .map_err(during("waiting for another process"))?;
+        unsafe { sys::cuMemcpyDtoDAsync_v2(target, from, own.len(), stream).result() }
+            .map_err(during("copying planes from another process"))
+    }
+
+    /// Returns the point after all that was taken so far.
+    pub fn taken(&mut self) -> Result<Parcel> {
+        bind(self.stream.context()).map_err(during("binding the context"))?;
+        let point = &self.points[self.next];
+        self.next = (self.next + 1) % POINTS;
+        point.record(&self.stream)?;
+        Ok(Parcel(point.handle.to_vec()))
+    }
+
+    /// Has all that follows wait for a point of another process.
+    pub fn wait_for(&mut self, parcel: &Parcel) -> Result<()> {
+        let Ok(handle) = <&Handle>::try_from(&parcel.0[..]) else {
+            let reason = "it is none of a CUDA session";
+            return Err(Error::invalid("a point of another process", reason, "start one version of Abide"));
+        };
+        bind(self.stream.context()).map_err(during("binding the context"))?;
+        let event = self.opened.event(handle).map_err(during("opening an event of another process"))?;
+        // SAFETY: stream and event live.
+        unsafe { sys::cuStreamWaitEvent(self.stream.cu_stream(), event, 0) }
+            .result()
+            .map_err(during("waiting for another process"))
+    }
+
+    fn outbox(&mut self, key: (usize, [usize; 3]), bytes: usize) -> Result<&Outbox> {
+        let is_there = self.outboxes.get(&key).is_some_and(|outbox| outbox.bytes >= bytes);
+        if !is_there {
+            let outbox = Outbox::new(self.stream.context(), bytes)?;
+            if let Some(smaller) = self.outboxes.insert(key, outbox) {
+                smaller.free();
+            }
+        }
+        let missing = || Error::device("cuda", "finding an outbox", "it is not there");
+        self.outboxes.get(&key).ok_or_else(missing)
+    }
+}
+
+impl Drop for Parcels {
+    fn drop(&mut self) {
+        // Nothing can be done about a device that no longer answers. What others map of this process they have copied, because
+        // this stream has waited for them.
+        let _ = bind(self.stream.context()).and_then(|()| self.stream.synchronize());
+        for (_, address) in self.opened.memory.drain() {
+            // SAFETY: the copies from it have ended.
+            let _ = unsafe { sys::cuIpcCloseMemHandle(address) };
+        }
+        for (_, event) in self.opened.events.drain() {
+            event.destroy();
+        }
+        for (_, outbox) in self.outboxes.drain() {
+            outbox.free();
+        }
+        for point in self.points.drain(..) {
+            point.event.destroy();
+        }
+    }
+}
+
+impl Outbox {
+    fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Outbox> {
+        let bytes = bytes.next_multiple_of(PIECE);
+        ask_for(context, bytes as u128)?;
+        let made = Point::new().map_err(during("making an event for other processes"))?;
+        let mut address = 0;
+        let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
+        // SAFETY: the calls write an address and a handle.
+        let got = unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes).result() };
+        got.map_err(during("allocating memory for other processes"))?;
+        let got = unsafe { sys::cuIpcGetMemHandle(&raw mut handle, address).result() };
+        let outbox = Outbox { address, bytes, handle: handle.reserved.map(|byte| byte as u8), made };
+        if let Err(error) = got {
+            outbox.free();
+            return Err(during("sharing memory with other processes")(error));
+        }
+        Ok(outbox)
+    }
+
+    fn free(self) {
+        // SAFETY: nothing of this process uses it any more.
+        let _ = unsafe { sys::cuMemFree_v2(self.address) };
+        self.made.event.destroy();
+    }
+}
+
+impl Point {
+    fn new() -> std::result::Result<Point, DriverError> {
+        let flags = sys::CUevent_flags::CU_EVENT_INTERPROCESS as u32
+            | sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        let mut event = std::ptr::null_mut();
+        let mut handle = sys::CUipcEventHandle { reserved: [0; 64] };
+        // SAFETY: the calls write an event and a handle.
+        unsafe { sys::cuEventCreate(&raw mut event, flags).result() }?;
+        let event = Event(event);
+        if let Err(error) = unsafe { sys::cuIpcGetEventHandle(&raw mut handle, event.0).result() } {
+            event.destroy();
+            return Err(error);
+        }
+        Ok(Point { event, handle: handle.reserved.map(|byte| byte as u8) })
+    }
+
+    fn record(&self, stream: &CudaStream) -> Result<()> {
+        // SAFETY: stream and event live.
+        unsafe { sys::cuEventRecord(self.event.0, stream.cu_stream()) }
+            .result()
+            .map_err(during("recording an event"))
+    }
+}
+
+impl Event {
+    fn destroy(self) {
+        // SAFETY: nothing of this process uses it any more; the driver keeps it as long as a stream waits for it.
+        let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
+
+impl Opened {
+    fn memory(&mut self, handle: &Handle) -> std::result::Result<sys::CUdeviceptr, DriverError> {
+        if let Some(&address) = self.memory.get(handle) {
+            return Ok(address);
+        }
+        let mut address = 0;
+        let reserved = handle.map(|byte| byte as std::ffi::c_char);
+        let flags = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
+        // SAFETY: the call writes an address.
+        unsafe { sys::cuIpcOpenMemHandle_v2(&raw mut address, sys::CUipcMemHandle { reserved }, flags) }
+            .result()?;
+        self.memory.insert(*handle, address);
+        Ok(address)
+    }
+
+    fn event(&mut self, handle: &Handle) -> std::result::Result<sys::CUevent, DriverError> {
+        if let Some(event) = self.events.get(handle) {
+            return Ok(event.0);
+        }
+        let mut event = std::ptr::null_mut();
+        let reserved = handle.map(|byte| byte as std::ffi::c_char);
+        // SAFETY: the call writes an event.
+        unsafe { sys::cuIpcOpenEventHandle(&raw mut event, sys::CUipcEventHandle { reserved }) }.result()?;
+        self.events.insert(*handle, Event(event));
+        Ok(event)
+    }
+}
+
+fn bind(context: &Arc<CudaContext>) -> std::result::Result<(), DriverError> {
+    context.bind_to_thread()
+}
+
+/// Returns words that processes of one machine have in common; `None` where the system does not tell them.
+fn machine() -> Option<Vec<u8>> {
+    std::fs::read("/proc/sys/kernel/random/boot_id").ok().filter(|words| !words.is_empty())
+}
