@@ -131,10 +131,13 @@ impl Parcels {
         let (stream, target) = (self.stream.cu_stream(), to.address() + own.start as u64);
         // SAFETY: stream and event live. The outbox has as many bytes, and its process changes them only after this stream's
         // next point.
-        unsafe { sys::cuStreamWaitEvent(stream, made, 0).result() }
-            .map_err(during("waiting for another process"))?;
-        unsafe { sys::cuMemcpyDtoDAsync_v2(target, from, own.len(), stream).result() }
-            .map_err(during("copying planes from another process"))
+        let status = unsafe {
+            match sys::cuStreamWaitEvent(stream, made, 0) {
+                sys::CUresult::CUDA_SUCCESS => sys::cuMemcpyDtoDAsync_v2(target, from, own.len(), stream),
+                failed => failed,
+            }
+        };
+        status.result().map_err(during("copying planes from another process"))
     }
 
     /// Returns the point after all that was taken so far.
@@ -200,10 +203,11 @@ impl Outbox {
         ask_for(context, bytes as u128)?;
         let made = Point::new().map_err(during("making an event for other processes"))?;
         let mut address = 0;
-        let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
-        // SAFETY: the calls write an address and a handle.
+        // SAFETY: the call writes an address.
         let got = unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes).result() };
         got.map_err(during("allocating memory for other processes"))?;
+        let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
+        // SAFETY: the call writes a handle of memory that is there.
         let got = unsafe { sys::cuIpcGetMemHandle(&raw mut handle, address).result() };
         let outbox = Outbox { address, bytes, handle: handle.reserved.map(|byte| byte as u8), made };
         if let Err(error) = got {
@@ -225,10 +229,11 @@ impl Point {
         let flags = sys::CUevent_flags::CU_EVENT_INTERPROCESS as u32
             | sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         let mut event = std::ptr::null_mut();
-        let mut handle = sys::CUipcEventHandle { reserved: [0; 64] };
-        // SAFETY: the calls write an event and a handle.
+        // SAFETY: the call writes an event.
         unsafe { sys::cuEventCreate(&raw mut event, flags).result() }?;
         let event = Event(event);
+        let mut handle = sys::CUipcEventHandle { reserved: [0; 64] };
+        // SAFETY: the call writes a handle of an event that is there.
         if let Err(error) = unsafe { sys::cuIpcGetEventHandle(&raw mut handle, event.0).result() } {
             event.destroy();
             return Err(error);
