@@ -86,21 +86,21 @@ impl Hub {
     }
 }
 
-/// Pauses between two looks that grow: a message of a neighbour in step comes within microseconds, and a rank that waits
-/// for longer leaves its core to others. It sleeps and never yields: where others are busy, who yields gets its core back
-/// only milliseconds later.
+/// Pauses between two looks that grow with the wait: a message of a neighbour in step comes within microseconds, and its answer
+/// may be waited for in turn, so that a pause adds an eighth at most. A rank that waits for longer leaves its core to
+/// others. It sleeps and never yields: where others are busy, who yields gets its core back only milliseconds later.
 #[derive(Default)]
-struct Pause(u32);
+struct Pause(Option<Instant>);
 
 impl Pause {
     fn pause(&mut self) {
-        const LOOKS: u32 = 100;
+        const SPINNING: Duration = Duration::from_micros(100);
         const MOST: Duration = Duration::from_millis(1);
-        match self.0.checked_sub(LOOKS) {
-            None => std::hint::spin_loop(),
-            Some(over) => thread::sleep(Duration::from_micros(10 << over.min(7)).min(MOST)),
+        let waited = self.0.get_or_insert_with(Instant::now).elapsed();
+        match waited < SPINNING {
+            true => std::hint::spin_loop(),
+            false => thread::sleep((waited / 8).min(MOST)),
         }
-        self.0 = self.0.saturating_add(1);
     }
 }
 
