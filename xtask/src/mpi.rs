@@ -70,6 +70,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     let Some(abide) = programs.iter().find(|program| program.target == "abide") else {
         bail!("no command was built")
     };
+    let mut skipped = Vec::new();
     let mut tell = |name: &str, outcome: Result<()>| {
         let fault = outcome.err().map(|error| format!("{error:#}"));
         println!("{name}: {}", fault.as_deref().unwrap_or("ok"));
@@ -77,7 +78,16 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
         ok &= fault.is_none();
     };
     for (name, arguments) in RUNS {
-        tell(name, same_files(&abide.path, arguments));
+        tell(name, same_files(&abide.path, arguments, "cpu", &[1, 2, 4]));
+    }
+    let gpus = gpus(&abide.path)?;
+    match gpus >= 2 {
+        true => {
+            for (name, arguments) in RUNS {
+                tell(&format!("{name}, on GPUs"), same_files(&abide.path, arguments, "cuda", &[1, 2]));
+            }
+        }
+        false => skipped.push(format!("MPI: processes with a GPU each: {gpus} CUDA devices are there")),
     }
     tell("a checkpoint that others go on from", resumed(&abide.path));
     tell("one process without a launcher", alone(&abide.path));
@@ -85,6 +95,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     tell("a process whose part cannot be written", unwritten(&abide.path));
     tell("a checkpoint that is spoilt", spoilt(&abide.path));
     tell("a process that is killed", killed(&abide.path));
+    counts.skipped.append(&mut skipped);
     Ok(ok)
 }
 
@@ -140,10 +151,19 @@ fn words(arguments: &str) -> impl Iterator<Item = &str> {
     arguments.split(' ')
 }
 
-/// Compares results, checkpoints and, where a run has any, records and frames of one, two and four processes.
-fn same_files(abide: &Path, arguments: &str) -> Result<()> {
+/// Returns the number of CUDA devices that the command lists.
+fn gpus(abide: &Path) -> Result<usize> {
+    let output =
+        Command::new(abide).args(["devices", "--json"]).output().context("cannot list the devices")?;
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).context("the list is no JSON")?;
+    let cuda = all.as_array().into_iter().flatten().find(|entry| entry["backend"] == "cuda");
+    Ok(cuda.and_then(|entry| entry["devices"].as_array()).map_or(0, Vec::len))
+}
+
+/// Compares results, checkpoints and, where a run has any, records and frames of some numbers of processes, one first.
+fn same_files(abide: &Path, arguments: &str, backend: &str, numbers: &[usize]) -> Result<()> {
     let mut files: Vec<Vec<(String, Vec<u8>)>> = Vec::new();
-    for processes in [1, 2, 4] {
+    for &processes in numbers {
         let folder = tempfile::tempdir()?;
         if arguments.contains(INPUT) {
             let mut command = ranks(abide, 1);
@@ -156,7 +176,7 @@ fn same_files(abide: &Path, arguments: &str) -> Result<()> {
         let mut command = ranks(abide, processes);
         command.args(words(arguments)).args([
             "--backend",
-            "cpu",
+            backend,
             "--output",
             "all.npy",
             "--checkpoint",
@@ -185,7 +205,7 @@ fn same_files(abide: &Path, arguments: &str) -> Result<()> {
     if files[0].len() < 4 {
         bail!("one process wrote {:?} alone", names(&files[0]));
     }
-    for (all, processes) in files[1..].iter().zip([2, 4]) {
+    for (all, processes) in files[1..].iter().zip(&numbers[1..]) {
         if names(all) != names(&files[0]) {
             bail!("{processes} processes wrote {:?} in place of {:?}", names(all), names(&files[0]));
         }
@@ -232,7 +252,7 @@ fn told_once(abide: &Path) -> Result<()> {
         ("run heat --size 20x20 --steps 5 --backend cpu --devices 3", 1, "2 processes"),
         ("run heat --size 20x20 --steps 5 --backend cpu --no-such-thing", 2, "--no-such-thing"),
         ("run heat --size 1x20 --steps 5 --backend cpu", 1, "of 1 in all"),
-        ("run heat --size 20x20 --steps 5 --backend cuda", 1, "--backend cpu"),
+        ("run heat --size 20x20 --steps 5 --backend wgpu", 1, "it runs in one"),
         (
             "run heat --size 20x20 --steps 9000000 --backend cpu --record /dev/full --probe u@1,1",
             1,
