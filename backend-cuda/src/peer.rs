@@ -108,6 +108,8 @@ impl Neighbours {
 
     /// Waits for the copies that may still be under way, on the stream of the session that ends.
     pub fn end(&mut self, stream: &CudaStream) {
+        // Waits for its own, while the session's memory is still there.
+        drop(self.parcels.take());
         if !self.borrowed.is_empty() {
             // Nothing can be done about a device that no longer answers.
             let _ = stream.context().bind_to_thread().and_then(|()| stream.synchronize());
