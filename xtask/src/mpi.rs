@@ -45,6 +45,7 @@ const AFTER_A_KILL: Duration = Duration::from_secs(10);
 pub fn run() -> Result<bool> {
     let mut counts = Counts::default();
     let ok = check(&mut counts)?;
+    counts.skipped.iter().for_each(|skipped| println!("skipped: {skipped}"));
     println!("\n{} passed, {} failed", counts.passed, counts.failed);
     Ok(ok)
 }
