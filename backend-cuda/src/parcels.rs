@@ -5,6 +5,7 @@
 //! from there into the other process's halo. The hosts send each other where outboxes and events are to be found.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use abide_core::backend::{Parcel, Planes};
@@ -14,7 +15,7 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 use crate::driver::during;
 use crate::lent::DeviceBuffer;
 use crate::memory::ask_for;
-use crate::peer::span;
+use crate::peer::{span, wait};
 
 /// What the driver tells another process to find memory or an event by.
 type Handle = [u8; 64];
@@ -27,18 +28,21 @@ const POINTS: usize = 8;
 
 /// What a session exchanges with those of other processes.
 pub(crate) struct Parcels {
-    stream: Arc<CudaStream>,
-    /// By field and first index.
-    outboxes: HashMap<(usize, [usize; 3]), Outbox>,
+    /// What is mapped goes before what others map.
+    opened: Opened,
+    /// By field and box.
+    outboxes: HashMap<(usize, [[usize; 3]; 2]), Outbox>,
+    /// What others try to map before they agree; it is never used.
+    _sample: Outbox,
     points: Vec<Point>,
     next: usize,
-    opened: Opened,
+    /// The last to go, because it keeps the context.
+    stream: Arc<CudaStream>,
 }
 
 /// Memory that other processes map, and the point at which it has what was last put there.
 struct Outbox {
     address: sys::CUdeviceptr,
-    bytes: usize,
     handle: Handle,
     made: Point,
 }
@@ -65,21 +69,13 @@ impl Parcels {
     /// Makes the points of a session, and what another process needs to see whether it finds them; `None` where the driver or
     /// the system has no such things.
     pub fn offer(stream: &Arc<CudaStream>) -> Option<(Parcels, Vec<u8>)> {
-        let machine = machine()?;
-        bind(stream.context()).ok()?;
-        let mut own = Parcels {
-            stream: stream.clone(),
-            outboxes: HashMap::new(),
-            points: Vec::new(),
-            next: 0,
-            opened: Opened::default(),
-        };
-        for _ in 0..POINTS {
-            own.points.push(Point::new().ok()?);
-        }
-        let sample = own.outbox((usize::MAX, [0; 3]), 1).ok()?;
+        let (machine, context) = (machine()?, stream.context());
+        context.bind_to_thread().ok()?;
+        let points = (0..POINTS).map(|_| Point::new().ok()).collect::<Option<_>>()?;
+        let sample = Outbox::new(context, 1).ok()?;
         let offer = [&sample.handle[..], &sample.made.handle[..], &machine[..]].concat();
-        Some((own, offer))
+        let (outboxes, opened, stream) = (HashMap::new(), Opened::default(), stream.clone());
+        Some((Parcels { outboxes, _sample: sample, points, next: 0, opened, stream }, offer))
     }
 
     /// Returns whether what another process of this machine has offered can be found.
@@ -90,7 +86,7 @@ impl Parcels {
             if machine()? != other {
                 return None;
             }
-            bind(self.stream.context()).ok()?;
+            self.stream.context().bind_to_thread().ok()?;
             self.opened.memory(memory).ok()?;
             self.opened.event(event).ok().map(drop)
         };
@@ -99,16 +95,19 @@ impl Parcels {
 
     /// Copies planes into their outbox, and returns where that is.
     pub fn lend(&mut self, buffer: &DeviceBuffer, planes: &Planes) -> Result<Parcel> {
-        bind(self.stream.context()).map_err(during("binding the context"))?;
-        let (stream, bytes) = (self.stream.clone(), span(&buffer.layout, planes)?);
-        let outbox = self.outbox((planes.field, planes.low), bytes.len())?;
+        self.bind()?;
+        let (stream, bytes) = (&self.stream, span(&buffer.layout, planes)?);
+        let outbox = match self.outboxes.entry((planes.field, [planes.low, planes.high])) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => free.insert(Outbox::new(stream.context(), bytes.len())?),
+        };
         let from = buffer.address() + bytes.start as u64;
         // SAFETY: the range lies within the buffer and the outbox, which both live until the stream has done the copy. Other
         // processes have copied what was there before, because the stream has waited for them.
         unsafe { sys::cuMemcpyDtoDAsync_v2(outbox.address, from, bytes.len(), stream.cu_stream()) }
             .result()
             .map_err(during("copying planes for another process"))?;
-        outbox.made.record(&stream)?;
+        outbox.made.record(stream)?;
         let length = (bytes.len() as u64).to_le_bytes();
         Ok(Parcel([&outbox.handle[..], &outbox.made.handle[..], &length[..]].concat()))
     }
@@ -125,24 +124,20 @@ impl Parcels {
             let reason = format!("they are not the {} bytes that are read", own.len());
             return Err(Error::invalid("planes lent by another process", reason, "lend as many values"));
         };
-        bind(self.stream.context()).map_err(during("binding the context"))?;
+        self.bind()?;
         let from = self.opened.memory(memory).map_err(during("mapping memory of another process"))?;
         let made = self.opened.event(event).map_err(during("opening an event of another process"))?;
-        let (stream, target) = (self.stream.cu_stream(), to.address() + own.start as u64);
-        // SAFETY: stream and event live. The outbox has as many bytes, and its process changes them only after this stream's
-        // next point.
-        let status = unsafe {
-            match sys::cuStreamWaitEvent(stream, made, 0) {
-                sys::CUresult::CUDA_SUCCESS => sys::cuMemcpyDtoDAsync_v2(target, from, own.len(), stream),
-                failed => failed,
-            }
-        };
-        status.result().map_err(during("copying planes from another process"))
+        wait(&self.stream, made)?;
+        let target = to.address() + own.start as u64;
+        // SAFETY: the outbox has as many bytes, and its process changes them only after this stream's next point.
+        unsafe { sys::cuMemcpyDtoDAsync_v2(target, from, own.len(), self.stream.cu_stream()) }
+            .result()
+            .map_err(during("copying planes from another process"))
     }
 
     /// Returns the point after all that was taken so far.
     pub fn taken(&mut self) -> Result<Parcel> {
-        bind(self.stream.context()).map_err(during("binding the context"))?;
+        self.bind()?;
         let point = &self.points[self.next];
         self.next = (self.next + 1) % POINTS;
         point.record(&self.stream)?;
@@ -155,24 +150,13 @@ impl Parcels {
             let reason = "it is none of a CUDA session";
             return Err(Error::invalid("a point of another process", reason, "start one version of Abide"));
         };
-        bind(self.stream.context()).map_err(during("binding the context"))?;
+        self.bind()?;
         let event = self.opened.event(handle).map_err(during("opening an event of another process"))?;
-        // SAFETY: stream and event live.
-        unsafe { sys::cuStreamWaitEvent(self.stream.cu_stream(), event, 0) }
-            .result()
-            .map_err(during("waiting for another process"))
+        wait(&self.stream, event)
     }
 
-    fn outbox(&mut self, key: (usize, [usize; 3]), bytes: usize) -> Result<&Outbox> {
-        let is_there = self.outboxes.get(&key).is_some_and(|outbox| outbox.bytes >= bytes);
-        if !is_there {
-            let outbox = Outbox::new(self.stream.context(), bytes)?;
-            if let Some(smaller) = self.outboxes.insert(key, outbox) {
-                smaller.free();
-            }
-        }
-        let missing = || Error::device("cuda", "finding an outbox", "it is not there");
-        self.outboxes.get(&key).ok_or_else(missing)
+    fn bind(&self) -> Result<()> {
+        self.stream.context().bind_to_thread().map_err(during("binding the context"))
     }
 }
 
@@ -180,20 +164,7 @@ impl Drop for Parcels {
     fn drop(&mut self) {
         // Nothing can be done about a device that no longer answers. What others map of this process they have copied, because
         // this stream has waited for them.
-        let _ = bind(self.stream.context()).and_then(|()| self.stream.synchronize());
-        for (_, address) in self.opened.memory.drain() {
-            // SAFETY: the copies from it have ended.
-            let _ = unsafe { sys::cuIpcCloseMemHandle(address) };
-        }
-        for (_, event) in self.opened.events.drain() {
-            event.destroy();
-        }
-        for (_, outbox) in self.outboxes.drain() {
-            outbox.free();
-        }
-        for point in self.points.drain(..) {
-            point.event.destroy();
-        }
+        let _ = self.bind().map(|()| self.stream.synchronize());
     }
 }
 
@@ -209,18 +180,15 @@ impl Outbox {
         let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
         // SAFETY: the call writes a handle of memory that is there.
         let got = unsafe { sys::cuIpcGetMemHandle(&raw mut handle, address).result() };
-        let outbox = Outbox { address, bytes, handle: handle.reserved.map(|byte| byte as u8), made };
-        if let Err(error) = got {
-            outbox.free();
-            return Err(during("sharing memory with other processes")(error));
-        }
-        Ok(outbox)
+        let outbox = Outbox { address, handle: handle.reserved.map(|byte| byte as u8), made };
+        got.map(|()| outbox).map_err(during("sharing memory with other processes"))
     }
+}
 
-    fn free(self) {
+impl Drop for Outbox {
+    fn drop(&mut self) {
         // SAFETY: nothing of this process uses it any more.
         let _ = unsafe { sys::cuMemFree_v2(self.address) };
-        self.made.event.destroy();
     }
 }
 
@@ -234,10 +202,7 @@ impl Point {
         let event = Event(event);
         let mut handle = sys::CUipcEventHandle { reserved: [0; 64] };
         // SAFETY: the call writes a handle of an event that is there.
-        if let Err(error) = unsafe { sys::cuIpcGetEventHandle(&raw mut handle, event.0).result() } {
-            event.destroy();
-            return Err(error);
-        }
+        unsafe { sys::cuIpcGetEventHandle(&raw mut handle, event.0).result() }?;
         Ok(Point { event, handle: handle.reserved.map(|byte| byte as u8) })
     }
 
@@ -249,10 +214,19 @@ impl Point {
     }
 }
 
-impl Event {
-    fn destroy(self) {
+impl Drop for Event {
+    fn drop(&mut self) {
         // SAFETY: nothing of this process uses it any more; the driver keeps it as long as a stream waits for it.
         let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        for address in self.memory.values() {
+            // SAFETY: the copies from it have ended.
+            let _ = unsafe { sys::cuIpcCloseMemHandle(*address) };
+        }
     }
 }
 
@@ -282,10 +256,6 @@ impl Opened {
         self.events.insert(*handle, Event(event));
         Ok(event)
     }
-}
-
-fn bind(context: &Arc<CudaContext>) -> std::result::Result<(), DriverError> {
-    context.bind_to_thread()
 }
 
 /// Returns words that processes of one machine have in common; `None` where the system does not tell them.

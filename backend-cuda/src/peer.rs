@@ -67,7 +67,7 @@ impl Neighbours {
         }
         let [here, there] = [to, &from].map(|buffer| buffer.stream.context());
         here.bind_to_thread().map_err(during("binding the context"))?;
-        wait(&to.stream, &made)?;
+        wait(&to.stream, made.cu_event())?;
         let [target, source] = [to.address() + own.start as u64, from.address() + bytes.start as u64];
         let stream = to.stream.cu_stream();
         // SAFETY: both ranges lie within their buffers, of which this session has one and the list below keeps the other until the
@@ -98,7 +98,7 @@ impl Neighbours {
         }
         let Ok(event) = point.downcast::<CudaEvent>() else { return Err(not_ours("a point")) };
         stream.context().bind_to_thread().map_err(during("binding the context"))?;
-        wait(stream, &event)
+        wait(stream, event.cu_event())
     }
 
     /// Gives back what was borrowed, because the stream has done all that it was asked.
@@ -128,10 +128,10 @@ fn reached(stream: &CudaStream) -> Result<CudaEvent> {
     record().map_err(during("recording an event"))
 }
 
-/// Has a stream, whose context is that of the thread, wait for an event of any device.
-fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+/// Has a stream, whose context is that of the thread, wait for an event of any device, which lives.
+pub(crate) fn wait(stream: &CudaStream, event: sys::CUevent) -> Result<()> {
     // SAFETY: stream and event live; an event that is destroyed is kept by the driver as long as a stream waits for it.
-    unsafe { sys::cuStreamWaitEvent(stream.cu_stream(), event.cu_event(), 0) }
+    unsafe { sys::cuStreamWaitEvent(stream.cu_stream(), event, 0) }
         .result()
         .map_err(during("waiting for another device"))
 }

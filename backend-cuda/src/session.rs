@@ -176,8 +176,8 @@ impl Peer for CudaSession {
         self.begun.seconds()
     }
 
-    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(self.neighbours.offer(&self.fields.stream))
+    fn offer(&mut self) -> Option<Vec<u8>> {
+        self.neighbours.offer(&self.fields.stream)
     }
 
     fn accepts(&mut self, offer: &[u8]) -> bool {

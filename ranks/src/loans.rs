@@ -19,16 +19,8 @@ pub(crate) fn agree(
 ) -> Result<bool, Stopped> {
     let shares = line.fabric.shares_memory();
     let offer = match session.peer() {
-        None => Ok(None),
-        Some(_) if shares => Ok(Some(Vec::new())),
-        Some(peer) => peer.offer(),
-    };
-    let offer = match offer {
-        Ok(offer) => offer,
-        Err(error) => {
-            line.fabric.abort(&error.to_string());
-            return Err(error.into());
-        }
+        Some(_) if shares => Some(Vec::new()),
+        peer => peer.and_then(|peer| peer.offer()),
     };
     let own = offer.map_or_else(Vec::new, |offer| [&[1], &offer[..]].concat());
     let all = gathered(line, &own)?;

@@ -74,9 +74,9 @@ impl Session for Lender {
 }
 
 impl Peer for Lender {
-    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
+    fn offer(&mut self) -> Option<Vec<u8>> {
         self.packs = self.offer.is_some();
-        Ok(self.offer.map(<[u8]>::to_vec))
+        self.offer.map(<[u8]>::to_vec)
     }
     fn accepts(&mut self, offer: &[u8]) -> bool {
         self.offer == Some(offer)

@@ -213,6 +213,11 @@ fn list_gpus() -> Result<Vec<Listed>> {
     all.iter().enumerate().map(listed).collect()
 }
 
+/// Returns the weight of a slab, by bandwidth, because most of what is computed is bound by it; slabs of one device share it.
+pub(super) fn weight(device: &DeviceSpec, slabs: usize) -> usize {
+    ((device.memory_bandwidth / 1e9) as usize / slabs).max(1)
+}
+
 /// Opens GPUs, each of which may copy from the others' memory.
 fn gpus(devices: &Devices) -> Result<Opened> {
     let there = abide_cuda::device_count()?;
@@ -230,9 +235,8 @@ fn gpus(devices: &Devices) -> Result<Opened> {
     let times = |number: usize| numbers.iter().filter(|&&other| other == number).count();
     let all: Vec<Device> = (connected.into_iter().zip(&numbers))
         .map(|(backend, &number)| {
-            // By bandwidth, because most of what is computed is bound by it; slabs of one device share it.
-            let weight = (backend.device().memory_bandwidth / 1e9) as usize / times(number);
-            Device { backend, weight: weight.max(1) }
+            let weight = weight(backend.device(), times(number));
+            Device { backend, weight }
         })
         .collect();
     match &all[..] {

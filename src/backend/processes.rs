@@ -104,6 +104,7 @@ mod imp {
     use super::{Closed, Devices, Opened, Result};
     use crate::Error;
     use crate::backend::Kind;
+    use crate::backend::devices::weight;
 
     static JOINED: OnceLock<Processes> = OnceLock::new();
 
@@ -222,8 +223,7 @@ mod imp {
             hosts[..processes.rank()].iter().filter(|host| **host == hosts[processes.rank()]).count();
         let there = abide_cuda::device_count()?;
         let backend = CudaBackend::with_ordinal(before % there.max(1))?;
-        // By bandwidth, as devices of one process.
-        let weight = ((backend.device().memory_bandwidth / 1e9) as usize).max(1);
+        let weight = weight(backend.device(), 1);
         let all = gathered(format!("{weight} {}", backend.identity()?))?;
         let (weights, devices) =
             taken(&all).ok_or_else(|| fail("a process did not tell its GPU".to_owned()))?;

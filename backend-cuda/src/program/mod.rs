@@ -475,8 +475,8 @@ impl Session for ProgramSession {
 }
 
 impl Peer for ProgramSession {
-    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(self.neighbours.offer(&self.memory.stream))
+    fn offer(&mut self) -> Option<Vec<u8>> {
+        self.neighbours.offer(&self.memory.stream)
     }
 
     fn accepts(&mut self, offer: &[u8]) -> bool {

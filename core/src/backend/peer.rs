@@ -57,12 +57,8 @@ pub trait Peer {
 
     /// Offers to exchange planes with sessions of other processes on the same machine: what it lends from now on, and its
     /// points, are [`Parcel`]s. Returns what the others need to say whether they can take them; `None` where it cannot.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`](crate::Error::Device) where the device fails.
-    fn offer(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(None)
+    fn offer(&mut self) -> Option<Vec<u8>> {
+        None
     }
 
     /// Returns whether it can take what a session of another process lends that has offered this.
