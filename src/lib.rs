@@ -52,9 +52,9 @@ pub mod prelude {
         SolverError, System,
     };
     pub use crate::{
-        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, Fuse,
-        Jam, LinearStencil, LoopRows, Lowering, Options, Parameter, Placement, Plan, Program, Progress,
-        Result, RunReport, Running, Shape, Simulation, Start, Stencil, Team, Tune,
+        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Exchanging, Execution,
+        Expr, Fuse, Jam, LinearStencil, LoopRows, Lowering, Options, Parameter, Placement, Plan, Program,
+        Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil, Team, Tune,
     };
 }
 

@@ -31,6 +31,7 @@ mod krylov;
 mod launcher;
 mod lent;
 mod memory;
+mod network;
 mod nvrtc;
 mod parcels;
 mod peer;

@@ -1,16 +1,17 @@
 //! Planes that go from device to device: copies on the receiver's stream, and events that the lender's stream waits for.
-//! Between processes they go as parcels.
+//! Between processes they go as parcels; where neither is possible, over a network.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::backend::{Loan, Parcel, Planes};
+use abide_core::backend::{Loan, Parcel, Patience, Planes};
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 
 use crate::driver::during;
 use crate::lent::DeviceBuffer;
+use crate::network::Network;
 use crate::parcels::Parcels;
 use crate::window::Layout;
 
@@ -28,6 +29,8 @@ pub(crate) struct Neighbours {
     borrowed: Vec<DeviceBuffer>,
     /// What it exchanges with other processes, once it has offered to.
     parcels: Option<Parcels>,
+    /// What connects it with those of all ranks, once it has joined.
+    network: Option<Network>,
 }
 
 impl Neighbours {
@@ -101,6 +104,25 @@ impl Neighbours {
         wait(stream, event.cu_event())
     }
 
+    /// Joins the sessions of these keys; returns whether that is possible.
+    pub fn join(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        keys: &[Vec<u8>],
+        rank: usize,
+        patience: Patience<'_>,
+    ) -> Result<bool> {
+        self.network = Network::join(stream, keys, rank, patience)?;
+        Ok(self.network.is_some())
+    }
+
+    /// Returns what connects the session with those of all ranks.
+    pub fn network(&mut self) -> Result<&mut Network> {
+        let none =
+            || Error::invalid("an exchange by NCCL", "the session has joined no other", "join them first");
+        self.network.as_mut().ok_or_else(none)
+    }
+
     /// Gives back what was borrowed, because the stream has done all that it was asked.
     pub fn done(&mut self) {
         self.borrowed.clear();
@@ -108,6 +130,8 @@ impl Neighbours {
 
     /// Waits for the copies that may still be under way, on the stream of the session that ends.
     pub fn end(&mut self, stream: &CudaStream) {
+        // Ends what still waits for others, or else the stream would.
+        drop(self.network.take());
         // Waits for its own, while the session's memory is still there.
         drop(self.parcels.take());
         if !self.borrowed.is_empty() {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use abide_core::backend::{Loan, Peer, Planes};
+use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
 use abide_core::plan::Schedule;
 use abide_core::{Array, Plan, Result, Session};
 use cudarc::driver::CudaStream;
@@ -14,6 +14,7 @@ use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::lent::DeviceBuffer;
 use crate::memory::{Fields, no_field, parameter_bytes, set_parameter};
+use crate::network;
 use crate::nvrtc::Nvrtc;
 use crate::peer::Neighbours;
 use crate::persistent::Persistent;
@@ -200,6 +201,36 @@ impl Peer for CudaSession {
 
     fn wait_for(&mut self, point: Loan) -> Result<()> {
         self.neighbours.wait_for(&self.fields.stream, point)
+    }
+
+    fn network(&mut self) -> Option<&mut dyn Network> {
+        Some(self)
+    }
+}
+
+impl Network for CudaSession {
+    fn key(&mut self, is_first: bool) -> Option<Vec<u8>> {
+        network::key(&self.fields.stream, is_first)
+    }
+
+    fn join(&mut self, keys: &[Vec<u8>], rank: usize, patience: Patience<'_>) -> Result<bool> {
+        self.neighbours.join(&self.fields.stream, keys, rank, patience)
+    }
+
+    fn swap(
+        &mut self,
+        sent: &[(usize, Planes)],
+        received: &[(usize, Planes)],
+        patience: Patience<'_>,
+    ) -> Result<()> {
+        let placed = |(rank, planes): &(usize, Planes)| Ok((*rank, *planes, self.buffer(planes.field)?));
+        let sent = sent.iter().map(placed).collect::<Result<Vec<_>>>()?;
+        let received = received.iter().map(placed).collect::<Result<Vec<_>>>()?;
+        self.neighbours.network()?.swap(&sent, &received, patience)
+    }
+
+    fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
+        self.neighbours.network()?.settle(patience)
     }
 }
 

@@ -82,6 +82,7 @@ const OWN: Options = Options {
     team: Team::Auto,
     rows: LoopRows::Auto,
     tables: Placement::Auto,
+    exchange: Exchanging::Auto,
     pin: false,
 };
 

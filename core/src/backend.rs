@@ -29,7 +29,7 @@ pub use self::cut::Cut;
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::part::Part;
-pub use self::peer::{Gather, Loan, Parcel, Peer, Planes};
+pub use self::peer::{Gather, Loan, Network, Parcel, Patience, Peer, Planes};
 pub use self::windows::{
     check_field, check_fields, check_values, check_window, rows_of, window_of, write_rows,
 };

@@ -35,8 +35,8 @@ pub use error::{Error, Result};
 pub use expr::Expr;
 pub use kind::ErrorKind;
 pub use plan::{
-    CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Measured, Options, Placement, Plan, Team,
-    Tune,
+    CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Measured, Options, Placement,
+    Plan, Team, Tune,
 };
 pub use program::{
     Field, Footprint, LinearStencil, Neighbourhood, Parameter, Problem, Program, Scope, Stage, Start, Stencil,

@@ -105,8 +105,8 @@ fn described(model: &Model, options: &Bound<'_, PyDict>) -> PyResult<Builder> {
     for (field, index) in option::<Vec<(String, Vec<usize>)>>(options, "probes")?.unwrap_or_default() {
         builder = builder.probe(&field, &index);
     }
-    let Options { execution, cache, depth, tune, .. } = chosen(options)?;
-    builder = builder.execution(execution).cache(cache).depth(depth).tune(tune);
+    let Options { execution, cache, depth, tune, exchange, .. } = chosen(options)?;
+    builder = builder.execution(execution).cache(cache).depth(depth).tune(tune).exchange(exchange);
     builder = builder.pin(option(options, "pin")?.unwrap_or(false));
     if let Some(path) = option::<PathBuf>(options, "resume")? {
         builder = builder.resume(path);
@@ -130,6 +130,7 @@ fn chosen(options: &Bound<'_, PyDict>) -> PyResult<Options> {
         team: abide::Team::Auto,
         rows: abide::LoopRows::Auto,
         tables: abide::Placement::Auto,
+        exchange: named(options, "exchange")?.unwrap_or_default(),
         pin: option(options, "pin")?.unwrap_or(false),
     })
 }

@@ -1,6 +1,6 @@
 //! What ranks need to reach each other.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use abide_core::backend::{Loan, Parcel};
 use abide_core::slabs::Side;
@@ -52,6 +52,12 @@ pub enum Broken {
         /// Its reason.
         reason: String,
     },
+    /// Something of the devices did not end within the deadline.
+    #[error("it did not end within {} s", .within.as_secs_f64())]
+    Stuck {
+        /// The deadline.
+        within: Duration,
+    },
     /// The fabric itself failed.
     #[error("{0}")]
     Failed(String),
@@ -100,6 +106,13 @@ pub trait Fabric: Send {
         let bytes = self.receive(from, tag)?;
         unpacked(&bytes).ok_or_else(|| Broken::Failed(format!("rank {from} lent something else")))
     }
+
+    /// Returns whether a rank may go on waiting for what devices have done together since then.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken`] after the deadline, or as soon as any rank is gone or has given up.
+    fn check(&mut self, since: Instant) -> Result<(), Broken>;
 
     /// Tells all ranks to give up, and why: whoever waits, or begins to, gets [`Broken::Aborted`].
     fn abort(&mut self, reason: &str);

@@ -14,6 +14,7 @@ mod line;
 mod loans;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+mod network;
 pub mod rank;
 mod session;
 mod solver;

@@ -10,8 +10,8 @@ use crate::fabric::{Broken, Tag, What};
 use crate::line::Line;
 use crate::rank::{Rank, Stopped};
 
-/// Agrees with all ranks on whether their sessions copy from each other's memory, in place of messages with values: they do
-/// where all can, within a process or between those of one machine.
+/// Agrees with all ranks on whether their sessions copy from each other's memory: they do where all can, within a process or
+/// between those of one machine.
 pub(crate) fn agree(
     session: &mut dyn Session,
     line: &mut Line,
@@ -36,7 +36,8 @@ pub(crate) fn agree(
     Ok(all.iter().all(|other| other == &[1]))
 }
 
-fn gathered(line: &mut Line, own: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
+/// Returns what each rank gives before the first step.
+pub(crate) fn gathered(line: &mut Line, own: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
     let all = line.gather(own);
     all.map_err(|broken| line.stopped("the start", "all ranks", broken))
 }
@@ -91,7 +92,7 @@ impl Rank {
         Tag { round: self.line.lock().rounds, what }
     }
 
-    fn planes(&self, field: usize, planes: Range<usize>) -> Planes {
+    pub(crate) fn planes(&self, field: usize, planes: Range<usize>) -> Planes {
         let [low, high] = self.window(field, planes);
         Planes { field, low, high }
     }

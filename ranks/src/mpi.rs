@@ -216,6 +216,16 @@ impl Fabric for Mpi {
         })
     }
 
+    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+        if is_late(since, self.deadline) {
+            return Err(Broken::Stuck { within: self.deadline });
+        }
+        let mut held = self.hub.lock();
+        held.poll();
+        let broken = (0..self.size).filter(|&rank| rank != self.rank);
+        broken.filter_map(|rank| held.broken(self.channel, rank)).next().map_or(Ok(()), Err)
+    }
+
     fn abort(&mut self, reason: &str) {
         self.hub.lock().tell(self.channel, Kind::Aborted, reason);
     }

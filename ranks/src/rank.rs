@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use abide_core::plan::Exchanging;
 use abide_core::program::Until;
 use abide_core::slabs::{Edge, Exchange, Share, Side, Slabs};
 use abide_core::{DType, Error, Problem, Session};
 
 use crate::fabric::{Broken, Fabric, Tag, What};
 use crate::line::{Line, SharedLine, array};
-use crate::loans;
+use crate::{loans, network};
 
 /// A rank at work on its slab.
 pub struct Rank {
@@ -25,8 +26,8 @@ pub struct Rank {
     /// The session of the slab.
     pub session: Box<dyn Session>,
     pub(crate) line: SharedLine,
-    /// Whether all ranks' sessions copy from each other's memory; else values go through messages.
-    lends: bool,
+    /// How all ranks exchange planes.
+    exchange: Exchanging,
     /// Steps for which the halos are deep enough.
     left: u64,
     /// The condition that ends the run, and whether it has.
@@ -77,12 +78,17 @@ impl From<Error> for Stopped {
 
 impl Rank {
     /// Makes a rank of a session of its slab, whose fields and halos have been filled, and waits until all ranks are there.
-    /// `shares` has what [`Slabs::shares`] returns.
+    /// `shares` has what [`Slabs::shares`] returns. All ranks ask for the same way to exchange.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] where not all ranks can exchange as asked; those of a fabric.
     pub fn new(
         backend: &'static str,
         slabs: &Slabs,
         slab: &Problem,
         shares: Vec<Option<Share>>,
+        exchange: Exchanging,
         mut session: Box<dyn Session>,
         fabric: Box<dyn Fabric>,
     ) -> Result<Rank, Stopped> {
@@ -105,16 +111,38 @@ impl Rank {
             exchanges: slabs.exchanges(rank),
             session,
             line,
-            lends: false,
+            exchange: Exchanging::Messages,
             left: u64::from(slabs.depth),
             until: slab.until,
             has_ended: false,
             begun: 0,
             seconds: [0.0; 2],
         };
-        let neighbours: Vec<usize> = own.exchanges.iter().map(|exchange| exchange.neighbour).collect();
-        own.lends = loans::agree(own.session.as_mut(), &mut own.line.lock(), &neighbours)?;
+        own.exchange = own.agree_on(exchange)?;
         Ok(own)
+    }
+
+    /// Agrees with all ranks on a way to exchange planes: the one asked for, or the first of which all are able.
+    fn agree_on(&mut self, asked: Exchanging) -> Result<Exchanging, Stopped> {
+        let neighbours: Vec<usize> = self.exchanges.iter().map(|exchange| exchange.neighbour).collect();
+        for &way in Exchanging::ALL.iter().filter(|&&way| asked == Exchanging::Auto || asked == way) {
+            let (session, mut line) = (self.session.as_mut(), self.line.lock());
+            let able = match way {
+                Exchanging::Auto => false,
+                Exchanging::Copies => loans::agree(session, &mut line, &neighbours)?,
+                Exchanging::Network => network::join(session, &mut line)?,
+                Exchanging::Messages => true,
+            };
+            if able {
+                return Ok(way);
+            }
+        }
+        let reason = match asked {
+            Exchanging::Network => "not all of them are in one network of devices",
+            _ => "not all of them reach each other's memory",
+        };
+        let what = format!("devices exchanging by {asked}");
+        Err(Error::unsupported(what, reason, "leave --exchange out, or exchange messages").into())
     }
 
     /// Advances the slab as far as it goes, and compares with all ranks how far that was. Where this rank fails, all give
@@ -141,6 +169,12 @@ impl Rank {
                 has_begun = true;
                 (self.left, undone) = (self.left - now, undone - now);
                 continue;
+            }
+            let wall = Instant::now();
+            if self.exchange == Exchanging::Network {
+                // While the session itself waits for its steps, it does not see whether others are still there.
+                self.settle()?;
+                self.seconds[1] += wall.elapsed().as_secs_f64();
             }
             let wall = Instant::now();
             let advanced = self.session.advance(now);
@@ -177,7 +211,7 @@ impl Rank {
 
     /// Has the device begin steps if the host need not see their end, and returns whether it has.
     fn begin(&mut self, steps: u64) -> Result<bool, Stopped> {
-        if !self.lends || self.until.is_some() {
+        if self.exchange == Exchanging::Messages || self.until.is_some() {
             return Ok(false);
         }
         if self.begun == MOST_BEGUN {
@@ -191,9 +225,13 @@ impl Rank {
 
     /// Waits for all steps begun.
     fn finish(&mut self) -> Result<(), Stopped> {
-        if std::mem::take(&mut self.begun) > 0
-            && let Some(peer) = self.session.peer()
-        {
+        if std::mem::take(&mut self.begun) == 0 {
+            return Ok(());
+        }
+        if self.exchange == Exchanging::Network {
+            self.settle()?;
+        }
+        if let Some(peer) = self.session.peer() {
             self.seconds[0] += peer.finish()?;
         }
         Ok(())
@@ -249,9 +287,12 @@ impl Rank {
         let wall = Instant::now();
         self.line.lock().rounds += 1;
         let exchanges = std::mem::take(&mut self.exchanges);
-        let done = match self.lends {
-            true => self.exchange_loans(&exchanges),
-            false => self.send(&exchanges).and_then(|()| self.take(&exchanges)),
+        let done = match self.exchange {
+            Exchanging::Copies => self.exchange_loans(&exchanges),
+            Exchanging::Network => self.swap(&exchanges),
+            Exchanging::Auto | Exchanging::Messages => {
+                self.send(&exchanges).and_then(|()| self.take(&exchanges))
+            }
         };
         self.exchanges = exchanges;
         done?;
@@ -311,7 +352,7 @@ impl Rank {
 
     /// Returns how planes are exchanged, as a report has it.
     pub fn exchange_word(&self) -> &'static str {
-        if self.lends { "copies" } else { "messages" }
+        self.exchange.name()
     }
 
     /// Returns the seconds of computing, and those of exchanging with the waiting for it, since the last call.

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use abide_core::backend::{Fields, Part, RankReport, check_field, check_values, check_window, window_of};
+use abide_core::plan::Exchanging;
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
@@ -106,10 +107,11 @@ impl Together {
             let (reply, replied) = channel();
             let (orders, inbox) = channel::<Order>();
             let (own, number) = (slabs.clone(), fabric.rank());
+            let exchange = plan.ranks.as_ref().map_or(Exchanging::Auto, |ranks| ranks.exchange);
             let name = format!("abide-rank-{number}");
             let work = move || {
                 let rank = match open(&part, fields) {
-                    Ok(session) => Rank::new(backend, &own, &part, shares, session, fabric),
+                    Ok(session) => Rank::new(backend, &own, &part, shares, exchange, session, fabric),
                     Err(error) => Err(give_up(fabric, error)),
                 };
                 match rank {

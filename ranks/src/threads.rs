@@ -131,6 +131,18 @@ impl Fabric for Threads {
         }
     }
 
+    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+        let held = self.shared.inboxes[self.rank].lock();
+        if since.elapsed() >= self.deadline {
+            return Err(Broken::Stuck { within: self.deadline });
+        }
+        match (&held.aborted, held.gone.first()) {
+            (Some((rank, reason)), _) => Err(Broken::Aborted { rank: *rank, reason: reason.clone() }),
+            (None, Some(&rank)) => Err(Broken::Gone { rank }),
+            (None, None) => Ok(()),
+        }
+    }
+
     fn abort(&mut self, reason: &str) {
         for inbox in &self.shared.inboxes {
             inbox.change(|held| {

@@ -154,6 +154,9 @@ impl Fabric for Apart {
     fn receive(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<u8>, Broken> {
         self.0.receive(from, tag)
     }
+    fn check(&mut self, since: Instant) -> std::result::Result<(), Broken> {
+        self.0.check(since)
+    }
     fn abort(&mut self, reason: &str) {
         self.0.abort(reason);
     }
@@ -243,6 +246,9 @@ impl Fabric for Losing {
     }
     fn borrow(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<Loan>, Broken> {
         self.inner.borrow(from, tag)
+    }
+    fn check(&mut self, since: Instant) -> std::result::Result<(), Broken> {
+        self.inner.check(since)
     }
     fn abort(&mut self, reason: &str) {
         self.inner.abort(reason);

@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use abide_core::program::{Centring, Definition, Reduction};
 use abide_core::reduction::{join_box, join_rows, leaf};
@@ -175,6 +176,10 @@ impl Fabric for Confused {
 
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
         self.0.receive(from, tag)
+    }
+
+    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+        self.0.check(since)
     }
 
     fn abort(&mut self, reason: &str) {

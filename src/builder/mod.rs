@@ -12,8 +12,8 @@ use crate::backend::{self, Choice, Devices, Opened};
 use crate::domain::BoundaryText;
 use crate::program::Problem;
 use crate::{
-    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Fuse, Jam, LoopRows, Lowering,
-    Options, Placement, Result, Start, Team, Tune,
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Exchanging, Execution, Fuse, Jam, LoopRows,
+    Lowering, Options, Placement, Result, Start, Team, Tune,
 };
 
 use self::batch::Setting;
@@ -300,6 +300,13 @@ impl Builder {
     /// Sets where the tables of loops lie.
     pub fn tables(mut self, tables: Placement) -> Self {
         self.options.tables = tables;
+        self
+    }
+
+    /// Sets how several devices exchange planes. Unless given: by copies where all can make them, else over the devices'
+    /// network, else by messages.
+    pub fn exchange(mut self, exchange: Exchanging) -> Self {
+        self.options.exchange = exchange;
         self
     }
 

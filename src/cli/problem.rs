@@ -11,7 +11,9 @@ use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
 };
-use abide::{CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune};
+use abide::{
+    CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
+};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -115,6 +117,11 @@ pub struct Manner {
     /// With `--lowering loops`, `jammed` or `team`, where tables lie on CUDA: auto, memory, constant or shared; no bit depends on it
     #[arg(long, default_value = "auto")]
     pub tables: Placement,
+
+    /// How several devices exchange planes: auto, copies (from device to device on one machine), network (over the devices'
+    /// own, NCCL between CUDA's, on one machine or several) or messages (values by way of the hosts); no bit depends on it
+    #[arg(long, default_value = "auto")]
+    pub exchange: Exchanging,
 
     /// On the CPU, keep each thread on a core of its own; worth it on a machine that does little else
     #[arg(long)]
@@ -347,6 +354,7 @@ impl Manner {
             team: self.team,
             rows: self.rows,
             tables: self.tables,
+            exchange: self.exchange,
             pin: self.pin,
         }
     }
@@ -354,7 +362,8 @@ impl Manner {
     /// Adds the options of the run to a description.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
-        let builder = builder.depth(self.depth).tune(self.tune).fuse(self.fuse).pin(self.pin);
+        let builder =
+            builder.depth(self.depth).tune(self.tune).fuse(self.fuse).exchange(self.exchange).pin(self.pin);
         builder.lowering(self.lowering).jam(self.jam).team(self.team).rows(self.rows).tables(self.tables)
     }
 }

@@ -215,6 +215,7 @@ mod tests {
         team: abide_core::Team::Auto,
         rows: abide_core::LoopRows::Auto,
         tables: abide_core::Placement::Auto,
+        exchange: abide_core::plan::Exchanging::Auto,
         pin: false,
     };
 

@@ -6,6 +6,7 @@
 //! is good for the whole run, whatever the scalars become.
 
 mod memory;
+mod peer;
 mod recorder;
 mod steps;
 mod together;
@@ -15,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{Gather, LaunchTime, Loan, Peer, Planes, check_field, check_values, check_window};
+use abide_core::backend::{Gather, LaunchTime, Peer, check_field, check_values, check_window};
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
@@ -471,35 +472,6 @@ impl Session for ProgramSession {
         };
         let computed = all.into_iter().skip(self.problem.parameters.len());
         Ok(computed.take(self.problem.program.scalars().len()).collect())
-    }
-}
-
-impl Peer for ProgramSession {
-    fn offer(&mut self) -> Option<Vec<u8>> {
-        self.neighbours.offer(&self.memory.stream)
-    }
-
-    fn accepts(&mut self, offer: &[u8]) -> bool {
-        self.neighbours.accepts(offer)
-    }
-
-    fn lend(&mut self, planes: Planes) -> Result<Loan> {
-        let buffer = self.memory.lend(self.buffer(planes.field)?);
-        self.neighbours.lend(buffer, &planes)
-    }
-
-    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
-        let buffer = self.own_buffer(planes.field)?;
-        self.neighbours.take(&self.memory.lend(buffer), &planes, loan)?;
-        self.go_on()
-    }
-
-    fn taken(&mut self) -> Result<Loan> {
-        self.neighbours.taken(&self.memory.stream)
-    }
-
-    fn wait_for(&mut self, point: Loan) -> Result<()> {
-        self.neighbours.wait_for(&self.memory.stream, point)
     }
 }
 

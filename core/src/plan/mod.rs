@@ -47,7 +47,7 @@ pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
 pub use options::{
-    CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
+    CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
 };
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};

@@ -161,6 +161,21 @@ named! {
     }
 }
 
+named! {
+    /// How devices hand each other the planes of their halos; no bit depends on it.
+    Exchanging "way to exchange" {
+        /// Copies where all devices can make them, else over their network, else messages.
+        #[default]
+        Auto = "auto",
+        /// From device to device, which are of one machine.
+        Copies = "copies",
+        /// Over the devices' own network, on one machine or several: NCCL between CUDA's.
+        Network = "network",
+        /// As values, by way of the hosts.
+        Messages = "messages",
+    }
+}
+
 impl Lowering {
     /// Returns whether loops are asked for.
     pub fn keeps_loops(self) -> bool {
@@ -281,6 +296,8 @@ pub struct Options {
     pub rows: LoopRows,
     /// Where the tables of loops lie.
     pub tables: Placement,
+    /// How several devices exchange planes.
+    pub exchange: Exchanging,
     /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
     pub pin: bool,
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::description::{Line, count};
-use super::{Depth, Execution, Options, Plan};
+use super::{Depth, Exchanging, Execution, Options, Plan};
 use crate::device::DeviceSpec;
 use crate::domain::axis_name;
 use crate::error::{Error, Result};
@@ -25,6 +25,8 @@ pub struct Ranks {
     pub halo: usize,
     /// Steps between two exchanges.
     pub depth: u32,
+    /// How planes are to be exchanged.
+    pub exchange: Exchanging,
     /// The most bytes that a rank sends in an exchange.
     pub exchange_bytes: f64,
     /// Seconds that an exchange is estimated to take.
@@ -205,7 +207,7 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         let plan = of_slab(&slab, options, slabs.depth, &|own| devices.plan(ranks, rank, &slab, own))?;
         plans.push(plan);
     }
-    Ok(together(problem, &slabs, plans, seconds, exchange_seconds, note))
+    Ok(together(problem, options, &slabs, plans, [seconds, exchange_seconds], note))
 }
 
 /// Returns the steps between exchanges that are considered: some powers of two, and whole passes of the kernel that a slab
@@ -312,10 +314,10 @@ fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan) -> (f64, f64) {
 /// Makes the plan of all devices from those of their slabs.
 fn together(
     problem: &Problem,
+    options: &Options,
     slabs: &Slabs,
     plans: Vec<Plan>,
-    seconds: f64,
-    exchange_seconds: f64,
+    [seconds, exchange_seconds]: [f64; 2],
     note: Option<String>,
 ) -> Plan {
     let (_, exchange_bytes) = exchange(slabs, problem, &plans[0]);
@@ -337,6 +339,7 @@ fn together(
         own: slabs.slabs.iter().map(|slab| slab.own.clone()).collect(),
         halo: slabs.slabs.iter().flat_map(|slab| slab.halo).max().unwrap_or(0),
         depth: slabs.depth,
+        exchange: options.exchange,
         exchange_bytes,
         exchange_seconds,
         reductions: reductions(problem),

@@ -1,7 +1,7 @@
 //! A fabric that delays, reorders, alters or drops messages, falls silent, or loses a rank.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use abide_ranks::threads::{Threads, threads};
 use abide_ranks::{Broken, Fabric, Tag};
@@ -71,6 +71,11 @@ impl Fabric for Faulty {
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
         self.release()?;
         self.inner.receive(from, tag)
+    }
+
+    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+        self.release()?;
+        self.inner.check(since)
     }
 
     fn abort(&mut self, reason: &str) {

@@ -5,11 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use abide::backend::{self, Devices, Opened};
 use abide::bench::{ScalingCase, Settings, Wanted, Way, measure_scaling};
+use abide::plan::Exchanging;
 use abide::program::Problem;
 use abide::solve::SolverError;
 use abide::solve::measure as solving;
 use abide::solve::scaling::{SYSTEMS, SystemCase, measure_system};
-use abide::{DType, Error, Execution, Fuse, Result};
+use abide::{DType, Error, Execution, Fuse, Options, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   abide bench scaling --csv scaling.csv
   abide bench scaling --devices 1,2 --only weak 2d5pt,3d7pt f64
+  abide bench scaling --devices 1,2 --only weak --exchange network --csv network.csv
   abide bench scaling --devices 1,2 --only cg
   abide bench scaling --backend cpu --devices 1,2 --most-cells 12000000 --quick
 
@@ -39,6 +41,10 @@ pub struct Scaling {
     /// Numbers of devices [default: 1, 2, 4 and 8, as far as there are]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     devices: Vec<usize>,
+
+    /// How stencils' planes are exchanged: auto, copies, network or messages
+    #[arg(long, default_value = "auto")]
+    exchange: Exchanging,
 }
 
 /// The rate of several devices.
@@ -166,6 +172,8 @@ impl Scaling {
         let measured = |single: &Opened, item: &Item<Scaled>, settings: &Settings| {
             let devices = asked(item);
             let opened = opened(&known, single, devices)?;
+            let options = Options { exchange: self.exchange, ..settings.options };
+            let settings = &Settings { options, ..settings.clone() };
             let row = match &item.problem {
                 Scaled::Stencil(case, problem) => {
                     let base = base(&known, single, case, settings)?;

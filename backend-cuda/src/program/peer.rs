@@ -1,0 +1,74 @@
+//! What the session of a program hands to those of other devices, and takes from them.
+
+use abide_core::Result;
+use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
+
+use super::ProgramSession;
+use crate::network;
+
+impl Peer for ProgramSession {
+    fn offer(&mut self) -> Option<Vec<u8>> {
+        self.neighbours.offer(&self.memory.stream)
+    }
+
+    fn accepts(&mut self, offer: &[u8]) -> bool {
+        self.neighbours.accepts(offer)
+    }
+
+    fn lend(&mut self, planes: Planes) -> Result<Loan> {
+        let buffer = self.memory.lend(self.buffer(planes.field)?);
+        self.neighbours.lend(buffer, &planes)
+    }
+
+    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
+        let buffer = self.own_buffer(planes.field)?;
+        self.neighbours.take(&self.memory.lend(buffer), &planes, loan)?;
+        self.go_on()
+    }
+
+    fn taken(&mut self) -> Result<Loan> {
+        self.neighbours.taken(&self.memory.stream)
+    }
+
+    fn wait_for(&mut self, point: Loan) -> Result<()> {
+        self.neighbours.wait_for(&self.memory.stream, point)
+    }
+
+    fn network(&mut self) -> Option<&mut dyn Network> {
+        Some(self)
+    }
+}
+
+impl Network for ProgramSession {
+    fn key(&mut self, is_first: bool) -> Option<Vec<u8>> {
+        network::key(&self.memory.stream, is_first)
+    }
+
+    fn join(&mut self, keys: &[Vec<u8>], rank: usize, patience: Patience<'_>) -> Result<bool> {
+        self.neighbours.join(&self.memory.stream, keys, rank, patience)
+    }
+
+    fn swap(
+        &mut self,
+        sent: &[(usize, Planes)],
+        received: &[(usize, Planes)],
+        patience: Patience<'_>,
+    ) -> Result<()> {
+        // Before anything is sent, because it may move fields.
+        let mut into = Vec::new();
+        for &(rank, planes) in received {
+            let buffer = self.own_buffer(planes.field)?;
+            into.push((rank, planes, self.memory.lend(buffer)));
+        }
+        let mut out = Vec::new();
+        for &(rank, planes) in sent {
+            out.push((rank, planes, self.memory.lend(self.buffer(planes.field)?)));
+        }
+        self.neighbours.network()?.swap(&out, &into, patience)?;
+        self.go_on()
+    }
+
+    fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
+        self.neighbours.network()?.settle(patience)
+    }
+}

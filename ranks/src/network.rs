@@ -1,0 +1,90 @@
+//! Exchanges over a network of the ranks' devices ([`Network`]): sending and receiving are work of the devices, in order with
+//! their steps, and the fabric only tells whether all ranks are still there.
+
+use std::time::Instant;
+
+use abide_core::backend::{Network, Patience};
+use abide_core::slabs::{Exchange, Side};
+use abide_core::{Error, Result, Session};
+
+use crate::line::Line;
+use crate::loans::gathered;
+use crate::rank::{Rank, Stopped};
+
+/// Joins the network of all ranks' devices; returns whether all of them are in it.
+pub(crate) fn join(session: &mut dyn Session, line: &mut Line) -> Result<bool, Stopped> {
+    let rank = line.fabric.rank();
+    let own = session.peer().and_then(|peer| peer.network()?.key(rank == 0));
+    let keys = gathered(line, &own.unwrap_or_default())?;
+    if keys.iter().any(Vec::is_empty) {
+        return Ok(false);
+    }
+    waiting(session, line, "the start", "joining a network", |network, patience| {
+        network.join(&keys, rank, patience)
+    })
+}
+
+/// Has a session's network do something, for as long as all ranks are there and the deadline allows. `when` and `what` say it
+/// in errors.
+fn waiting<R>(
+    session: &mut dyn Session,
+    line: &mut Line,
+    when: &str,
+    what: &str,
+    ask: impl FnOnce(&mut dyn Network, Patience<'_>) -> Result<R>,
+) -> Result<R, Stopped> {
+    let summary = session.plan().summary();
+    let Some(network) = session.peer().and_then(|peer| peer.network()) else {
+        let change = "report this as a fault of Abide";
+        return Err(Error::unsupported(summary, "its session has no network", change).into());
+    };
+    let (since, mut stopped) = (Instant::now(), None);
+    let mut patience = || {
+        let Err(broken) = line.fabric.check(since) else { return Ok(()) };
+        let found = line.stopped(when, what, broken);
+        let error = found.error.clone();
+        stopped = Some(found);
+        Err(error)
+    };
+    let answer = ask(network, &mut patience);
+    answer.map_err(|error| stopped.unwrap_or_else(|| error.into()))
+}
+
+impl Rank {
+    /// Puts an exchange behind all that the device was asked before.
+    pub(crate) fn swap(&mut self, exchanges: &[Exchange]) -> Result<(), Stopped> {
+        // Two ranks of a ring are neighbours at both sides. What goes from one to the other is told apart by its order: first
+        // what lies at the sender's low side.
+        let at = |side: Side| exchanges.iter().filter(move |exchange| exchange.side == side);
+        let mut sent = Vec::new();
+        for exchange in at(Side::Low).chain(at(Side::High)) {
+            let planes = exchange.fields.iter().map(|edge| self.planes(edge.field, edge.sent.clone()));
+            sent.extend(planes.map(|planes| (exchange.neighbour, planes)));
+        }
+        let mut received = Vec::new();
+        for exchange in at(Side::High).chain(at(Side::Low)) {
+            let planes = exchange.fields.iter().map(|edge| self.planes(edge.field, edge.received.clone()));
+            received.extend(planes.map(|planes| (exchange.neighbour, planes)));
+        }
+        self.on_network("planes to and from its neighbours", |network, patience| {
+            network.swap(&sent, &received, patience)
+        })
+    }
+
+    /// Waits until the device has done all exchanges and steps that it was asked for.
+    pub(crate) fn settle(&mut self) -> Result<(), Stopped> {
+        self.on_network("planes to and from its neighbours, or steps", |network, patience| {
+            network.settle(patience)
+        })
+    }
+
+    fn on_network<R>(
+        &mut self,
+        what: &str,
+        ask: impl FnOnce(&mut dyn Network, Patience<'_>) -> Result<R>,
+    ) -> Result<R, Stopped> {
+        let mut line = self.line.lock();
+        let when = format!("exchange {}", line.rounds);
+        waiting(self.session.as_mut(), &mut line, &when, what, ask)
+    }
+}
