@@ -244,7 +244,7 @@ fn settings() -> sys::ncclConfig_t {
 }
 
 fn failed(what: &str) -> impl FnOnce(NcclError) -> Error + '_ {
-    move |error| Error::device("cuda", &format!("{what} by NCCL"), format!("{:?}", error.0))
+    move |error| Error::device("cuda", format!("{what} by NCCL"), format!("{:?}", error.0))
 }
 
 fn bind(stream: &CudaStream) -> Result<()> {

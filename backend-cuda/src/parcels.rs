@@ -36,6 +36,8 @@ pub(crate) struct Parcels {
     _sample: Outbox,
     points: Vec<Point>,
     next: usize,
+    /// Points of others behind their copies of what was lent last.
+    awaited: Vec<Handle>,
     /// The last to go, because it keeps the context.
     stream: Arc<CudaStream>,
 }
@@ -75,7 +77,8 @@ impl Parcels {
         let sample = Outbox::new(context, 1).ok()?;
         let offer = [&sample.handle[..], &sample.made.handle[..], &machine[..]].concat();
         let (outboxes, opened, stream) = (HashMap::new(), Opened::default(), stream.clone());
-        Some((Parcels { outboxes, _sample: sample, points, next: 0, opened, stream }, offer))
+        let awaited = Vec::new();
+        Some((Parcels { outboxes, _sample: sample, points, next: 0, awaited, opened, stream }, offer))
     }
 
     /// Returns whether what another process of this machine has offered can be found.
@@ -96,6 +99,7 @@ impl Parcels {
     /// Copies planes into their outbox, and returns where that is.
     pub fn lend(&mut self, buffer: &DeviceBuffer, planes: &Planes) -> Result<Parcel> {
         self.bind()?;
+        self.await_taken()?;
         let (stream, bytes) = (&self.stream, span(&buffer.layout, planes)?);
         let outbox = match self.outboxes.entry((planes.field, [planes.low, planes.high])) {
             Entry::Occupied(there) => there.into_mut(),
@@ -144,15 +148,24 @@ impl Parcels {
         Ok(Parcel(point.handle.to_vec()))
     }
 
-    /// Has all that follows wait for a point of another process.
+    /// Has what is lent next wait for a point of another process: outboxes alone are written then, so steps need not wait.
     pub fn wait_for(&mut self, parcel: &Parcel) -> Result<()> {
         let Ok(handle) = <&Handle>::try_from(&parcel.0[..]) else {
             let reason = "it is none of a CUDA session";
             return Err(Error::invalid("a point of another process", reason, "start one version of Abide"));
         };
         self.bind()?;
-        let event = self.opened.event(handle).map_err(during("opening an event of another process"))?;
-        wait(&self.stream, event)
+        self.awaited.push(*handle);
+        Ok(())
+    }
+
+    /// Has what follows wait until others have copied what was lent last.
+    fn await_taken(&mut self) -> Result<()> {
+        for handle in std::mem::take(&mut self.awaited) {
+            let event = self.opened.event(&handle).map_err(during("opening an event of another process"))?;
+            wait(&self.stream, event)?;
+        }
+        Ok(())
     }
 
     fn bind(&self) -> Result<()> {
@@ -162,9 +175,10 @@ impl Parcels {
 
 impl Drop for Parcels {
     fn drop(&mut self) {
-        // Nothing can be done about a device that no longer answers. What others map of this process they have copied, because
-        // this stream has waited for them.
-        let _ = self.bind().map(|()| self.stream.synchronize());
+        // What others map of this process they have copied once this stream has waited for them. Nothing can be done about a
+        // device that no longer answers.
+        let _ = self.bind().and_then(|()| self.await_taken());
+        let _ = self.stream.synchronize();
     }
 }
 

@@ -11,6 +11,10 @@ use crate::fabric::{Broken, Fabric, Tag};
 /// so that a wait is the difference of their times: this is far beyond any.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 
+/// How long a rank looks for a loan before it sleeps: whoever is woken comes some 50 µs late, and short exchanges take no longer.
+/// A rank that waits for values computes on the cores that it would look with, and sleeps at once.
+const SPINNING: Duration = Duration::from_micros(100);
+
 /// Returns the ends of a fabric for so many ranks, in order, whose waits end after `deadline`.
 pub fn threads(size: usize, deadline: Duration) -> Vec<Threads> {
     let shared = Arc::new(Shared { inboxes: (0..size).map(|_| Inbox::default()).collect() });
@@ -67,8 +71,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Returns what a message has, once it is there.
-    fn take(&self, from: usize, tag: Tag) -> Result<Content, Broken> {
+    /// Returns what a message has, once it is there. It is looked for without a pause for as long as `spins` says.
+    fn take(&self, from: usize, tag: Tag, spins: Duration) -> Result<Content, Broken> {
         let begun = Instant::now();
         let inbox = &self.shared.inboxes[self.rank];
         let mut held = inbox.lock();
@@ -85,6 +89,12 @@ impl Threads {
             }
             if held.gone.contains(&from) {
                 return Err(Broken::Gone { rank: from });
+            }
+            if begun.elapsed() < spins {
+                drop(held);
+                std::hint::spin_loop();
+                held = inbox.lock();
+                continue;
             }
             held = inbox.changed.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -110,7 +120,7 @@ impl Fabric for Threads {
     }
 
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
-        match self.take(from, tag)? {
+        match self.take(from, tag, Duration::ZERO)? {
             Content::Bytes(bytes) => Ok(bytes),
             Content::Loans(_) => Err(other_content(from)),
         }
@@ -125,7 +135,7 @@ impl Fabric for Threads {
     }
 
     fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<Loan>, Broken> {
-        match self.take(from, tag)? {
+        match self.take(from, tag, SPINNING)? {
             Content::Loans(loans) => Ok(loans),
             Content::Bytes(_) => Err(other_content(from)),
         }

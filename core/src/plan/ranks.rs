@@ -131,8 +131,8 @@ impl Devices for Alike<'_> {
     }
 }
 
-/// Steps between exchanges that are considered.
-const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// The most steps between exchanges that are considered: of one stage, and of programs, whose slabs take longer to plan.
+const MOST_BETWEEN: [u32; 2] = [256, 64];
 
 /// Bytes per second at which planes are handed on through messages where the memory's bandwidth is not known; and how
 /// often such an exchange moves each byte: out of the field, into the message, into the other's field.
@@ -210,23 +210,26 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
     Ok(together(problem, options, &slabs, plans, [seconds, exchange_seconds], note))
 }
 
-/// Returns the steps between exchanges that are considered: some powers of two, and whole passes of the kernel that a slab
-/// would have if it never exchanged.
+/// Returns the steps between exchanges that are considered: whole passes of the kernel that a slab would have if it never
+/// exchanged, doubled again and again, because steps that are left over take shallower passes; and powers of two below one.
 fn considered(
     problem: &Problem,
     options: &Options,
     weights: &[usize],
     devices: &dyn Devices,
 ) -> Result<Vec<u32>> {
-    let (ranks, mut depths) = (weights.len(), DEPTHS.to_vec());
-    if problem.is_plain() {
-        let slab = Slabs::new(problem, 1, weights)?.problem(ranks / 2, problem)?;
-        let pass = devices.plan(ranks, ranks / 2, &slab, options)?.depth.max(1);
-        depths.extend([1, 2, 4].map(|passes| passes * pass));
-        depths.sort_unstable();
-        depths.dedup();
-    }
-    Ok(depths)
+    let [plain, program] = MOST_BETWEEN;
+    let (pass, most) = match problem.is_plain() {
+        true => {
+            let rank = weights.len() / 2;
+            let slab = Slabs::new(problem, 1, weights)?.problem(rank, problem)?;
+            (devices.plan(weights.len(), rank, &slab, options)?.depth.max(1), plain)
+        }
+        false => (1, program),
+    };
+    let doubled = |first: u32| std::iter::successors(Some(first), |steps| steps.checked_mul(2));
+    let below = doubled(1).take_while(|&steps| steps < pass);
+    Ok(below.chain(doubled(pass).take_while(|&steps| steps <= most.max(pass))).collect())
 }
 
 /// Plans a slab whose devices exchange every `depth` steps: by the options, or where their plan's passes are longer than
