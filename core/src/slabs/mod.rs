@@ -6,7 +6,8 @@
 //! outermost own planes. So every cell is computed by the formula, in the order and from the values that it has in an
 //! undivided domain, and has the same bits.
 //!
-//! Inner sides have [`Boundary::Open`], outer sides keep their boundaries, and a periodic axis closes the ring of ranks.
+//! Inner sides have [`Boundary::Open`], of lattices between fixed sides [`Boundary::Fixed`]; outer sides keep their boundaries,
+//! and a periodic axis closes the ring of ranks.
 
 mod cut;
 mod exchange;

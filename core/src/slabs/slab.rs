@@ -42,7 +42,7 @@ impl Slabs {
         let mut own =
             Problem { program: Arc::new(program), shape, record: None, marks: None, ..problem.clone() };
         for side in (0..2).filter(|&side| self.is_inner(rank, side)) {
-            own.boundaries.0[self.axis][side] = Boundary::Open;
+            own.boundaries.0[self.axis][side] = self.inner(problem);
             for sides in &mut own.sides {
                 sides.0[self.axis][side] = None;
             }
@@ -50,6 +50,15 @@ impl Slabs {
         self.confine(rank, problem, &mut own);
         own.check()?;
         Ok(own)
+    }
+
+    /// Returns what inner sides have. Either is wrong near the side alone, and as far away as a step reads: ghost cells of 0, or
+    /// planes that stay as they are. Where outer sides keep theirs too, a slab is a smaller domain of the same kind, which
+    /// has the kernels of the whole one.
+    fn inner(&self, problem: &Problem) -> Boundary {
+        let stays = |field| problem.boundaries_of(field).0[self.axis] == [Boundary::Fixed; 2];
+        let stay = problem.is_plain() && (0..problem.program.fields().len()).all(stays);
+        if stay { Boundary::Fixed } else { Boundary::Open }
     }
 
     /// Returns whether a rank has a neighbour at a side.
