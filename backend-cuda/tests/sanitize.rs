@@ -8,7 +8,7 @@ mod common;
 use std::sync::Arc;
 
 use abide_core::plan::{
-    CachePolicy, Depth, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
+    CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
 };
 use abide_core::{Array, Backend, Boundary, DType, Error, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;

@@ -43,6 +43,22 @@ pub struct Program {
 
 /// Builds with the given arguments and returns the programs that were built.
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
+    messages(arguments)?.lines().filter_map(|line| program(line).transpose()).collect()
+}
+
+/// Builds with the given arguments and returns the file of the library of this name that others load.
+pub fn library(arguments: &[&str], name: &str) -> Result<PathBuf> {
+    let found = messages(arguments)?.lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let files = message["filenames"].as_array().filter(|_| message["target"]["name"] == name)?;
+        let mut paths = files.iter().filter_map(|file| file.as_str());
+        paths.find(|path| path.ends_with(std::env::consts::DLL_SUFFIX)).map(PathBuf::from)
+    });
+    found.with_context(|| format!("cargo {} built no library {name}", arguments.join(" ")))
+}
+
+/// Builds with the given arguments and returns cargo's messages, one a line.
+fn messages(arguments: &[&str]) -> Result<String> {
     let mut command = cargo(arguments);
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
     let output =
@@ -50,8 +66,7 @@ pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     if !output.status.success() {
         bail!("cargo {} failed", arguments.join(" "));
     }
-    let text = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
-    text.lines().filter_map(|line| program(line).transpose()).collect()
+    String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")
 }
 
 /// Returns the program of one of cargo's messages, if it names one.

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cargo::{root, succeeds};
+use crate::cargo::{library, root, succeeds};
 use crate::setup;
 use crate::summary::Counts;
 use crate::test::counted;
@@ -31,45 +31,68 @@ pub struct Python {
 /// Runs what is asked for; returns whether it succeeded.
 pub fn run(python: &Python) -> Result<bool> {
     let mut counts = Counts::default();
-    let ok = check(&mut counts)? && (!python.full || check_full(&mut counts)?);
+    let ok = if python.full { check_full(&mut counts)? } else { check(&mut counts)? };
     counts.skipped.iter().for_each(|skipped| println!("skipped: {skipped}"));
     Ok(ok)
 }
 
-/// Builds the wheel once, installs it, and checks what Python sees: tests, and types within and without.
+/// Builds the wheel once, installs it, and checks what Python sees.
 pub fn check(counts: &mut Counts) -> Result<bool> {
-    let folder = target().join("python");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = folder()?;
     let venv = environment(&folder)?;
-    if installed_wheel(&folder, &venv)?.is_none() {
-        return Ok(false);
+    Ok(installed_wheel(&folder, &venv)?.is_some() && seen(&venv, &folder, counts)?)
+}
+
+/// Checks what Python sees of the module that the workspace's tests were built with, beside the package's sources: a wheel is
+/// of other features of the same crates, and all of them would be compiled once more.
+pub fn check_built(counts: &mut Counts) -> Result<bool> {
+    let folder = folder()?;
+    let venv = environment(&folder)?;
+    let module = library(&["test", "--workspace", "--no-run", "--quiet"], "_pyabide")?;
+    let place = Command::new(program(&venv, "python"))
+        .args(["-c", "import sysconfig; print(sysconfig.get_path('platlib'))"])
+        .output()
+        .context("cannot ask where Python looks for packages")?;
+    let place = PathBuf::from(String::from_utf8_lossy(&place.stdout).trim()).join("pyabide");
+    setup::clear(&place)?;
+    std::fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
+    let copy = |from: &Path, name: &std::ffi::OsStr| {
+        let to = place.join(name);
+        std::fs::copy(from, &to)
+            .map(drop)
+            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    };
+    let sources = root().join("python").join("pyabide");
+    let entries =
+        std::fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+        copy(&path, path.file_name().unwrap_or_default())?;
     }
+    copy(&module, if cfg!(windows) { "_pyabide.pyd" } else { "_pyabide.abi3.so" }.as_ref())?;
+    seen(&venv, &folder, counts)
+}
+
+/// Checks what Python sees of the installed package: types within and without, and tests.
+fn seen(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
     let configured = root().join("python").join("pyproject.toml");
 
     println!("\n-- types");
-    let mut mypy = tool(&venv, "mypy", &folder);
+    let mut mypy = tool(venv, "mypy", folder);
     mypy.arg("--config-file").arg(&configured).arg(root().join("python").join("pyabide"));
     let typed = succeeds(&mut mypy)?;
-    let mut stubtest = tool(&venv, "stubtest", &folder);
+    let mut stubtest = tool(venv, "stubtest", folder);
     let stubs = succeeds(stubtest.arg("pyabide").arg("--mypy-config-file").arg(&configured))?;
 
     println!("\n-- tests");
-    let passed = tests(&venv, &folder, counts)?;
+    let passed = tests(venv, folder, counts)?;
     Ok(typed && stubs && passed)
 }
 
-/// Tests the wheel with other interpreters, and runs the notebooks as they stand.
+/// Checks the wheel, tests it with other interpreters, and runs the notebooks as they stand.
 pub fn check_full(counts: &mut Counts) -> Result<bool> {
-    let folder = target().join("python");
-    let wheel = match wheel_in(&folder.join("wheels")) {
-        Some(wheel) => wheel,
-        None => {
-            let venv = environment(&folder)?;
-            let Some(wheel) = installed_wheel(&folder, &venv)? else { return Ok(false) };
-            wheel
-        }
-    };
-    let mut ok = true;
+    let folder = folder()?;
+    let mut ok = check(counts)?;
+    let Some(wheel) = wheel_in(&folder.join("wheels")) else { return Ok(false) };
     for interpreter in OTHERS {
         if !setup::answers(interpreter, &["-c", "import venv, ensurepip"]) {
             counts.skipped.push(format!("python: {interpreter} is not on the path"));
@@ -118,9 +141,12 @@ fn tests(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
     Ok(counted(&mut tests, counts)? && counts.passed > before)
 }
 
-/// Returns cargo's folder for what it builds.
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
+/// Returns the folder of all that is made for Python, in cargo's for what it builds.
+fn folder() -> Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let folder = target.map_or_else(|| root().join("target"), |folder| root().join(folder)).join("python");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
 }
 
 /// Returns the virtual environment with everything in it that is needed; made anew when the needs change.

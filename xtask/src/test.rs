@@ -25,6 +25,10 @@ pub struct Test {
     /// Run only what `--full` adds, where all else has passed
     #[arg(long, conflicts_with = "full")]
     long: bool,
+
+    /// Run, after what is needed is there, only the steps with these words in their name, as in the summary
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
 }
 
 /// Runs all steps, prints the summary and returns whether all succeeded. A failed step does not stop the
@@ -41,6 +45,7 @@ pub fn run(test: &Test) -> Result<bool> {
         Ok(true)
     });
 
+    steps.only = test.only.clone();
     if !test.long {
         plain(&mut steps, nvrtc.as_deref());
     }
@@ -48,8 +53,8 @@ pub fn run(test: &Test) -> Result<bool> {
         long(&mut steps);
     }
 
-    print!("{}", summary(&steps.0));
-    Ok(steps.0.iter().all(|step| step.ok))
+    print!("{}", summary(&steps.done));
+    Ok(steps.done.iter().all(|step| step.ok))
 }
 
 /// Runs what every change must pass.
@@ -84,7 +89,7 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
         succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     });
 
-    steps.run("Python", crate::python::check);
+    steps.run("Python", crate::python::check_built);
     steps.run("page in a browser", |_| crate::web::check());
 }
 
@@ -94,7 +99,8 @@ fn long(steps: &mut Steps) {
     steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits", &[]));
     steps.run("defects of kernels", |counts| ignored(counts, "abide-cuda", "*emulated", &[]));
     steps.run("processes as ranks (MPI)", crate::mpi::check);
-    steps.run("other Pythons and notebooks", crate::python::check_full);
+    steps.run("wheel, other Pythons and notebooks", crate::python::check_full);
+    steps.run("page as served, in a browser", |_| crate::web::check_served());
     steps.run("fuzzing", |_| Fuzz::all(1.0).run());
     steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());
     steps.run("elementary functions of all f32", functions);
@@ -118,17 +124,24 @@ fn ignored(counts: &mut Counts, package: &str, program: &str, more: &[&str]) -> 
 }
 
 #[derive(Default)]
-struct Steps(Vec<Step>);
+struct Steps {
+    done: Vec<Step>,
+    /// Words in the names of those that are run; all where there are none.
+    only: Option<String>,
+}
 
 impl Steps {
     fn run(&mut self, name: &str, work: impl FnOnce(&mut Counts) -> Result<bool>) {
+        if self.only.as_ref().is_some_and(|words| !name.contains(&**words)) {
+            return;
+        }
         println!("\n== {name}");
         let (begun, mut counts) = (Instant::now(), Counts::default());
         let ok = work(&mut counts).unwrap_or_else(|error| {
             println!("{error:#}");
             false
         });
-        self.0.push(Step { name: name.to_owned(), ok, time: begun.elapsed(), counts });
+        self.done.push(Step { name: name.to_owned(), ok, time: begun.elapsed(), counts });
     }
 }
 
