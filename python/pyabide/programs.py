@@ -75,6 +75,7 @@ class Program:
         depth: int | str = "auto",
         tune: str = "kept",
         fuse: str = "auto",
+        exchange: str = "auto",
         pin: bool = False,
         **values: Any,
     ) -> Simulation:
@@ -89,7 +90,8 @@ class Program:
         so many, ``"all"``, or those of some numbers: each has a slab of the domain, and the bits are those of
         one. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so
         many steps, and ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become
-        kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``.
+        kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``; ``exchange`` how several devices hand each
+        other planes: ``"auto"``, ``"copies"``, ``"network"`` or ``"messages"``.
 
         Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
         """
@@ -118,6 +120,7 @@ class Program:
             "depth": str(depth),
             "tune": tune,
             "fuse": fuse,
+            "exchange": exchange,
             "pin": pin,
         }
         if shape is None and started.shape is None:
@@ -349,7 +352,7 @@ def start(
         )
     more: dict[str, Any] = {
         name: values.pop(name)
-        for name in ("marks", "record", "execution", "cache", "tune", "fuse", "pin")
+        for name in ("marks", "record", "execution", "cache", "tune", "fuse", "exchange", "pin")
         if name in values
     }
     more["depth"] = str(values.pop("depth", "auto"))

@@ -132,6 +132,9 @@ def test_several_devices_have_the_bits_of_one(tmp_path: Path) -> None:
     for sim in (three, ab.resume(tmp_path / "heat.npz", heat, backend="cpu", devices=2)):
         sim.run(10)
         assert np.array_equal(sim["u"], one["u"])
+    assert json.loads(report.to_json())["ranks"][0]["exchange"] == "messages"
+    with pytest.raises(ab.Error, match="exchanging by network"):
+        heat.start(u=u, backend="cpu", devices=3, exchange="network")
     assert "4 devices" in ab.plan(heat, (400, 300), device="h200", devices=4).summary()
     for wrong, words in [(0, "at least 1"), ("x", "write 2, or all"), (1.5, "names none"), ([0, 1], "cpu")]:
         with pytest.raises(ab.Error, match=words):
