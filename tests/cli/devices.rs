@@ -95,7 +95,7 @@ fn devices_are_planned_for_by_what_connects_them() {
     };
     let (near, far) = (told(""), told("--link 400,10"));
     assert!(near.0 < far.0 && near.1 < far.1, "{near:?} {far:?}");
-    assert_eq!(told("--link 15,390"), near);
+    assert_eq!(told("--link 30,390"), near);
     let plan = place.works("plan 3d7pt --size 2048x256x256 --device h200 --devices 16");
     assert!(
         plan.contains("16, each a slab of z: planes 0..128, 128..256, 256..384, 384..512, … 1920..2048"),
