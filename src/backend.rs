@@ -15,7 +15,6 @@ pub use abide_wgpu::device_descriptor;
 pub(crate) use self::budget::Host;
 use self::budget::check_memory;
 pub use self::devices::{Devices, Listed, VARIABLE as DEVICES_VARIABLE, count, devices, list, open_on};
-pub(crate) use self::devices::{open_own, own_devices};
 pub use self::groups::measure_groups;
 use crate::memory::amount;
 use crate::program::Problem;

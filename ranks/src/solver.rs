@@ -15,7 +15,7 @@ use abide_core::solver::{
 };
 use abide_core::{Backend, Error, Result};
 
-use crate::backend::{Device, Ranked};
+use crate::backend::Ranked;
 use session::RankedSolver;
 
 /// Returns the solvers of a device.
@@ -48,17 +48,22 @@ impl LinearBackend for Ranked {
         if self.asked == 1 {
             return Ok(plan);
         }
-        slabs(&*self.single, self.asked)?;
-        if let Some(processes) = self.connector.processes() {
+        if let (Some(processes), None) = (self.connector.processes(), linear(&*self.single)?.slabs()) {
             return Err(Error::unsupported(
-                format!("a linear system on {processes} processes"),
-                "its devices are those of one process",
-                "start one process, with --devices",
+                format!("a linear system on {processes} processes with backend {}", self.name()),
+                "its devices solve together only within a process",
+                "start one process, with --devices, or use --backend cpu",
             ));
         }
+        slabs(&*self.single, self.asked)?;
         let (rows, unit) = (matrix.rows(), row_unit(options));
         let units = rows.div_ceil(unit);
         let ranks = self.asked.min(units);
+        if let Some(processes) = self.connector.processes().filter(|&processes| ranks < processes) {
+            let what =
+                format!("processes, each with rows of its own, of {rows} cut between multiples of {unit}");
+            return Err(Error::limit(what, processes, ranks, "start fewer, or take a larger system"));
+        }
         if ranks < self.asked {
             plan.notes.push(format!(
                 "{ranks} of {} devices solve: {rows} rows are cut between multiples of {unit}",
@@ -90,8 +95,11 @@ impl LinearBackend for Ranked {
         // Ranks wait for each other on their own threads. Systems that had these threads in common, and were solved at the
         // same time, would wait for each other too.
         let devices = self.new_devices(plan.ranks.len())?;
-        let slabs = row_slabs(matrix, options, &plan.ranks)?.into_iter().map(Arc::new);
-        let ranks: Vec<(Device, Arc<_>)> = devices.into_iter().zip(slabs).collect();
+        let ends = self.connector.connect(plan.ranks.len())?;
+        let own: Vec<usize> = ends.iter().map(|end| end.rank()).collect();
+        let slabs = row_slabs(matrix, options, &plan.ranks, own.iter().copied())?.into_iter().map(Arc::new);
+        let devices = own.iter().filter_map(|&rank| devices.get(rank).cloned());
+        let ranks: Vec<_> = ends.into_iter().zip(devices.zip(slabs)).collect();
         Ok(Box::new(RankedSolver::open(self.single.name(), plan, options, ranks, self.connector.clone())?))
     }
 }

@@ -87,11 +87,6 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
     processes::check(said(asked, processes::count())?)
 }
 
-/// Returns the devices of a solve, all of which are this process's, whatever others a launcher started; as [`devices`] does.
-pub(crate) fn own_devices(asked: Option<Devices>) -> Result<Devices> {
-    said(asked, 1)
-}
-
 /// Returns what was asked for, else what [`VARIABLE`] says, else `otherwise`.
 fn said(asked: Option<Devices>, otherwise: usize) -> Result<Devices> {
     let named = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
@@ -169,7 +164,7 @@ pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
 }
 
 /// Opens devices of this process, as [`open_on`] does where there is one.
-pub(crate) fn open_own(name: &str, devices: &Devices) -> Result<Opened> {
+fn open_own(name: &str, devices: &Devices) -> Result<Opened> {
     let entry = entry(name)?;
     match &entry.several {
         _ if devices.is_one() => (entry.open)(),

@@ -109,9 +109,10 @@ pub fn main() -> ExitCode {
     hush_decoders();
     let arguments = config::with_options(&typed);
     ending::conclude(ending::wants_json(arguments.as_ref().unwrap_or(&typed)), || {
-        // Before the arguments are looked at, so that of several processes one tells what is wrong with them. Runs alone are
-        // divided: other commands are of one process, whoever starts it.
-        let joined = if typed.get(1).is_some_and(|verb| verb == "run") { processes::join() } else { Ok(()) };
+        // Before the arguments are looked at, so that of several processes one tells what is wrong with them. Other commands than
+        // these are of one process, whoever starts it.
+        let is_divided = typed.get(1).is_some_and(|verb| verb == "run" || verb == "solve");
+        let joined = if is_divided { processes::join() } else { Ok(()) };
         let arguments = match joined.and(arguments) {
             Ok(arguments) => arguments,
             Err(error) => return Ok(Err(error.into())),

@@ -44,13 +44,13 @@ pub(super) fn begin(
     }
     let names = match choice {
         Choice::Named(name) => {
-            return begin_on(&backend::open_own(name, devices)?, matrix, precision, options, parameters);
+            return begin_on(&backend::open_on(name, devices)?, matrix, precision, options, parameters);
         }
         Choice::Auto => backend::names(),
     };
     let mut refusals: Vec<String> = Vec::new();
     for name in names {
-        let opened = backend::open_own(name, devices).map_err(SolverError::from);
+        let opened = backend::open_on(name, devices).map_err(SolverError::from);
         let begun = opened.and_then(|opened| match opened.kind {
             Kind::Software => {
                 let reason = "only a software driver is there".to_owned();

@@ -210,7 +210,7 @@ impl Solve {
                 .into());
             }
             (Some(_), _) => Devices::Count(1),
-            (None, asked) => backend::own_devices(asked)?,
+            (None, asked) => backend::devices(asked)?,
         };
         let opened = self.opened.as_ref();
         let begun =

@@ -1,5 +1,6 @@
 //! The session of all ranks that solve a system together.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,14 +16,17 @@ use super::together::{Ended, together};
 use crate::backend::Device;
 use crate::connector::Connector;
 use crate::fabric::Fabric;
-use crate::line::{Line, SharedLine};
+use crate::line::{Line, SharedLine, array};
 
 /// A system whose rows are divided among ranks. Each solve connects them anew, so that one that failed spoils no other.
 pub struct RankedSolver {
     backend: &'static str,
     plan: SolvePlan,
     connector: Arc<dyn Connector>,
+    /// This process's ranks.
     ranks: Vec<Rank>,
+    /// Seconds of each rank of all processes since they were last told: of all, and of exchanging and waiting among them.
+    seconds: Vec<[f64; 2]>,
     /// Why no solve is possible any more.
     stopped: Option<SolverError>,
 }
@@ -31,8 +35,15 @@ struct Rank {
     rows: Range<usize>,
     session: Box<dyn LinearSession>,
     line: SharedLine,
-    /// Seconds of all, and of exchanging and waiting among them.
+}
+
+/// What a rank has of a solve: its part of the iterate, how the solve ended, and its seconds as above.
+struct Solved {
+    x: Array,
+    outcome: Result<Report, SolverError>,
     seconds: [f64; 2],
+    /// What each rank of all processes has told of it, where others have ranks.
+    told: Vec<Vec<u8>>,
 }
 
 /// The first rank's word after each iterate: what its clock and the caller's function decide, all ranks do.
@@ -41,34 +52,25 @@ const STOP: u8 = 1;
 const TOO_LATE: u8 = 2;
 
 impl RankedSolver {
-    /// Opens a session of each rank's slab on its device.
+    /// Opens a session of the slab of each of this process's ranks, at its end of a fabric, on its device.
     pub fn open(
         backend: &'static str,
         plan: &SolvePlan,
         options: &SolveOptions,
-        ranks: Vec<(Device, Arc<RowSlab>)>,
+        ranks: Vec<(Box<dyn Fabric>, (Device, Arc<RowSlab>))>,
         connector: Arc<dyn Connector>,
     ) -> Result<RankedSolver, SolverError> {
-        let ends = ends(&*connector, ranks.len())?.into_iter();
-        let lines = ends.map(|end| SharedLine::new(Line::new(backend, end)));
-        let count = ranks.len();
+        let count = plan.ranks.len();
+        let lines = ranks.into_iter().map(|(end, own)| (SharedLine::new(Line::new(backend, end)), own));
         let open = |line: &SharedLine, (device, slab): (Device, Arc<RowSlab>)| {
             let slabs = slabs(&*device.backend, count)?;
             let session = slabs.open_slab(&slab, plan, options, Box::new(line.clone()))?;
-            Ok(Rank { rows: slab.rows(), session, line: line.clone(), seconds: [0.0; 2] })
+            Ok(Rank { rows: slab.rows(), session, line: line.clone() })
         };
-        let ranks = together(backend, lines.zip(ranks).collect(), open).map_err(|ended| ended.error)?;
-        Ok(RankedSolver { backend, plan: plan.clone(), connector, ranks, stopped: None })
+        let ranks = together(backend, lines.collect(), open).map_err(|ended| ended.error)?;
+        let seconds = vec![[0.0; 2]; count];
+        Ok(RankedSolver { backend, plan: plan.clone(), connector, ranks, seconds, stopped: None })
     }
-}
-
-/// Returns an end of a new fabric for each rank.
-fn ends(connector: &dyn Connector, ranks: usize) -> Result<Vec<Box<dyn Fabric>>> {
-    let ends = connector.connect(ranks)?;
-    if ends.len() != ranks {
-        return Err(Error::limit("ranks of one process", ranks, ends.len(), "connect as many as there are"));
-    }
-    Ok(ends)
 }
 
 /// What a rank is given for a solve: its parts of the vectors, and the first one the caller's function.
@@ -86,7 +88,8 @@ impl Task<'_, '_> {
         line: &SharedLine,
         parameters: &Parameters,
         limit: Option<(Instant, Duration)>,
-    ) -> Result<(Array, Result<Report, SolverError>), SolverError> {
+        is_part: bool,
+    ) -> Result<Solved, SolverError> {
         let begun = Instant::now();
         let mut word = GO_ON;
         let mut observe = |iteration: usize, residual: f64| {
@@ -103,19 +106,45 @@ impl Task<'_, '_> {
             if word == GO_ON { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let outcome = self.rank.session.solve(&self.b, &mut self.x, parameters, &mut observe);
-        let line = line.lock();
-        self.rank.seconds[0] += begun.elapsed().as_secs_f64();
-        self.rank.seconds[1] += line.seconds;
+        let mut line = line.lock();
+        let seconds = [begun.elapsed().as_secs_f64(), line.seconds];
         if let Some(stopped) = &line.stopped {
             return Err(stopped.error.clone().into());
         }
-        match outcome {
+        let outcome = match outcome {
             Err(SolverError::Stopped { report }) if word == TOO_LATE => {
-                Ok((self.x, Err(SolverError::NotConverged { limit: Exhausted::Time, report })))
+                Err(SolverError::NotConverged { limit: Exhausted::Time, report })
             }
-            Err(error) if error.report().is_none() => Err(error),
-            outcome => Ok((self.x, outcome)),
+            Err(error) if error.report().is_none() => return Err(error),
+            outcome => outcome,
+        };
+        let mut solved = Solved { x: self.x, outcome, seconds, told: Vec::new() };
+        if is_part {
+            let told = line.gather(&solved.told());
+            solved.told =
+                told.map_err(|broken| line.stopped("the end of a solve", "all ranks", broken).error)?;
         }
+        Ok(solved)
+    }
+}
+
+impl Solved {
+    /// Returns what other processes are told: how the solve went, its seconds, and the part of the iterate.
+    fn told(&self) -> Vec<u8> {
+        let seconds = self.seconds.map(f64::to_le_bytes);
+        [&self.way().to_le_bytes()[..], seconds.as_flattened(), self.x.as_bytes()].concat()
+    }
+
+    /// Returns a number that ranks have in common which went the same way, to the bit of each residual.
+    fn way(&self) -> u64 {
+        let history = match &self.outcome {
+            Ok(report) => &report.history[..],
+            Err(error) => error.history(),
+        };
+        let mut way = DefaultHasher::new();
+        self.outcome.is_ok().hash(&mut way);
+        history.iter().for_each(|residual| residual.to_bits().hash(&mut way));
+        way.finish()
     }
 }
 
@@ -138,7 +167,8 @@ impl LinearSession for RankedSolver {
         check_lengths(self.plan.rows, b.len(), x.len())?;
         let (started, mut observe) = (Instant::now(), Some(observe));
         let mut tasks = Vec::with_capacity(self.ranks.len());
-        let ends = ends(&*self.connector, self.ranks.len())?;
+        let is_part = self.ranks.len() < self.plan.ranks.len();
+        let ends = self.connector.connect(self.plan.ranks.len())?;
         for (rank, end) in self.ranks.iter_mut().zip(ends) {
             rank.line.connect(self.backend, end);
             let (b, own) = (b.part(rank.rows.clone())?, x.part(rank.rows.clone())?);
@@ -147,24 +177,25 @@ impl LinearSession for RankedSolver {
         // Clocks differ, so the first rank's decides.
         let limit = parameters.time.map(|limit| (started, limit));
         let parameters = Parameters { time: None, ..parameters.clone() };
-        let outcomes =
-            together(self.backend, tasks, |line, task: Task<'_, '_>| task.solve(line, &parameters, limit));
-        let outcomes = match outcomes {
-            Ok(outcomes) => outcomes,
+        let solved = together(self.backend, tasks, |line, task: Task<'_, '_>| {
+            task.solve(line, &parameters, limit, is_part)
+        });
+        let solved = match solved {
+            Ok(solved) => solved,
             Err(Ended { error, is_lost, .. }) => {
                 self.stopped = is_lost.then(|| error.clone());
                 return Err(error);
             }
         };
-        self.agreed(outcomes, x)
+        self.agreed(solved, x)
     }
 
     fn take_ranks(&mut self) -> Vec<RankSolve> {
-        let taken = self.ranks.iter_mut().enumerate().map(|(rank, own)| {
-            let [all, exchange_seconds] = std::mem::take(&mut own.seconds);
+        let taken = self.seconds.iter_mut().zip(&self.plan.ranks).enumerate().map(|(rank, (own, rows))| {
+            let [all, exchange_seconds] = std::mem::take(own);
             let seconds = (all - exchange_seconds).max(0.0);
             let efficiency = if all > 0.0 { seconds / all } else { 0.0 };
-            let (rows, exchange) = (own.rows.clone(), "messages");
+            let (rows, exchange) = (rows.clone(), "messages");
             RankSolve { rank, rows, exchange, seconds, exchange_seconds, efficiency }
         });
         taken.collect()
@@ -173,41 +204,46 @@ impl LinearSession for RankedSolver {
 
 impl RankedSolver {
     /// Puts the parts of the solution together, and returns the outcome, which is the same on all ranks.
-    fn agreed(
-        &self,
-        outcomes: Vec<(Array, Result<Report, SolverError>)>,
-        x: &mut Array,
-    ) -> Result<Report, SolverError> {
-        let mut first: Option<Result<Report, SolverError>> = None;
-        for (rank, (own, (part, outcome))) in self.ranks.iter().zip(outcomes).enumerate() {
-            match (&mut *x, part) {
-                (Array::F32(x), Array::F32(part)) => x[own.rows.clone()].copy_from_slice(&part),
-                (Array::F64(x), Array::F64(part)) => x[own.rows.clone()].copy_from_slice(&part),
-                // Both are of the plan's type.
-                _ => {}
-            }
-            match &first {
-                None => first = Some(outcome),
-                Some(first) if !is_same(first, &outcome) => {
-                    let (operation, backend) = (format!("rank {rank}"), self.backend);
-                    let message = "its residuals are not those of rank 0".to_owned();
-                    return Err(Error::Device { backend, operation, message }.into());
+    fn agreed(&mut self, solved: Vec<Solved>, x: &mut Array) -> Result<Report, SolverError> {
+        let Some(first) = solved.first() else {
+            return Err(Error::limit("ranks", 0, "at least 1", "plan this system").into());
+        };
+        let way = first.way();
+        let differs = |rank: usize| {
+            let message = "its residuals are not those of the first rank".to_owned();
+            SolverError::from(Error::device(self.backend, format!("rank {rank}"), message))
+        };
+        if first.told.is_empty() {
+            for (rank, (own, solved)) in self.ranks.iter().zip(&solved).enumerate() {
+                if solved.way() != way {
+                    return Err(differs(rank));
                 }
-                Some(_) => {}
+                put(x, own.rows.clone(), &solved.x);
+                let [all, exchanging] = solved.seconds;
+                self.seconds[rank] = [self.seconds[rank][0] + all, self.seconds[rank][1] + exchanging];
             }
         }
-        first.unwrap_or_else(|| Err(Error::limit("ranks", 0, "at least 1", "plan this system").into()))
+        for (rank, (bytes, rows)) in first.told.iter().zip(&self.plan.ranks).enumerate() {
+            let Some((told, part)) = bytes.split_at_checked(24) else { return Err(differs(rank)) };
+            let part = array(self.plan.dtype, part);
+            match told.as_chunks::<8>().0 {
+                [other, all, exchanging] if u64::from_le_bytes(*other) == way && part.len() == rows.len() => {
+                    let [all, exchanging] = [all, exchanging].map(|seconds| f64::from_le_bytes(*seconds));
+                    self.seconds[rank] = [self.seconds[rank][0] + all, self.seconds[rank][1] + exchanging];
+                }
+                _ => return Err(differs(rank)),
+            }
+            put(x, rows.clone(), &part);
+        }
+        solved.into_iter().next().map_or_else(|| Err(differs(0)), |first| first.outcome)
     }
 }
 
-/// Returns whether two ranks went the same way, to the bit of each residual.
-fn is_same(one: &Result<Report, SolverError>, other: &Result<Report, SolverError>) -> bool {
-    let history = |outcome: &Result<Report, SolverError>| -> Vec<u64> {
-        let history = match outcome {
-            Ok(report) => &report.history[..],
-            Err(error) => error.history(),
-        };
-        history.iter().map(|residual| residual.to_bits()).collect()
-    };
-    one.is_ok() == other.is_ok() && history(one) == history(other)
+/// Puts a rank's part of the iterate in its place; both are of the plan's type.
+fn put(x: &mut Array, rows: Range<usize>, part: &Array) {
+    match (x, part) {
+        (Array::F32(x), Array::F32(part)) => x[rows].copy_from_slice(part),
+        (Array::F64(x), Array::F64(part)) => x[rows].copy_from_slice(part),
+        _ => {}
+    }
 }

@@ -46,14 +46,14 @@ pub fn together<I: Send, R: Send>(
     let ended = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(count);
         let mut refused = None;
-        for (rank, (line, input)) in ranks.into_iter().enumerate() {
-            let own = line.clone();
+        for (line, input) in ranks {
+            let (own, rank) = (line.clone(), line.lock().fabric.rank());
             let run = move || {
                 let _leaving = Leaving(&own);
                 work(&own, input).map_err(|error| give_up(&own, error))
             };
             match thread::Builder::new().name(format!("abide-rank-{rank}")).spawn_scoped(scope, run) {
-                Ok(thread) => threads.push(thread),
+                Ok(thread) => threads.push((rank, thread)),
                 Err(error) => {
                     let limit = format!("what the system grants ({error})");
                     let error = Error::limit("threads of ranks", count, limit, "take fewer devices");
@@ -63,7 +63,7 @@ pub fn together<I: Send, R: Send>(
                 }
             }
         }
-        let ended = threads.into_iter().enumerate().map(|(rank, thread)| {
+        let ended = threads.into_iter().map(|(rank, thread)| {
             thread.join().unwrap_or_else(|_| {
                 let operation = format!("rank {rank}");
                 let error = Error::Device { backend, operation, message: ENDED.to_owned() };

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use abide::backend::processes;
 use abide::io::{Batch, Staged, Targets, Written, npy};
 use abide::solve::{Method, Parameters, Precision, Preconditioning, SolveCache, SolverError, true_residual};
 use abide::sparse::market;
@@ -218,6 +219,9 @@ impl Solve {
             Some(error) => Ending::unwritten(&faults).and_then(|()| Err(Ending::from(error))),
             None => Ending::unwritten(&faults),
         };
+        if !processes::is_first() {
+            return ended;
+        }
         if self.json {
             return print_report(&told.json(), ended);
         }
@@ -228,7 +232,12 @@ impl Solve {
     /// Ends a solve that did not begin.
     fn refuse(&self, error: &SolverError) -> Ended {
         let refused = Err(Ending::from(error));
-        if self.json { print_report(&serde_json::json!({ "converged": false }), refused) } else { refused }
+        // Of several processes one tells, at the end.
+        if self.json && processes::count() == 1 {
+            print_report(&serde_json::json!({ "converged": false }), refused)
+        } else {
+            refused
+        }
     }
 
     /// Checks the files as far as possible before the solve.
@@ -252,6 +261,9 @@ impl Solve {
         report: &abide::solve::Report,
         error: Option<&SolverError>,
     ) -> Written {
+        if !processes::is_first() {
+            return Written::default();
+        }
         let mut batch = Batch::default();
         let mut add = |path: &PathBuf, file| batch.add(path.display().to_string(), file);
         let text = |path, text: String| {
@@ -281,7 +293,7 @@ struct Line {
 
 impl Line {
     fn new() -> Line {
-        let bar = ProgressBar::new_spinner();
+        let bar = if processes::is_first() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
             bar.set_style(style);
         }

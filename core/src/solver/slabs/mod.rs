@@ -112,13 +112,18 @@ pub fn cut_rows(rows: usize, unit: usize, weights: &[usize]) -> Vec<Range<usize>
     own.map(|units| units.start * unit..units.end.saturating_mul(unit).min(rows)).collect()
 }
 
-/// Returns the slabs of a system whose ranks own these rows.
+/// Returns the slabs of some ranks of a system, all of which own these rows.
 ///
 /// # Errors
 ///
 /// [`Error::Invalid`] where the ranges are not all rows, one after the other, cut at multiples of [`row_unit`];
 /// [`Error::Limit`] where the machine has no memory for the slabs.
-pub fn row_slabs(matrix: &Matrix, options: &SolveOptions, own: &[Range<usize>]) -> Result<Vec<RowSlab>> {
+pub fn row_slabs(
+    matrix: &Matrix,
+    options: &SolveOptions,
+    own: &[Range<usize>],
+    ranks: impl IntoIterator<Item = usize>,
+) -> Result<Vec<RowSlab>> {
     let unit = row_unit(options);
     let mut end = 0;
     for own in own {
@@ -149,7 +154,7 @@ pub fn row_slabs(matrix: &Matrix, options: &SolveOptions, own: &[Range<usize>]) 
         let taken = others(rank, &|other| between(rank, other));
         Ok(RowSlab { rank, own: own.to_vec(), matrix, reads: reads[rank].clone(), given, taken })
     };
-    (0..own.len()).map(slab).collect()
+    ranks.into_iter().map(slab).collect()
 }
 
 /// Returns some rows of a matrix, with their columns numbered as the entries that they read are kept.
