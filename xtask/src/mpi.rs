@@ -153,7 +153,8 @@ fn ended(mut command: Command, folder: &Path) -> Result<Ended> {
 /// Runs a command that must succeed and must report once.
 fn succeeded(command: Command, folder: &Path) -> Result<Ended> {
     let ended = ended(command, folder)?;
-    let reports = ended.out.matches("GCells/s").count();
+    // Of a run, or of a solve.
+    let reports = ended.out.matches("GCells/s").count() + ended.out.matches("\nconverged ").count();
     if ended.status != Some(0) || reports != 1 {
         bail!("status {:?}, {reports} reports: {}{}", ended.status, ended.out, ended.err);
     }

@@ -173,7 +173,7 @@ impl Scaling {
             let devices = asked(item);
             let opened = opened(&known, single, devices)?;
             let options = Options { exchange: self.exchange, ..settings.options };
-            let settings = &Settings { options, ..settings.clone() };
+            let settings = &Settings { options, ..*settings };
             let row = match &item.problem {
                 Scaled::Stencil(case, problem) => {
                     let base = base(&known, single, case, settings)?;
