@@ -37,6 +37,9 @@ struct Rank {
     line: SharedLine,
 }
 
+/// A rank's device and rows.
+pub type Slab = (Device, Arc<RowSlab>);
+
 /// What a rank has of a solve: its part of the iterate, how the solve ended, and its seconds as above.
 struct Solved {
     x: Array,
@@ -57,12 +60,12 @@ impl RankedSolver {
         backend: &'static str,
         plan: &SolvePlan,
         options: &SolveOptions,
-        ranks: Vec<(Box<dyn Fabric>, (Device, Arc<RowSlab>))>,
+        ranks: Vec<(Box<dyn Fabric>, Slab)>,
         connector: Arc<dyn Connector>,
     ) -> Result<RankedSolver, SolverError> {
         let count = plan.ranks.len();
         let lines = ranks.into_iter().map(|(end, own)| (SharedLine::new(Line::new(backend, end)), own));
-        let open = |line: &SharedLine, (device, slab): (Device, Arc<RowSlab>)| {
+        let open = |line: &SharedLine, (device, slab): Slab| {
             let slabs = slabs(&*device.backend, count)?;
             let session = slabs.open_slab(&slab, plan, options, Box::new(line.clone()))?;
             Ok(Rank { rows: slab.rows(), session, line: line.clone() })
