@@ -5,11 +5,16 @@ use std::sync::Arc;
 use abide_core::device::Link;
 use abide_core::{DeviceSpec, Error, Result};
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
-use cudarc::driver::{CudaContext, DriverError};
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 /// Turns a driver's error into one that says what was being done.
 pub(crate) fn during(operation: &str) -> impl FnOnce(DriverError) -> Error + '_ {
     move |error| Error::device("cuda", operation, error)
+}
+
+/// Makes a stream's context that of the calling thread.
+pub(crate) fn bind(stream: &CudaStream) -> Result<()> {
+    stream.context().bind_to_thread().map_err(during("binding the context"))
 }
 
 fn unavailable(reason: impl Into<String>) -> Error {

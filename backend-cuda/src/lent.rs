@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide_core::{DType, Error, Result};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys};
 
-use crate::driver::during;
+use crate::driver::{bind, during};
 use crate::memory::ask_for;
 use crate::rows::{Place, copy};
 use crate::window::Layout;
@@ -73,7 +73,7 @@ impl DeviceBuffer {
     pub fn copy(&self) -> Result<DeviceBuffer> {
         let Layout { extents, dtype, .. } = self.layout;
         let bytes = extents.iter().product::<usize>() * dtype.bytes();
-        self.bind()?;
+        bind(&self.stream)?;
         ask_for(self.stream.context(), bytes as u128)?;
         // SAFETY: the copy below writes all values before this is handed out.
         let memory = unsafe { self.stream.alloc::<u8>(bytes) }.map_err(during("allocating a copy"))?;
@@ -125,7 +125,7 @@ impl DeviceBuffer {
 
     /// Reads the values, without gaps between rows.
     pub fn read(&self) -> Result<abide_core::Array> {
-        self.bind()?;
+        bind(&self.stream)?;
         // SAFETY: the buffer has its layout.
         unsafe { self.layout.read(self.address(), [[0; 3], self.layout.extents], &self.stream) }
     }
@@ -133,9 +133,5 @@ impl DeviceBuffer {
     /// Waits for all that the device has been asked to do in the primary context, by other code too.
     pub fn wait(&self) -> Result<()> {
         self.stream.context().synchronize().map_err(during("waiting for the device"))
-    }
-
-    fn bind(&self) -> Result<()> {
-        self.stream.context().bind_to_thread().map_err(during("binding the context"))
     }
 }

@@ -5,8 +5,6 @@
 
 use std::mem::{MaybeUninit, offset_of};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use abide_core::backend::{Patience, Planes};
 use abide_core::{Error, Result};
@@ -15,7 +13,7 @@ use cudarc::driver::{CudaStream, DriverError};
 use cudarc::nccl::result::{self, NcclError};
 use cudarc::nccl::sys;
 
-use crate::driver::during;
+use crate::driver::{bind, during};
 use crate::lent::DeviceBuffer;
 use crate::peer::span;
 
@@ -144,7 +142,6 @@ impl Network {
     pub fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
         self.usable()?;
         bind(&self.stream)?;
-        let mut pause = Pause::default();
         loop {
             self.check("waiting for planes")?;
             // SAFETY: the stream lives.
@@ -156,21 +153,19 @@ impl Network {
                     return Err(during("running the kernels")(DriverError(fault)));
                 }
             }
-            self.wait(&mut pause, patience)?;
+            self.wait(patience)?;
         }
     }
 
     /// Waits until NCCL has taken what it was asked, so that what follows on the stream comes after it.
     fn ready(&mut self, what: &str, patience: Patience<'_>) -> Result<()> {
-        let mut pause = Pause::default();
         while self.check(what)? {
-            self.wait(&mut pause, patience)?;
+            self.wait(patience)?;
         }
         Ok(())
     }
 
-    fn wait(&mut self, pause: &mut Pause, patience: Patience<'_>) -> Result<()> {
-        pause.pause();
+    fn wait(&mut self, patience: Patience<'_>) -> Result<()> {
         // Whoever waits for a rank that is gone would do so for ever.
         patience().inspect_err(|_| self.give_up())
     }
@@ -213,22 +208,6 @@ impl Drop for Network {
     }
 }
 
-/// Pauses between two looks that grow with the wait.
-#[derive(Default)]
-struct Pause(Option<Instant>);
-
-impl Pause {
-    fn pause(&mut self) {
-        const SPINNING: Duration = Duration::from_micros(200);
-        const MOST: Duration = Duration::from_millis(1);
-        let waited = self.0.get_or_insert_with(Instant::now).elapsed();
-        match waited < SPINNING {
-            true => std::hint::spin_loop(),
-            false => thread::sleep((waited / 8).min(MOST)),
-        }
-    }
-}
-
 /// Returns settings with which no call waits for other ranks.
 fn settings() -> sys::ncclConfig_t {
     // SAFETY: the struct is of whole numbers and addresses of texts, which may be none.
@@ -245,8 +224,4 @@ fn settings() -> sys::ncclConfig_t {
 
 fn failed(what: &str) -> impl FnOnce(NcclError) -> Error + '_ {
     move |error| Error::device("cuda", format!("{what} by NCCL"), format!("{:?}", error.0))
-}
-
-fn bind(stream: &CudaStream) -> Result<()> {
-    stream.context().bind_to_thread().map_err(during("binding the context"))
 }

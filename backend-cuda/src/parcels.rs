@@ -12,7 +12,7 @@ use abide_core::backend::{Parcel, Planes};
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 
-use crate::driver::during;
+use crate::driver::{bind, during};
 use crate::lent::DeviceBuffer;
 use crate::memory::ask_for;
 use crate::peer::{span, wait};
@@ -98,7 +98,7 @@ impl Parcels {
 
     /// Copies planes into their outbox, and returns where that is.
     pub fn lend(&mut self, buffer: &DeviceBuffer, planes: &Planes) -> Result<Parcel> {
-        self.bind()?;
+        bind(&self.stream)?;
         self.await_taken()?;
         let (stream, bytes) = (&self.stream, span(&buffer.layout, planes)?);
         let outbox = match self.outboxes.entry((planes.field, [planes.low, planes.high])) {
@@ -128,7 +128,7 @@ impl Parcels {
             let reason = format!("they are not the {} bytes that are read", own.len());
             return Err(Error::invalid("planes lent by another process", reason, "lend as many values"));
         };
-        self.bind()?;
+        bind(&self.stream)?;
         let from = self.opened.memory(memory).map_err(during("mapping memory of another process"))?;
         let made = self.opened.event(event).map_err(during("opening an event of another process"))?;
         wait(&self.stream, made)?;
@@ -141,7 +141,7 @@ impl Parcels {
 
     /// Returns the point after all that was taken so far.
     pub fn taken(&mut self) -> Result<Parcel> {
-        self.bind()?;
+        bind(&self.stream)?;
         let point = &self.points[self.next];
         self.next = (self.next + 1) % POINTS;
         point.record(&self.stream)?;
@@ -154,7 +154,7 @@ impl Parcels {
             let reason = "it is none of a CUDA session";
             return Err(Error::invalid("a point of another process", reason, "start one version of Abide"));
         };
-        self.bind()?;
+        bind(&self.stream)?;
         self.awaited.push(*handle);
         Ok(())
     }
@@ -167,17 +167,13 @@ impl Parcels {
         }
         Ok(())
     }
-
-    fn bind(&self) -> Result<()> {
-        self.stream.context().bind_to_thread().map_err(during("binding the context"))
-    }
 }
 
 impl Drop for Parcels {
     fn drop(&mut self) {
         // What others map of this process they have copied once this stream has waited for them. Nothing can be done about a
         // device that no longer answers.
-        let _ = self.bind().and_then(|()| self.await_taken());
+        let _ = bind(&self.stream).and_then(|()| self.await_taken());
         let _ = self.stream.synchronize();
     }
 }

@@ -9,7 +9,7 @@ use abide_core::backend::{Loan, Parcel, Patience, Planes};
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 
-use crate::driver::during;
+use crate::driver::{bind, during};
 use crate::lent::DeviceBuffer;
 use crate::network::Network;
 use crate::parcels::Parcels;
@@ -100,7 +100,7 @@ impl Neighbours {
             return parcels.wait_for(parcel);
         }
         let Ok(event) = point.downcast::<CudaEvent>() else { return Err(not_ours("a point")) };
-        stream.context().bind_to_thread().map_err(during("binding the context"))?;
+        bind(stream)?;
         wait(stream, event.cu_event())
     }
 

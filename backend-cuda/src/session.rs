@@ -9,7 +9,7 @@ use abide_core::{Array, Plan, Result, Session};
 use cudarc::driver::CudaStream;
 
 use crate::count::Counter;
-use crate::driver::during;
+use crate::driver::{bind, during};
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::lent::DeviceBuffer;
@@ -155,7 +155,7 @@ impl CudaSession {
 
 impl Peer for CudaSession {
     fn begin(&mut self, steps: u64) -> Result<bool> {
-        self.fields.context.bind_to_thread().map_err(during("binding the context"))?;
+        bind(&self.fields.stream)?;
         let mut left = steps;
         while left > 0 {
             let now = left.min(self.launcher.most_steps());
@@ -171,7 +171,7 @@ impl Peer for CudaSession {
     }
 
     fn finish(&mut self) -> Result<f64> {
-        self.fields.context.bind_to_thread().map_err(during("binding the context"))?;
+        bind(&self.fields.stream)?;
         self.fields.stream.synchronize().map_err(during("running the kernels"))?;
         self.neighbours.done();
         self.begun.seconds()

@@ -15,6 +15,7 @@ mod loans;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod network;
+mod pause;
 pub mod rank;
 mod session;
 mod solver;

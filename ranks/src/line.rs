@@ -40,8 +40,9 @@ impl Line {
     pub fn stopped(&self, when: &str, what: &str, broken: Broken) -> Stopped {
         let follows = matches!(broken, Broken::Aborted { .. } | Broken::Gone { .. });
         let operation = format!("rank {} of {}, {when}: {what}", self.fabric.rank(), self.fabric.size());
-        // All ranks exchange and gather in the same order.
-        let wait = if matches!(broken, Broken::Late { .. }) { self.rounds + self.gathers } else { 0 };
+        // All ranks exchange and gather in the same order. Each counts twice, because what was lent is waited for once more.
+        let is_wait = matches!(broken, Broken::Late { .. } | Broken::Aborted { .. });
+        let wait = if is_wait { 2 * (self.rounds + self.gathers) } else { 0 };
         let error = Error::Device { backend: self.backend, operation, message: broken.to_string() };
         Stopped { error, follows, wait }
     }

@@ -76,8 +76,10 @@ impl Rank {
         }
         for exchange in exchanges {
             let points = self.borrow(exchange, What::Taken(exchange.side));
-            let points =
-                points.map_err(|broken| self.stopped_at(exchange, "taken by", |edge| &edge.sent, broken))?;
+            let points = points.map_err(|broken| {
+                let stopped = self.stopped_at(exchange, "taken by", |edge| &edge.sent, broken);
+                Stopped { wait: stopped.wait + u64::from(stopped.wait > 0), ..stopped }
+            })?;
             points.into_iter().try_for_each(|point| self.peer()?.wait_for(point))?;
         }
         Ok(())

@@ -9,6 +9,7 @@ use abide_core::{Error, Result, Session};
 
 use crate::line::Line;
 use crate::loans::gathered;
+use crate::pause::Pause;
 use crate::rank::{Rank, Stopped};
 
 /// Joins the network of all ranks' devices; returns whether all of them are in it.
@@ -38,8 +39,9 @@ fn waiting<R>(
         let change = "report this as a fault of Abide";
         return Err(Error::unsupported(summary, "its session has no network", change).into());
     };
-    let (since, mut stopped) = (Instant::now(), None);
+    let (since, mut pause, mut stopped) = (Instant::now(), Pause::default(), None);
     let mut patience = || {
+        pause.pause();
         let Err(broken) = line.fabric.check(since) else { return Ok(()) };
         let found = line.stopped(when, what, broken);
         let error = found.error.clone();

@@ -59,14 +59,21 @@ pub struct Stopped {
     pub error: Error,
     /// Whether the rank stopped only because another one had.
     pub follows: bool,
-    /// The wait that was in vain, counted over exchanges and gathers; 0 for any other reason.
+    /// The wait that was in vain, by its own deadline or because another rank gave up, in the order in which
+    /// all ranks wait; 0 for any other reason.
     pub wait: u64,
 }
 
 impl Stopped {
     /// Returns whether this is nearer to the cause than another rank's reason.
     pub fn is_before(&self, other: &Stopped) -> bool {
-        (self.follows, self.wait) < (other.follows, other.wait)
+        self.order() < other.order()
+    }
+
+    /// Returns what orders reasons from the cause on: a fault, a rank that is gone, then waits. The rank that stands earliest
+    /// holds all others up, whichever of them is the first to reach its deadline.
+    pub(crate) fn order(&self) -> (bool, u64, bool) {
+        (self.follows || self.wait > 0, self.wait, self.follows)
     }
 }
 

@@ -16,7 +16,7 @@ use abide_core::solver::{
 use abide_core::{Backend, Error, Result};
 
 use crate::backend::Ranked;
-use session::RankedSolver;
+use session::{RankedSolver, ends};
 
 /// Returns the solvers of a device.
 fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {
@@ -95,7 +95,7 @@ impl LinearBackend for Ranked {
         // Ranks wait for each other on their own threads. Systems that had these threads in common, and were solved at the
         // same time, would wait for each other too.
         let devices = self.new_devices(plan.ranks.len())?;
-        let ends = self.connector.connect(plan.ranks.len())?;
+        let ends = ends(&*self.connector, plan.ranks.len())?;
         let own: Vec<usize> = ends.iter().map(|end| end.rank()).collect();
         let slabs = row_slabs(matrix, options, &plan.ranks, own.iter().copied())?.into_iter().map(Arc::new);
         let devices = own.iter().filter_map(|&rank| devices.get(rank).cloned());

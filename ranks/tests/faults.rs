@@ -60,7 +60,9 @@ fn a_lost_message_ends_all_ranks_within_the_deadline() {
             "of 3, exchange 3: planes u ",
             ", w ",
             "from rank 1 at the",
-            "nothing came from rank 1 within 0.4 s",
+            // Rank 1 waits for the others one exchange later, and may be the first to give up.
+            "nothing came from rank ",
+            " within 0.4 s",
         ];
         assert!(says.iter().all(|words| error.contains(words)), "{error}");
     }
@@ -100,7 +102,7 @@ fn reductions_end_with_an_error_as_exchanges_do() {
     }
     for fault in [Fault::Drop, Fault::Silence] {
         let error = error_in(fault, &summed());
-        let says = ["of 3, gather 3: parts of a reduction", "nothing came from rank 1 within 0.4 s"];
+        let says = ["of 3, gather 3: parts of a reduction", "nothing came from rank ", " within 0.4 s"];
         assert!(says.iter().all(|words| error.contains(words)), "{error}");
     }
     let error = error_in(Fault::Shorten, &summed());

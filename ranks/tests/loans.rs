@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use abide_core::backend::{Loan, Parcel, Peer, Planes};
-use abide_core::{
-    Array, Backend, Boundaries, Boundary, DType, Error, Options, Plan, Problem, Result, Session,
-};
+use abide_core::{Array, Backend, Boundaries, Boundary, DType, Error, Options, Problem, Result, Session};
 use abide_ranks::threads::{Threads, threads};
 use abide_ranks::{Broken, Fabric, Tag, What};
-use common::{Wrap, assert_same, open, problem, wrapped};
+use common::{Wrap, as_inner, assert_same, open, problem, wrapped};
 
 /// A field's planes, and the lender's count of those that are out.
 struct Lent(Array, Arc<AtomicUsize>);
@@ -37,36 +35,10 @@ impl Lender {
 }
 
 impl Session for Lender {
-    fn plan(&self) -> &Plan {
-        self.inner.plan()
-    }
+    as_inner!();
     fn advance(&mut self, steps: u64) -> Result<f64> {
         assert_eq!(self.out.load(Ordering::SeqCst), 0, "a step while planes are being copied");
         self.inner.advance(steps)
-    }
-    fn undone(&self) -> u64 {
-        self.inner.undone()
-    }
-    fn read(&mut self, field: usize) -> Result<Array> {
-        self.inner.read(field)
-    }
-    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        self.inner.read_window(field, low, high)
-    }
-    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        self.inner.write(field, values)
-    }
-    fn write_window(
-        &mut self,
-        field: usize,
-        low: [usize; 3],
-        high: [usize; 3],
-        values: &Array,
-    ) -> Result<()> {
-        self.inner.write_window(field, low, high, values)
-    }
-    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        self.inner.set_parameter(parameter, value)
     }
     fn peer(&mut self) -> Option<&mut dyn Peer> {
         Some(self)
@@ -274,7 +246,8 @@ fn a_lost_loan_or_return_ends_all_ranks_within_the_deadline() {
         let error = session.advance(20).unwrap_err();
         assert!(matches!(error, Error::Device { backend: "cpu", .. }), "{error:?}");
         let told = error.to_string();
-        let all = ["exchange 3: planes u ", says, "nothing came from rank 1 within 0.3 s"];
+        // Rank 1 waits for the others one exchange later, and may be the first to give up.
+        let all = ["exchange 3: planes u ", says, "nothing came from rank ", " within 0.3 s"];
         assert!(all.iter().all(|words| told.contains(words)), "{told}");
         drop(session);
         assert!(begun.elapsed() < 5 * DEADLINE, "{:?}", begun.elapsed());

@@ -4,17 +4,14 @@ mod common;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
 use abide_core::plan::Exchanging;
-use abide_core::{
-    Array, Backend, Boundaries, Boundary, DType, Error, Options, Plan, Problem, Result, Session,
-};
+use abide_core::{Array, Backend, Boundaries, Boundary, DType, Error, Options, Problem, Result, Session};
 use abide_ranks::threads::threads;
 use abide_ranks::{Fabric, Ranked};
-use common::{Wrap, assert_same, open, problem, wrapped};
+use common::{Wrap, as_inner, assert_same, open, problem, wrapped};
 
 const DEADLINE: Duration = Duration::from_millis(300);
 
@@ -50,35 +47,9 @@ fn member(inner: Box<dyn Session>, manner: Manner) -> Box<dyn Session> {
 }
 
 impl Session for Member {
-    fn plan(&self) -> &Plan {
-        self.inner.plan()
-    }
+    as_inner!();
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.inner.advance(steps)
-    }
-    fn undone(&self) -> u64 {
-        self.inner.undone()
-    }
-    fn read(&mut self, field: usize) -> Result<Array> {
-        self.inner.read(field)
-    }
-    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        self.inner.read_window(field, low, high)
-    }
-    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        self.inner.write(field, values)
-    }
-    fn write_window(
-        &mut self,
-        field: usize,
-        low: [usize; 3],
-        high: [usize; 3],
-        values: &Array,
-    ) -> Result<()> {
-        self.inner.write_window(field, low, high, values)
-    }
-    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        self.inner.set_parameter(parameter, value)
     }
     fn peer(&mut self) -> Option<&mut dyn Peer> {
         Some(self)
@@ -145,7 +116,6 @@ impl Network for Member {
                     break values;
                 }
                 patience()?;
-                thread::sleep(Duration::from_micros(50));
             };
             self.inner.write_window(planes.field, planes.low, planes.high, &values)?;
         }

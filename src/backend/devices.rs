@@ -84,22 +84,17 @@ fn none() -> Error {
 ///
 /// [`Error::Limit`] for no device, [`Error::Invalid`] where the variable is neither a number nor `all`.
 pub fn devices(asked: Option<Devices>) -> Result<Devices> {
-    processes::check(said(asked, processes::count())?)
-}
-
-/// Returns what was asked for, else what [`VARIABLE`] says, else `otherwise`.
-fn said(asked: Option<Devices>, otherwise: usize) -> Result<Devices> {
     let named = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
     let devices = match (asked, named) {
         (Some(devices), _) => devices,
-        (None, None) => Devices::Count(otherwise),
+        (None, None) => Devices::Count(processes::count()),
         (None, Some(text)) => text.to_string_lossy().parse().map_err(|_| {
             let what = format!("{VARIABLE}={}", text.to_string_lossy());
             let change = "set it to a number of devices or to all, or unset it";
             Error::invalid(what, "neither a whole number nor `all`", change)
         })?,
     };
-    devices.check()
+    processes::check(devices.check()?)
 }
 
 /// A backend's way to run on several devices.
@@ -156,16 +151,10 @@ pub fn list(name: &str) -> Result<Vec<Listed>> {
 /// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone, [`Error::Limit`] where it
 /// has fewer devices.
 pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
-    entry(name)?;
-    match processes::open_on(name, devices)? {
-        Some(opened) => Ok(opened),
-        None => open_own(name, devices),
-    }
-}
-
-/// Opens devices of this process, as [`open_on`] does where there is one.
-fn open_own(name: &str, devices: &Devices) -> Result<Opened> {
     let entry = entry(name)?;
+    if let Some(opened) = processes::open_on(name, devices)? {
+        return Ok(opened);
+    }
     match &entry.several {
         _ if devices.is_one() => (entry.open)(),
         Some(several) => (several.open)(devices),

@@ -41,6 +41,9 @@ pub struct Program {
     pub path: PathBuf,
 }
 
+/// The arguments that build what `cargo test` runs, which is there where it ran before.
+pub const TESTS: &[&str] = &["test", "--workspace", "--no-run", "--quiet"];
+
 /// Builds with the given arguments and returns the programs that were built.
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     messages(arguments)?.lines().filter_map(|line| program(line).transpose()).collect()

@@ -150,15 +150,19 @@ fn ended(mut command: Command, folder: &Path) -> Result<Ended> {
     Ok(Ended { status: status.code(), out: out?, err: err? })
 }
 
-/// Runs a command that must succeed and must report once.
-fn succeeded(command: Command, folder: &Path) -> Result<Ended> {
+/// Runs a command that must succeed and must report once, with this word.
+fn reported(command: Command, folder: &Path, reports_by: &str) -> Result<Ended> {
     let ended = ended(command, folder)?;
-    // Of a run, or of a solve.
-    let reports = ended.out.matches("GCells/s").count() + ended.out.matches("\nconverged ").count();
+    let reports = ended.out.matches(reports_by).count();
     if ended.status != Some(0) || reports != 1 {
         bail!("status {:?}, {reports} reports: {}{}", ended.status, ended.out, ended.err);
     }
     Ok(ended)
+}
+
+/// Runs a run that must succeed and must report once.
+fn succeeded(command: Command, folder: &Path) -> Result<Ended> {
+    reported(command, folder, "GCells/s")
 }
 
 fn words(arguments: &str) -> impl Iterator<Item = &str> {
@@ -176,6 +180,8 @@ fn gpus(abide: &Path) -> Result<usize> {
 
 /// Compares results, checkpoints and, where a run has any, records and frames of some numbers of processes, one first.
 fn same_files(abide: &Path, arguments: &str, backend: &str, numbers: &[usize]) -> Result<()> {
+    let is_solve = arguments.starts_with("solve");
+    let (reports_by, least) = if is_solve { ("\nconverged ", 3) } else { ("GCells/s", 4) };
     let mut files: Vec<Vec<(String, Vec<u8>)>> = Vec::new();
     for &processes in numbers {
         let folder = tempfile::tempdir()?;
@@ -189,14 +195,14 @@ fn same_files(abide: &Path, arguments: &str, backend: &str, numbers: &[usize]) -
         }
         let mut command = ranks(abide, processes);
         command.args(words(arguments)).args(["--backend", backend, "--output", "all.npy"]);
-        match arguments.starts_with("solve") {
+        match is_solve {
             true => command.args(["--history", "h.csv", "--plot", "h.svg"]),
             false => command.args(["--checkpoint", "c.npz", "--frames", "frame_%03d.npy"]),
         };
-        if arguments.starts_with("run") && !arguments.contains("--every") {
+        if !is_solve && !arguments.contains("--every") {
             command.args(["--every", "8"]);
         }
-        let ended = succeeded(command, folder.path())?;
+        let ended = reported(command, folder.path(), reports_by)?;
         if processes > 1 && !ended.out.contains("device 1") && !ended.out.contains("rank 1") {
             bail!("the report of {processes} processes tells nothing of the second: {}", ended.out);
         }
@@ -212,7 +218,7 @@ fn same_files(abide: &Path, arguments: &str, backend: &str, numbers: &[usize]) -
         files.push(all);
     }
     let names = |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    if files[0].len() < 3 {
+    if files[0].len() < least {
         bail!("one process wrote {:?} alone", names(&files[0]));
     }
     for (all, processes) in files[1..].iter().zip(&numbers[1..]) {

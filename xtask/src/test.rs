@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cargo::{build, cargo, root, succeeds};
+use crate::cargo::{TESTS, build, cargo, root, succeeds};
 use crate::chaos::Chaos;
 use crate::fuzz::Fuzz;
 use crate::setup;
@@ -160,7 +160,7 @@ pub fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
 
 /// Runs each example in an empty folder of its own.
 fn examples() -> Result<bool> {
-    let programs = build(&["test", "--workspace", "--no-run", "--quiet"])?;
+    let programs = build(TESTS)?;
     let folder = root().join("target").join("examples-run");
     let mut examples = programs.iter().filter(|program| program.kind == "example").peekable();
     let mut ok = examples.peek().is_some();

@@ -25,7 +25,7 @@ use super::image::Image;
 use super::loaded::{Here, Loaded, Member, connect, load, read};
 use super::outcome::{fresh, left, state_bytes};
 use super::session::check_blocks;
-use crate::driver::during;
+use crate::driver::{bind, during};
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
 
@@ -135,7 +135,7 @@ impl TogetherSession {
         };
         for slab in &self.slabs {
             let (stream, real) = (&self.devices[slab.device].stream, size_of::<T>() as u64);
-            stream.context().bind_to_thread().map_err(during("binding the context"))?;
+            bind(stream)?;
             let right = slab.arrays.b + slab.rows.start as u64 * real;
             // SAFETY: both places have room for the slab's rows, and the stream is waited for while the vectors live.
             unsafe {
@@ -158,7 +158,7 @@ impl TogetherSession {
         }
         for slab in &self.slabs {
             let stream = &self.devices[slab.device].stream;
-            stream.context().bind_to_thread().map_err(during("binding the context"))?;
+            bind(stream)?;
             // SAFETY: the values may have any bits; the stream is waited for before they are used.
             unsafe {
                 result::memcpy_dtoh_async(&mut x[slab.rows.clone()], self.iterate(slab), stream.cu_stream())

@@ -93,8 +93,8 @@ pub trait Peer {
     }
 }
 
-/// What is asked again and again while a session waits for others: an error ends the wait, and the session lets go of all
-/// that it waits for.
+/// What is asked again and again while a session waits for others. It pauses between two looks; an error ends the wait, and the
+/// session lets go of all that it waits for.
 pub type Patience<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// The part of a session that exchanges planes with those of all ranks over a network of their devices, on whatever machines

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::letter::{Begun, Kind, Letter};
 use super::wire::Wire;
 use crate::fabric::{Broken, Tag};
+use crate::pause::Pause;
 
 /// How a process ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,24 +83,6 @@ impl Hub {
             }
             drop(held);
             pause.pause();
-        }
-    }
-}
-
-/// Pauses between two looks that grow with the wait: a message of a neighbour in step comes within microseconds, and its answer
-/// may be waited for in turn, so that a pause adds an eighth at most. A rank that waits for longer leaves its core to
-/// others. It sleeps and never yields: where others are busy, who yields gets its core back only milliseconds later.
-#[derive(Default)]
-struct Pause(Option<Instant>);
-
-impl Pause {
-    fn pause(&mut self) {
-        const SPINNING: Duration = Duration::from_micros(100);
-        const MOST: Duration = Duration::from_millis(1);
-        let waited = self.0.get_or_insert_with(Instant::now).elapsed();
-        match waited < SPINNING {
-            true => std::hint::spin_loop(),
-            false => thread::sleep((waited / 8).min(MOST)),
         }
     }
 }

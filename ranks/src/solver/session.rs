@@ -1,6 +1,5 @@
 //! The session of all ranks that solve a system together.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,13 +8,13 @@ use abide_core::solver::{
     Exhausted, LinearSession, Observe, Parameters, RankSolve, Report, RowSlab, SolveOptions, SolvePlan,
     SolverError, check_lengths, check_types,
 };
-use abide_core::{Array, Error, Result};
+use abide_core::{Array, DType, Error, Result};
 
 use super::slabs;
 use super::together::{Ended, together};
 use crate::backend::Device;
 use crate::connector::Connector;
-use crate::fabric::Fabric;
+use crate::fabric::{Broken, Fabric};
 use crate::line::{Line, SharedLine, array};
 
 /// A system whose rows are divided among ranks. Each solve connects them anew, so that one that failed spoils no other.
@@ -40,13 +39,20 @@ struct Rank {
 /// A rank's device and rows.
 pub type Slab = (Device, Arc<RowSlab>);
 
-/// What a rank has of a solve: its part of the iterate, how the solve ended, and its seconds as above.
+/// How a solve ended on a rank, and what is told of it: by this rank, or where other processes have ranks by all.
 struct Solved {
-    x: Array,
     outcome: Result<Report, SolverError>,
+    told: Vec<Told>,
+}
+
+/// What a rank tells of a solve.
+struct Told {
+    /// Bytes that ranks have in common which went the same way: whether it converged, and each residual.
+    way: Vec<u8>,
+    /// Seconds of all, and of exchanging and waiting among them.
     seconds: [f64; 2],
-    /// What each rank of all processes has told of it, where others have ranks.
-    told: Vec<Vec<u8>>,
+    /// Its part of the iterate.
+    x: Array,
 }
 
 /// The first rank's word after each iterate: what its clock and the caller's function decide, all ranks do.
@@ -74,6 +80,15 @@ impl RankedSolver {
         let seconds = vec![[0.0; 2]; count];
         Ok(RankedSolver { backend, plan: plan.clone(), connector, ranks, seconds, stopped: None })
     }
+}
+
+/// Returns the ends of this process's ranks of a new fabric: of all, unless each process has one.
+pub fn ends(connector: &dyn Connector, ranks: usize) -> Result<Vec<Box<dyn Fabric>>> {
+    let ends = connector.connect(ranks)?;
+    if connector.processes().is_none() && ends.len() != ranks {
+        return Err(Error::limit("ranks of one process", ranks, ends.len(), "connect as many as there are"));
+    }
+    Ok(ends)
 }
 
 /// What a rank is given for a solve: its parts of the vectors, and the first one the caller's function.
@@ -121,34 +136,44 @@ impl Task<'_, '_> {
             Err(error) if error.report().is_none() => return Err(error),
             outcome => outcome,
         };
-        let mut solved = Solved { x: self.x, outcome, seconds, told: Vec::new() };
-        if is_part {
-            let told = line.gather(&solved.told());
-            solved.told =
-                told.map_err(|broken| line.stopped("the end of a solve", "all ranks", broken).error)?;
+        let own = Told { way: way(&outcome), seconds, x: self.x };
+        if !is_part {
+            return Ok(Solved { outcome, told: vec![own] });
         }
-        Ok(solved)
+        let all = line.gather(&own.bytes()).and_then(|all| {
+            let told = all.iter().map(|bytes| Told::of(bytes, own.x.dtype())).collect::<Option<_>>();
+            told.ok_or_else(|| Broken::Failed("a rank told something else".to_owned()))
+        });
+        let told = all.map_err(|broken| line.stopped("the end of a solve", "all ranks", broken).error)?;
+        Ok(Solved { outcome, told })
     }
 }
 
-impl Solved {
-    /// Returns what other processes are told: how the solve went, its seconds, and the part of the iterate.
-    fn told(&self) -> Vec<u8> {
+impl Told {
+    fn bytes(&self) -> Vec<u8> {
+        let length = (self.way.len() as u64).to_le_bytes();
         let seconds = self.seconds.map(f64::to_le_bytes);
-        [&self.way().to_le_bytes()[..], seconds.as_flattened(), self.x.as_bytes()].concat()
+        [&length[..], &self.way, seconds.as_flattened(), self.x.as_bytes()].concat()
     }
 
-    /// Returns a number that ranks have in common which went the same way, to the bit of each residual.
-    fn way(&self) -> u64 {
-        let history = match &self.outcome {
-            Ok(report) => &report.history[..],
-            Err(error) => error.history(),
-        };
-        let mut way = DefaultHasher::new();
-        self.outcome.is_ok().hash(&mut way);
-        history.iter().for_each(|residual| residual.to_bits().hash(&mut way));
-        way.finish()
+    fn of(bytes: &[u8], dtype: DType) -> Option<Told> {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let (way, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        let (seconds, x) = rest.split_first_chunk::<16>()?;
+        let [all, exchanging] = *seconds.as_chunks().0 else { return None };
+        let seconds = [all, exchanging].map(f64::from_le_bytes);
+        Some(Told { way: way.to_vec(), seconds, x: array(dtype, x) })
     }
+}
+
+/// Returns [`Told::way`] of a solve.
+fn way(outcome: &Result<Report, SolverError>) -> Vec<u8> {
+    let history = match outcome {
+        Ok(report) => &report.history[..],
+        Err(error) => error.history(),
+    };
+    let residuals = history.iter().flat_map(|residual| residual.to_bits().to_le_bytes());
+    std::iter::once(u8::from(outcome.is_ok())).chain(residuals).collect()
 }
 
 impl LinearSession for RankedSolver {
@@ -171,7 +196,7 @@ impl LinearSession for RankedSolver {
         let (started, mut observe) = (Instant::now(), Some(observe));
         let mut tasks = Vec::with_capacity(self.ranks.len());
         let is_part = self.ranks.len() < self.plan.ranks.len();
-        let ends = self.connector.connect(self.plan.ranks.len())?;
+        let ends = ends(&*self.connector, self.plan.ranks.len())?;
         for (rank, end) in self.ranks.iter_mut().zip(ends) {
             rank.line.connect(self.backend, end);
             let (b, own) = (b.part(rank.rows.clone())?, x.part(rank.rows.clone())?);
@@ -208,37 +233,22 @@ impl LinearSession for RankedSolver {
 impl RankedSolver {
     /// Puts the parts of the solution together, and returns the outcome, which is the same on all ranks.
     fn agreed(&mut self, solved: Vec<Solved>, x: &mut Array) -> Result<Report, SolverError> {
-        let Some(first) = solved.first() else {
-            return Err(Error::limit("ranks", 0, "at least 1", "plan this system").into());
-        };
-        let way = first.way();
-        let differs = |rank: usize| {
-            let message = "its residuals are not those of the first rank".to_owned();
-            SolverError::from(Error::device(self.backend, format!("rank {rank}"), message))
-        };
-        if first.told.is_empty() {
-            for (rank, (own, solved)) in self.ranks.iter().zip(&solved).enumerate() {
-                if solved.way() != way {
-                    return Err(differs(rank));
-                }
-                put(x, own.rows.clone(), &solved.x);
-                let [all, exchanging] = solved.seconds;
-                self.seconds[rank] = [self.seconds[rank][0] + all, self.seconds[rank][1] + exchanging];
+        let (outcomes, told): (Vec<_>, Vec<_>) =
+            solved.into_iter().map(|own| (own.outcome, own.told)).unzip();
+        let told: Vec<Told> = told.into_iter().flatten().collect();
+        for (rank, (own, rows)) in told.iter().zip(&self.plan.ranks).enumerate() {
+            if own.way != told[0].way || own.x.len() != rows.len() {
+                let message = "its residuals are not those of rank 0".to_owned();
+                let (operation, backend) = (format!("rank {rank}"), self.backend);
+                return Err(Error::Device { backend, operation, message }.into());
+            }
+            put(x, rows.clone(), &own.x);
+            for (all, seconds) in self.seconds[rank].iter_mut().zip(own.seconds) {
+                *all += seconds;
             }
         }
-        for (rank, (bytes, rows)) in first.told.iter().zip(&self.plan.ranks).enumerate() {
-            let Some((told, part)) = bytes.split_at_checked(24) else { return Err(differs(rank)) };
-            let part = array(self.plan.dtype, part);
-            match told.as_chunks::<8>().0 {
-                [other, all, exchanging] if u64::from_le_bytes(*other) == way && part.len() == rows.len() => {
-                    let [all, exchanging] = [all, exchanging].map(|seconds| f64::from_le_bytes(*seconds));
-                    self.seconds[rank] = [self.seconds[rank][0] + all, self.seconds[rank][1] + exchanging];
-                }
-                _ => return Err(differs(rank)),
-            }
-            put(x, rows.clone(), &part);
-        }
-        solved.into_iter().next().map_or_else(|| Err(differs(0)), |first| first.outcome)
+        let first = outcomes.into_iter().next();
+        first.unwrap_or_else(|| Err(Error::limit("ranks", 0, "at least 1", "plan this system").into()))
     }
 }
 

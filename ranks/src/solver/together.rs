@@ -11,9 +11,8 @@ use crate::line::SharedLine;
 pub struct Ended {
     /// The error.
     pub error: SolverError,
-    /// Whether the rank ended only because another one had, and the wait that was in vain, as in
-    /// [`Stopped`](crate::rank::Stopped).
-    order: (bool, u64),
+    /// What orders errors from the cause on, as in [`Stopped::order`](crate::rank::Stopped::order).
+    order: (bool, u64, bool),
     /// Whether the rank's thread is gone, in the middle of something.
     pub is_lost: bool,
 }
@@ -30,6 +29,9 @@ impl Drop for Leaving<'_> {
 }
 
 const ENDED: &str = "its thread has ended";
+
+/// The order of an error that follows from no other.
+const CAUSE: (bool, u64, bool) = (false, 0, false);
 
 /// Has each rank do its work, and returns what they did in the order of ranks. Where one fails, it tells all others, which end
 /// too.
@@ -58,7 +60,7 @@ pub fn together<I: Send, R: Send>(
                     let limit = format!("what the system grants ({error})");
                     let error = Error::limit("threads of ranks", count, limit, "take fewer devices");
                     line.lock().fabric.abort(&error.to_string());
-                    refused = Some(Ended { error: error.into(), order: (false, 0), is_lost: false });
+                    refused = Some(Ended { error: error.into(), order: CAUSE, is_lost: false });
                     break;
                 }
             }
@@ -67,7 +69,7 @@ pub fn together<I: Send, R: Send>(
             thread.join().unwrap_or_else(|_| {
                 let operation = format!("rank {rank}");
                 let error = Error::Device { backend, operation, message: ENDED.to_owned() };
-                Err(Ended { error: error.into(), order: (false, 0), is_lost: true })
+                Err(Ended { error: error.into(), order: CAUSE, is_lost: true })
             })
         });
         let ended: Vec<_> = ended.collect();
@@ -96,11 +98,11 @@ pub fn together<I: Send, R: Send>(
 /// Tells all ranks of an error, unless it only follows theirs.
 fn give_up(line: &SharedLine, error: SolverError) -> Ended {
     let mut line = line.lock();
-    let (error, order) = match line.stopped.take() {
-        Some(stopped) => (stopped.error.into(), (stopped.follows, stopped.wait)),
-        None => (error, (false, 0)),
+    let (error, order, follows) = match line.stopped.take() {
+        Some(stopped) => (stopped.error.clone().into(), stopped.order(), stopped.follows),
+        None => (error, CAUSE, false),
     };
-    if !order.0 {
+    if !follows {
         line.fabric.abort(&error.to_string());
     }
     Ended { error, order, is_lost: false }

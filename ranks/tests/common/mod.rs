@@ -1,6 +1,6 @@
 //! Problems, backends and comparisons of the suites.
 // Each suite is a program of its own and uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports, unused_macros)]
 
 pub mod faulty;
 pub mod solving;
@@ -12,6 +12,45 @@ use abide_core::{
 };
 use abide_cpu::CpuBackend;
 use abide_ranks::{Device, Ranked};
+
+/// The methods of a session that has another as `inner`, and does as that one does: all but its steps.
+macro_rules! as_inner {
+    () => {
+        fn plan(&self) -> &abide_core::Plan {
+            self.inner.plan()
+        }
+        fn undone(&self) -> u64 {
+            self.inner.undone()
+        }
+        fn read(&mut self, field: usize) -> abide_core::Result<abide_core::Array> {
+            self.inner.read(field)
+        }
+        fn read_window(
+            &mut self,
+            field: usize,
+            low: [usize; 3],
+            high: [usize; 3],
+        ) -> abide_core::Result<abide_core::Array> {
+            self.inner.read_window(field, low, high)
+        }
+        fn write(&mut self, field: usize, values: &abide_core::Array) -> abide_core::Result<()> {
+            self.inner.write(field, values)
+        }
+        fn write_window(
+            &mut self,
+            field: usize,
+            low: [usize; 3],
+            high: [usize; 3],
+            values: &abide_core::Array,
+        ) -> abide_core::Result<()> {
+            self.inner.write_window(field, low, high, values)
+        }
+        fn set_parameter(&mut self, parameter: usize, value: f64) -> abide_core::Result<()> {
+            self.inner.set_parameter(parameter, value)
+        }
+    };
+}
+pub(crate) use as_inner;
 
 /// Returns a problem of the catalogue.
 pub fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {

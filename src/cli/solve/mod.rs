@@ -199,17 +199,6 @@ impl Solve {
             },
         };
         let Written { files, faults } = self.write(&system.shape, &x, &report, error.as_ref());
-        let told = Told {
-            name: &system.name,
-            precision: self.dtype,
-            opened: &opened,
-            report: &report,
-            true_residual: true_residual(opened.matrix(), &b, &x)?,
-            norm: true_residual(opened.matrix(), &b, &Array::zeros(b.dtype(), b.len())?)?,
-            drift,
-            converged: error.is_none(),
-            files: &files,
-        };
         // A script must know first of a file that is missing, except after a solve that did not converge.
         let ended = match &error {
             Some(error) if error.kind() == ErrorKind::NotConverged => {
@@ -222,6 +211,17 @@ impl Solve {
         if !processes::is_first() {
             return ended;
         }
+        let told = Told {
+            name: &system.name,
+            precision: self.dtype,
+            opened: &opened,
+            report: &report,
+            true_residual: true_residual(opened.matrix(), &b, &x)?,
+            norm: true_residual(opened.matrix(), &b, &Array::zeros(b.dtype(), b.len())?)?,
+            drift,
+            converged: error.is_none(),
+            files: &files,
+        };
         if self.json {
             return print_report(&told.json(), ended);
         }

@@ -41,7 +41,7 @@ use self::bench::Bench;
 use self::campaign::{Campaign, Until};
 use self::report::{Tally, report};
 use self::scenarios::{ALWAYS, SCENARIOS};
-use crate::cargo::{build, root};
+use crate::cargo::{TESTS, build, root};
 
 /// The folder for the trials' own folders; those of failed trials stay.
 const FOLDER: &str = "chaos";
@@ -127,7 +127,7 @@ impl Chaos {
 /// Runs a short campaign with the command as the tests built it and the same choices each time. Returns the
 /// scenarios skipped, and whether all checks held.
 pub fn short() -> Result<(Vec<String>, bool)> {
-    let binary = command(&["test", "--workspace", "--no-run", "--quiet"])?;
+    let binary = command(TESTS)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Trials wait for the disk most of their time, so there are more jobs than cores.
     let tallies = campaign(&binary, &[], Until::Kills(20), 1, 2 * cores)?;

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::browser::Page;
 use super::serve::Server;
-use crate::cargo::{Program, build, succeeds};
+use crate::cargo::{Program, TESTS, build, succeeds};
 use crate::setup;
 
 /// A domain that no tile divides, its cells, and the steps that are also compared with the command's.
@@ -126,7 +126,7 @@ fn on_this_machine() -> Result<String> {
     let steps = STEPS.to_string();
     // The command as the tests have built it. Built alone it would have other features, and most of it would
     // be compiled once more.
-    let programs = build(&["test", "--workspace", "--no-run", "--quiet"])?;
+    let programs = build(TESTS)?;
     let is_command =
         |program: &&Program| program.package == "abide" && program.kind == "bin" && !program.is_test;
     let abide = programs.iter().find(is_command).context("cargo names no program abide")?;

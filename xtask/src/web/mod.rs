@@ -41,7 +41,7 @@ struct Made {
 /// Small, as it is served.
 const SERVED: Made = Made { profile: "wasm", folder: "web" };
 
-/// As the tests' programs are, with which it has proc macros in common: it takes a third of the time.
+/// As the tests' programs are, with which it has proc macros in common, and without the linker's long optimisation.
 const TESTED: Made = Made { profile: "dev", folder: "web-tested" };
 
 impl Web {
