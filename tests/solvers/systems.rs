@@ -3,19 +3,26 @@
 use abide::solve::{GridOperator, Matrix, true_residual};
 use abide::sparse::{Csr, Triplets};
 use abide::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
-use faer::prelude::Solve as _;
-use faer::sparse::{SparseColMat, Triplet};
 
 /// Returns the solution by a sparse LU factorisation in f64.
 pub fn direct(matrix: &Csr, b: &Array) -> Vec<f64> {
     let n = matrix.rows();
-    let entries: Vec<_> = (0..n)
-        .flat_map(|row| matrix.row(row).map(move |(column, value)| Triplet::new(row, column, value)))
+    let mut columns = vec![Vec::new(); n];
+    for row in 0..n {
+        matrix.row(row).for_each(|(column, value)| columns[column].push((row as i32, value)));
+    }
+    let starts: Vec<i32> = std::iter::once(0)
+        .chain(columns.iter().scan(0, |end, column| {
+            *end += column.len() as i32;
+            Some(*end)
+        }))
         .collect();
-    let a = SparseColMat::<usize, f64>::try_new_from_triplets(n, n, &entries).unwrap();
-    let right = faer::Mat::from_fn(n, 1, |i, _| b.get(i).unwrap());
-    let x = a.sp_lu().unwrap().solve(&right);
-    (0..n).map(|i| x[(i, 0)]).collect()
+    let (rows, values): (Vec<i32>, Vec<f64>) = columns.into_iter().flatten().unzip();
+    // The order that leaves few entries in the factors.
+    let (order, _, _) = amd::order(n as i32, &starts, &rows, &amd::Control::default()).unwrap();
+    let mut x = b.to_f64();
+    rlu::solve(n, &rows, &starts, &values, Some(&order), &mut x, false).unwrap();
+    x
 }
 
 /// Returns the largest difference over the largest value.

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::reduction::{LEAF, Sums, leaf_dot};
-use abide_core::solver::Engine;
+use abide_core::solver::{Engine, Serial, to_shortest};
 use abide_core::{Real, Result, memory};
 use rayon::ThreadPool;
 
@@ -71,9 +71,8 @@ impl<T: Real> Engine<T> for Threads<T> {
         read: [&[T]; R],
         f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
     ) {
-        let lengths = write.iter().map(|w| w.len()).chain(read.iter().map(|r| r.len()));
-        let len = lengths.min().unwrap_or(0);
-        update(write.map(|w| &mut w[..len]), read.map(|r| &r[..len]), len, &f);
+        let (write, read, len) = to_shortest(write, read);
+        cut(write, read, len, &|write, read| Serial.update(write, read, &f));
     }
 
     fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync) {
@@ -110,28 +109,26 @@ fn piece<T: Real, const K: usize>(pairs: [(&[T], &[T]); K]) -> [T; K] {
     all.map(Sums::finish)
 }
 
-fn update<T: Real, const W: usize, const R: usize>(
+/// What an update does with a piece of what it writes and reads.
+type Update<'a, T, const W: usize, const R: usize> = &'a (dyn Fn([&mut [T]; W], [&[T]; R]) + Sync);
+
+/// Does an update of `len` values piece by piece. It is compiled once for so many vectors, and not for each update.
+fn cut<T: Real, const W: usize, const R: usize>(
     write: [&mut [T]; W],
     read: [&[T]; R],
     len: usize,
-    f: &(impl Fn([T; W], [T; R]) -> [T; W] + Sync),
+    update: Update<'_, T, W, R>,
 ) {
     if len <= PIECE {
-        for i in 0..len {
-            let new = f(std::array::from_fn(|k| write[k][i]), std::array::from_fn(|k| read[k][i]));
-            for k in 0..W {
-                write[k][i] = new[k];
-            }
-        }
-        return;
+        return update(write, read);
     }
     let middle = len / 2;
     let mut halves = write.map(|w| w.split_at_mut(middle));
     let low = std::array::from_fn(|k| mem::take(&mut halves[k].0));
     let high = std::array::from_fn(|k| mem::take(&mut halves[k].1));
     rayon::join(
-        || update(low, read.map(|r| &r[..middle]), middle, f),
-        || update(high, read.map(|r| &r[middle..]), len - middle, f),
+        || cut(low, read.map(|r| &r[..middle]), middle, update),
+        || cut(high, read.map(|r| &r[middle..]), len - middle, update),
     );
 }
 

@@ -74,13 +74,17 @@ impl<T: Real> Engine<T> for Serial {
         read: [&[T]; R],
         f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
     ) {
-        let lengths = write.iter().map(|w| w.len()).chain(read.iter().map(|r| r.len()));
-        let n = lengths.min().unwrap_or(0);
-        // The slices have one length, so the bounds are checked here and not in the loop.
-        let write = write.map(|w| &mut w[..n]);
-        let read = read.map(|r| &r[..n]);
+        let (write, read, n) = to_shortest(write, read);
+        // Loops rather than functions of arrays: there is one of these for each update of each method, to be compiled.
         for i in 0..n {
-            let new = f(std::array::from_fn(|k| write[k][i]), std::array::from_fn(|k| read[k][i]));
+            let (mut held, mut given) = ([T::ZERO; W], [T::ZERO; R]);
+            for k in 0..W {
+                held[k] = write[k][i];
+            }
+            for k in 0..R {
+                given[k] = read[k][i];
+            }
+            let new = f(held, given);
             for k in 0..W {
                 write[k][i] = new[k];
             }
@@ -92,4 +96,14 @@ impl<T: Real> Engine<T> for Serial {
             f(k * size.max(1), chunk);
         }
     }
+}
+
+/// Cuts all slices to the length of the shortest, which is returned, so that bounds are checked once and not in the loop.
+pub fn to_shortest<'a, T, const W: usize, const R: usize>(
+    write: [&'a mut [T]; W],
+    read: [&'a [T]; R],
+) -> ([&'a mut [T]; W], [&'a [T]; R], usize) {
+    let lengths = write.iter().map(|w| w.len()).chain(read.iter().map(|r| r.len()));
+    let n = lengths.min().unwrap_or(0);
+    (write.map(|w| &mut w[..n]), read.map(|r| &r[..n]), n)
 }

@@ -41,7 +41,7 @@ mod tests;
 
 pub use backend::{BatchSystem, LinearBackend, LinearSession, LinearTeam, Observe, check_batch, solve_alone};
 pub use bounds::Bounds;
-pub use engine::{Engine, Serial};
+pub use engine::{Engine, Serial, to_shortest};
 pub use grid_operator::GridOperator;
 pub use matrix::Matrix;
 pub use method::{
