@@ -6,6 +6,7 @@ pub mod faulty;
 pub mod solving;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use abide_core::{
     Array, Backend, DType, DeviceSpec, Options, Plan, Problem, Result, Session, Shape, catalogue,
@@ -51,6 +52,14 @@ macro_rules! as_inner {
     };
 }
 pub(crate) use as_inner;
+
+/// Asserts that an error is of a rank that waits for rank 1 in vain: until its own deadline, or until another's. Rank 1 itself
+/// waits for the others later on, and may be the first to give up.
+pub fn assert_held_up_by_rank_1(error: &str, deadline: Duration) {
+    let within = format!(" within {} s", deadline.as_secs_f64());
+    let own = error.contains(&format!("nothing came from rank 1{within}"));
+    assert!(own || error.contains("failed: rank 1 gave up: ") && error.contains(&within), "{error}");
+}
 
 /// Returns a problem of the catalogue.
 pub fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
