@@ -21,6 +21,7 @@ use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
 use crate::program::ProgramSession;
 use crate::session::{CudaSession, launcher};
+use crate::stores::Storer;
 use crate::streaming::shallower_passes;
 use crate::{costs, driver, functions, peer, tune};
 
@@ -31,6 +32,7 @@ pub struct CudaBackend {
     pub(crate) nvrtc: Arc<Nvrtc>,
     winners: Winners,
     counter: Arc<Counter>,
+    storer: Arc<Storer>,
 }
 
 impl CudaBackend {
@@ -45,7 +47,8 @@ impl CudaBackend {
         let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), Winners::of_user());
         costs::set(&mut device, &context, &nvrtc);
         let counter = Arc::new(Counter::new(&context, &nvrtc, target(&device)));
-        Ok(CudaBackend { context, device, nvrtc, winners, counter })
+        let storer = Arc::new(Storer::new(&nvrtc, target(&device)));
+        Ok(CudaBackend { context, device, nvrtc, winners, counter, storer })
     }
 
     /// Opens devices by their numbers, each once, and lets each copy from the others' memory directly, as exchanges of
@@ -144,14 +147,15 @@ impl Backend for CudaBackend {
             return Ok(Box::new(Batch::new(problem, plan, &self.context, &kernels, &fields, counter)?));
         }
         if !problem.is_plain() {
-            let counter = self.counter.clone();
-            let session = ProgramSession::new(problem, plan, &self.context, &kernels, &fields, counter)?;
+            let (counter, storer) = (self.counter.clone(), self.storer.clone());
+            let session =
+                ProgramSession::new(problem, plan, &self.context, &kernels, &fields, counter, storer)?;
             return Ok(Box::new(session));
         }
         let cut = Cut::new(problem, &fields)?;
         let fields = Fields::new(problem, &self.context, &fields)?;
         let launcher = launcher(&plan, &fields, &kernels, &self.nvrtc)?;
-        let session = CudaSession::new(plan, fields, launcher, self.counter.clone())?;
+        let session = CudaSession::new(plan, fields, launcher, self.counter.clone(), self.storer.clone())?;
         Ok(Cut::around(cut, Box::new(session)))
     }
 }

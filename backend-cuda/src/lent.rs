@@ -36,6 +36,11 @@ impl DeviceBuffer {
         DeviceBuffer { memory: memory.clone(), first, stream: stream.clone(), layout }
     }
 
+    /// Returns whether another is of the same memory.
+    pub(crate) fn is_of(&self, other: &DeviceBuffer) -> bool {
+        Arc::ptr_eq(&self.memory, &other.memory)
+    }
+
     /// Returns the address of the first value in device memory.
     pub fn address(&self) -> u64 {
         self.memory.device_ptr(&self.stream).0 + self.first as u64

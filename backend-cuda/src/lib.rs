@@ -42,6 +42,7 @@ mod rows;
 mod session;
 mod staging;
 mod stepwise;
+mod stores;
 mod streaming;
 mod timing;
 mod tune;

@@ -1,18 +1,20 @@
 //! Planes that go from device to device: copies on the receiver's stream, and events that the lender's stream waits for.
-//! Between processes they go as parcels; where neither is possible, over a network.
+//! Between processes they go as parcels. Or devices exchange them by work of their own: stores, or a network.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::backend::{Loan, Parcel, Patience, Planes};
+use abide_core::plan::Exchanging;
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 
 use crate::driver::{bind, during};
 use crate::lent::DeviceBuffer;
-use crate::network::Network;
+use crate::network::{self, Network};
 use crate::parcels::Parcels;
+use crate::stores::{self, Offered, Storer, Stores};
 use crate::window::Layout;
 
 /// What a session lends: a field's buffer, where in it the planes lie, and when they are there.
@@ -23,17 +25,29 @@ struct Lent {
 }
 
 /// What a session has of those of other devices, in this process or in others of the machine.
-#[derive(Default)]
 pub(crate) struct Neighbours {
+    storer: Arc<Storer>,
     /// What was lent to it, until its own stream has copied it.
     borrowed: Vec<DeviceBuffer>,
     /// What it exchanges with other processes, once it has offered to.
     parcels: Option<Parcels>,
+    /// What it has offered to those that would store into its memory.
+    offered: Option<Offered>,
     /// What connects it with those of all ranks, once it has joined.
-    network: Option<Network>,
+    joined: Option<Joined>,
+}
+
+/// What connects sessions whose exchanges are work of their devices.
+enum Joined {
+    Stores(Stores),
+    Network(Network),
 }
 
 impl Neighbours {
+    pub fn new(storer: Arc<Storer>) -> Neighbours {
+        Neighbours { storer, borrowed: Vec::new(), parcels: None, offered: None, joined: None }
+    }
+
     /// Offers to exchange planes with other processes from now on; `None` where that is not possible.
     pub fn offer(&mut self, stream: &Arc<CudaStream>) -> Option<Vec<u8>> {
         let (parcels, offer) = Parcels::offer(stream)?;
@@ -104,23 +118,63 @@ impl Neighbours {
         wait(stream, event.cu_event())
     }
 
+    /// Returns what other sessions need to join that of a stream.
+    pub fn key(&mut self, stream: &Arc<CudaStream>, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
+        match way {
+            Exchanging::Stores => {
+                let (offered, key) = stores::offer(stream).ok()??;
+                self.offered = Some(offered);
+                Some(key)
+            }
+            Exchanging::Network => network::key(stream, is_first),
+            Exchanging::Auto | Exchanging::Copies | Exchanging::Messages => None,
+        }
+    }
+
     /// Joins the sessions of these keys; returns whether that is possible.
     pub fn join(
         &mut self,
         stream: &Arc<CudaStream>,
+        way: Exchanging,
         keys: &[Vec<u8>],
         rank: usize,
         patience: Patience<'_>,
     ) -> Result<bool> {
-        self.network = Network::join(stream, keys, rank, patience)?;
-        Ok(self.network.is_some())
+        self.joined = match (way, self.offered.take()) {
+            (Exchanging::Stores, Some(offered)) => {
+                Stores::join(stream, &self.storer, offered, keys, rank)?.map(Joined::Stores)
+            }
+            (Exchanging::Network, _) => Network::join(stream, keys, rank, patience)?.map(Joined::Network),
+            _ => None,
+        };
+        Ok(self.joined.is_some())
     }
 
-    /// Returns what connects the session with those of all ranks.
-    pub fn network(&mut self) -> Result<&mut Network> {
+    /// Puts an exchange on the stream: of each plane's buffer and place, to and from ranks.
+    pub fn swap(
+        &mut self,
+        sent: &[(usize, Planes, DeviceBuffer)],
+        received: &[(usize, Planes, DeviceBuffer)],
+        patience: Patience<'_>,
+    ) -> Result<()> {
+        match self.joined()? {
+            Joined::Stores(stores) => stores.swap(sent, received),
+            Joined::Network(network) => network.swap(sent, received, patience),
+        }
+    }
+
+    /// Waits until the stream has done all that it was asked.
+    pub fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
+        match self.joined()? {
+            Joined::Stores(stores) => stores.settle(patience),
+            Joined::Network(network) => network.settle(patience),
+        }
+    }
+
+    fn joined(&mut self) -> Result<&mut Joined> {
         let none =
-            || Error::invalid("an exchange by NCCL", "the session has joined no other", "join them first");
-        self.network.as_mut().ok_or_else(none)
+            || Error::invalid("an exchange of devices", "the session has joined no other", "join them first");
+        self.joined.as_mut().ok_or_else(none)
     }
 
     /// Gives back what was borrowed, because the stream has done all that it was asked.
@@ -131,7 +185,7 @@ impl Neighbours {
     /// Waits for the copies that may still be under way, on the stream of the session that ends.
     pub fn end(&mut self, stream: &CudaStream) {
         // Ends what still waits for others, or else the stream would.
-        drop(self.network.take());
+        drop(self.joined.take());
         // Waits for its own, while the session's memory is still there.
         drop(self.parcels.take());
         if !self.borrowed.is_empty() {

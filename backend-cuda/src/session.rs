@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
-use abide_core::plan::Schedule;
+use abide_core::plan::{Exchanging, Schedule};
 use abide_core::{Array, Plan, Result, Session};
 use cudarc::driver::CudaStream;
 
@@ -14,12 +14,12 @@ use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::lent::DeviceBuffer;
 use crate::memory::{Fields, no_field, parameter_bytes, set_parameter};
-use crate::network;
 use crate::nvrtc::Nvrtc;
 use crate::peer::Neighbours;
 use crate::persistent::Persistent;
 use crate::resident::Resident;
 use crate::stepwise::Stepwise;
+use crate::stores::Storer;
 use crate::streaming::Streaming;
 use crate::timing::Timer;
 
@@ -82,11 +82,12 @@ impl CudaSession {
         fields: Fields,
         launcher: Box<dyn Launcher>,
         counter: Arc<Counter>,
+        storer: Arc<Storer>,
     ) -> Result<Self> {
         // Made here, because making events takes time that no run should see.
         let begun = Begun { timers: vec![Timer::new(&fields.stream)?], count: 0 };
         let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
-        let neighbours = Neighbours::default();
+        let neighbours = Neighbours::new(storer);
         Ok(CudaSession { plan, fields, parameters, launcher, counter, neighbours, begun })
     }
 }
@@ -209,12 +210,18 @@ impl Peer for CudaSession {
 }
 
 impl Network for CudaSession {
-    fn key(&mut self, is_first: bool) -> Option<Vec<u8>> {
-        network::key(&self.fields.stream, is_first)
+    fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
+        self.neighbours.key(&self.fields.stream, way, is_first)
     }
 
-    fn join(&mut self, keys: &[Vec<u8>], rank: usize, patience: Patience<'_>) -> Result<bool> {
-        self.neighbours.join(&self.fields.stream, keys, rank, patience)
+    fn join(
+        &mut self,
+        way: Exchanging,
+        keys: &[Vec<u8>],
+        rank: usize,
+        patience: Patience<'_>,
+    ) -> Result<bool> {
+        self.neighbours.join(&self.fields.stream, way, keys, rank, patience)
     }
 
     fn swap(
@@ -226,11 +233,11 @@ impl Network for CudaSession {
         let placed = |(rank, planes): &(usize, Planes)| Ok((*rank, *planes, self.buffer(planes.field)?));
         let sent = sent.iter().map(placed).collect::<Result<Vec<_>>>()?;
         let received = received.iter().map(placed).collect::<Result<Vec<_>>>()?;
-        self.neighbours.network()?.swap(&sent, &received, patience)
+        self.neighbours.swap(&sent, &received, patience)
     }
 
     fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
-        self.neighbours.network()?.settle(patience)
+        self.neighbours.settle(patience)
     }
 }
 

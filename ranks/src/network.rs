@@ -1,9 +1,10 @@
-//! Exchanges over a network of the ranks' devices ([`Network`]): sending and receiving are work of the devices, in order with
-//! their steps, and the fabric only tells whether all ranks are still there.
+//! Exchanges by stores, or over a network of the ranks' devices ([`Network`]): they are work of the devices, in order with their
+//! steps, and the fabric only tells whether all ranks are still there.
 
 use std::time::Instant;
 
 use abide_core::backend::{Network, Patience};
+use abide_core::plan::Exchanging;
 use abide_core::slabs::{Exchange, Side};
 use abide_core::{Error, Result, Session};
 
@@ -12,16 +13,16 @@ use crate::loans::gathered;
 use crate::pause::Pause;
 use crate::rank::{Rank, Stopped};
 
-/// Joins the network of all ranks' devices; returns whether all of them are in it.
-pub(crate) fn join(session: &mut dyn Session, line: &mut Line) -> Result<bool, Stopped> {
+/// Joins all ranks' devices, to exchange in one of the ways that are their own work; returns whether all of them are in it.
+pub(crate) fn join(session: &mut dyn Session, line: &mut Line, way: Exchanging) -> Result<bool, Stopped> {
     let rank = line.fabric.rank();
-    let own = session.peer().and_then(|peer| peer.network()?.key(rank == 0));
+    let own = session.peer().and_then(|peer| peer.network()?.key(way, rank == 0));
     let keys = gathered(line, &own.unwrap_or_default())?;
     if keys.iter().any(Vec::is_empty) {
         return Ok(false);
     }
     waiting(session, line, "the start", "joining a network", |network, patience| {
-        network.join(&keys, rank, patience)
+        network.join(way, &keys, rank, patience)
     })
 }
 
@@ -39,7 +40,7 @@ fn waiting<R>(
         let change = "report this as a fault of Abide";
         return Err(Error::unsupported(summary, "its session has no network", change).into());
     };
-    let (since, mut pause, mut stopped) = (Instant::now(), Pause::default(), None);
+    let (since, mut pause, mut stopped) = (Instant::now(), Pause::short(), None);
     let mut patience = || {
         pause.pause();
         let Err(broken) = line.fabric.check(since) else { return Ok(()) };

@@ -137,7 +137,7 @@ impl Rank {
             let able = match way {
                 Exchanging::Auto => false,
                 Exchanging::Copies => loans::agree(session, &mut line, &neighbours)?,
-                Exchanging::Network => network::join(session, &mut line)?,
+                Exchanging::Stores | Exchanging::Network => network::join(session, &mut line, way)?,
                 Exchanging::Messages => true,
             };
             if able {
@@ -145,6 +145,7 @@ impl Rank {
             }
         }
         let reason = match asked {
+            Exchanging::Stores => "not all of them store into each other's memory, each one device alone",
             Exchanging::Network => "not all of them are in one network of devices",
             _ => "not all of them reach each other's memory",
         };
@@ -178,7 +179,7 @@ impl Rank {
                 continue;
             }
             let wall = Instant::now();
-            if self.exchange == Exchanging::Network {
+            if self.exchange.is_of_devices() {
                 // While the session itself waits for its steps, it does not see whether others are still there.
                 self.settle()?;
                 self.seconds[1] += wall.elapsed().as_secs_f64();
@@ -235,7 +236,7 @@ impl Rank {
         if std::mem::take(&mut self.begun) == 0 {
             return Ok(());
         }
-        if self.exchange == Exchanging::Network {
+        if self.exchange.is_of_devices() {
             self.settle()?;
         }
         if let Some(peer) = self.session.peer() {
@@ -296,7 +297,7 @@ impl Rank {
         let exchanges = std::mem::take(&mut self.exchanges);
         let done = match self.exchange {
             Exchanging::Copies => self.exchange_loans(&exchanges),
-            Exchanging::Network => self.swap(&exchanges),
+            Exchanging::Stores | Exchanging::Network => self.swap(&exchanges),
             Exchanging::Auto | Exchanging::Messages => {
                 self.send(&exchanges).and_then(|()| self.take(&exchanges))
             }

@@ -75,7 +75,7 @@ impl Peer for Member {
 }
 
 impl Network for Member {
-    fn key(&mut self, is_first: bool) -> Option<Vec<u8>> {
+    fn key(&mut self, _: Exchanging, is_first: bool) -> Option<Vec<u8>> {
         let mut meetings = MEETINGS.lock().unwrap();
         if is_first {
             meetings.push(Arc::default());
@@ -84,7 +84,7 @@ impl Network for Member {
         Some([&[place], &(meetings.len() as u64).to_le_bytes()[..]].concat())
     }
 
-    fn join(&mut self, keys: &[Vec<u8>], rank: usize, _: Patience<'_>) -> Result<bool> {
+    fn join(&mut self, _: Exchanging, keys: &[Vec<u8>], rank: usize, _: Patience<'_>) -> Result<bool> {
         self.rank = rank;
         let (places, first) = (keys.iter().map(|key| key[0]), &keys[0][1..]);
         let number = u64::from_le_bytes(first.try_into().unwrap()) as usize;

@@ -9,6 +9,7 @@ mod meet;
 mod pitch;
 mod program;
 mod resident;
+mod stores;
 mod streaming;
 
 use std::collections::HashSet;
@@ -35,6 +36,10 @@ pub use program::{
     program_kernels,
 };
 pub use resident::outbox_bytes;
+pub use stores::{
+    STORES, STORES_ENTRY, STORES_GIVEN_UP, STORES_LATE, STORES_PIECES, STORES_POST, STORES_THREADS,
+    STORES_WAYS, StoresExchange, StoresWay,
+};
 
 const COPIES: &str = include_str!("../kernels/copies.cuh");
 const BESIDE: &str = include_str!("../kernels/beside.cuh");

@@ -33,6 +33,7 @@ use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::memory::set_parameter;
 use crate::peer::Neighbours;
+use crate::stores::Storer;
 use crate::timing::{Marks, Timer};
 
 /// Launches of a graph; a graph has as many whole rounds of the steps that repeat as fit.
@@ -84,6 +85,7 @@ impl ProgramSession {
         loaded: &Kernels,
         fields: &[Array],
         counter: Arc<Counter>,
+        storer: Arc<Storer>,
     ) -> Result<ProgramSession> {
         let Some(tiles) = plan.stages() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
@@ -139,7 +141,7 @@ impl ProgramSession {
             counter,
             recording: None,
             timer,
-            neighbours: Neighbours::default(),
+            neighbours: Neighbours::new(storer),
             together: None,
         };
         session.set_progress(false)?;

@@ -2,9 +2,9 @@
 
 use abide_core::Result;
 use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
+use abide_core::plan::Exchanging;
 
 use super::ProgramSession;
-use crate::network;
 
 impl Peer for ProgramSession {
     fn offer(&mut self) -> Option<Vec<u8>> {
@@ -40,12 +40,18 @@ impl Peer for ProgramSession {
 }
 
 impl Network for ProgramSession {
-    fn key(&mut self, is_first: bool) -> Option<Vec<u8>> {
-        network::key(&self.memory.stream, is_first)
+    fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
+        self.neighbours.key(&self.memory.stream, way, is_first)
     }
 
-    fn join(&mut self, keys: &[Vec<u8>], rank: usize, patience: Patience<'_>) -> Result<bool> {
-        self.neighbours.join(&self.memory.stream, keys, rank, patience)
+    fn join(
+        &mut self,
+        way: Exchanging,
+        keys: &[Vec<u8>],
+        rank: usize,
+        patience: Patience<'_>,
+    ) -> Result<bool> {
+        self.neighbours.join(&self.memory.stream, way, keys, rank, patience)
     }
 
     fn swap(
@@ -64,11 +70,11 @@ impl Network for ProgramSession {
         for &(rank, planes) in sent {
             out.push((rank, planes, self.memory.lend(self.buffer(planes.field)?)));
         }
-        self.neighbours.network()?.swap(&out, &into, patience)?;
+        self.neighbours.swap(&out, &into, patience)?;
         self.go_on()
     }
 
     fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
-        self.neighbours.network()?.settle(patience)
+        self.neighbours.settle(patience)
     }
 }

@@ -4,6 +4,7 @@
 use std::any::Any;
 
 use crate::error::Result;
+use crate::plan::Exchanging;
 use crate::real::Array;
 
 /// What connects the session of a slab with those of all others.
@@ -87,7 +88,7 @@ pub trait Peer {
     /// [`Error::Invalid`](crate::Error::Invalid) for a point of another backend.
     fn wait_for(&mut self, point: Loan) -> Result<()>;
 
-    /// Returns the part that hands planes on over a network of devices; `None` where there is none.
+    /// Returns the part that hands planes on by work of the devices alone; `None` where there is none.
     fn network(&mut self) -> Option<&mut dyn Network> {
         None
     }
@@ -97,17 +98,23 @@ pub trait Peer {
 /// session lets go of all that it waits for.
 pub type Patience<'a> = &'a mut dyn FnMut() -> Result<()>;
 
-/// The part of a session that exchanges planes with those of all ranks over a network of their devices, on whatever machines
-/// they are. Its work is on the device, in order with the steps, and the host waits for none of it but in
-/// [`Network::settle`].
+/// The part of a session that exchanges planes with those of all ranks by work of their devices, in order with the steps: by
+/// stores into each other's memory, or over a network of devices on whatever machines. The host waits for none of it but
+/// in [`Network::settle`].
 pub trait Network {
-    /// Returns what the others need to join this session, of which the first says where all meet; `None` where there is no
-    /// network.
-    fn key(&mut self, is_first: bool) -> Option<Vec<u8>>;
+    /// Returns what the others need to join this session, to exchange by stores or by their network, of which the first says
+    /// where all meet; `None` where it cannot.
+    fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>>;
 
-    /// Joins the sessions of these keys, in the order of ranks, as one of them. Returns `false`, as it does on all of them,
-    /// where their devices cannot be of one network.
-    fn join(&mut self, keys: &[Vec<u8>], rank: usize, patience: Patience<'_>) -> Result<bool>;
+    /// Joins the sessions of these keys, in the order of ranks, as one of them; all that is swapped goes that way. Returns
+    /// `false`, as it does on all of them, where their devices cannot exchange so.
+    fn join(
+        &mut self,
+        way: Exchanging,
+        keys: &[Vec<u8>],
+        rank: usize,
+        patience: Patience<'_>,
+    ) -> Result<bool>;
 
     /// Sends planes as the last step leaves them to ranks, and replaces planes by what ranks send. What one rank sends another
     /// arrives in the order in which it is sent. Steps that follow have it.

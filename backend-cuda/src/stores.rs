@@ -1,0 +1,349 @@
+//! Planes that a kernel of each device stores into the memory of the devices beside it, of one process.
+//!
+//! An exchange is one launch on the session's stream (shaders/kernels/stores.cu): the kernels of two neighbours tell each other
+//! where planes go and that they have arrived, and the hosts say nothing. What a kernel stores into is kept until the last of those
+//! that do so is gone.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use abide_core::backend::{Patience, Planes};
+use abide_core::{Error, Result};
+use abide_shaders::cuda::{
+    COMPILE_OPTIONS, STORES, STORES_ENTRY, STORES_GIVEN_UP, STORES_LATE, STORES_PIECES, STORES_POST,
+    STORES_THREADS, STORES_WAYS, StoresExchange, StoresWay,
+};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError, result, sys};
+
+use crate::cache;
+use crate::driver::{bind, during};
+use crate::kernels::Kernels;
+use crate::lent::DeviceBuffer;
+use crate::nvrtc::Nvrtc;
+use crate::peer::{connect, reaches, span};
+
+/// The most ranks: each has a place for what every other one tells it.
+const RANKS: usize = 64;
+
+/// What a block stores before more blocks are worth their launch.
+const BYTES_OF_A_BLOCK: u64 = 16 << 10;
+
+/// How long a kernel waits for that of a neighbour, where no host has given up before.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The kernel of a device, compiled when first needed.
+pub(crate) struct Storer {
+    nvrtc: Arc<Nvrtc>,
+    target: String,
+    function: OnceLock<CudaFunction>,
+}
+
+impl Storer {
+    pub fn new(nvrtc: &Arc<Nvrtc>, target: String) -> Storer {
+        Storer { nvrtc: nvrtc.clone(), target, function: OnceLock::new() }
+    }
+
+    fn function(&self, context: &Arc<CudaContext>) -> Result<CudaFunction> {
+        if let Some(function) = self.function.get() {
+            return Ok(function.clone());
+        }
+        let cubin = cache::compile(&self.nvrtc, STORES, &self.target, &COMPILE_OPTIONS)?;
+        let function = Kernels::load(context, cubin)?.function(STORES_ENTRY, 0)?;
+        // Whoever was first has set the same.
+        Ok(self.function.get_or_init(|| function).clone())
+    }
+}
+
+/// Memory of a session into which those of its neighbours store.
+struct Shared {
+    context: Arc<CudaContext>,
+    /// What each rank tells, [`STORES_POST`] bytes each, and where that lies.
+    _posts: CudaSlice<u8>,
+    posts: u64,
+    /// Fields of which halos were given.
+    fields: Mutex<Vec<DeviceBuffer>>,
+}
+
+/// The sessions of this process that offer to store, by number.
+static SHARED: Mutex<Option<HashMap<u64, Weak<Shared>>>> = Mutex::new(None);
+
+/// A number of this process, which no other has, on any machine.
+fn process() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    *NUMBER.get_or_init(|| RandomState::new().build_hasher().finish())
+}
+
+/// A word of the host's memory that kernels read and write.
+struct Word {
+    host: *mut u32,
+    device: u64,
+    context: Arc<CudaContext>,
+}
+
+// SAFETY: the word belongs to no thread, and is read and written as one.
+unsafe impl Send for Word {}
+
+impl Word {
+    fn new(context: &Arc<CudaContext>) -> Result<Word, DriverError> {
+        let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE;
+        // SAFETY: the context is bound; the memory has room for the word, and is asked for its address on the device.
+        unsafe {
+            let host = result::malloc_host(size_of::<u32>(), flags)?.cast::<u32>();
+            host.write_volatile(0);
+            let mut word = Word { host, device: 0, context: context.clone() };
+            sys::cuMemHostGetDevicePointer_v2(&raw mut word.device, host.cast(), 0).result()?;
+            Ok(word)
+        }
+    }
+
+    fn get(&self) -> u32 {
+        // SAFETY: the word lives as long as this.
+        unsafe { self.host.read_volatile() }
+    }
+
+    fn set(&self, value: u32) {
+        // SAFETY: as above.
+        unsafe { self.host.write_volatile(value) }
+    }
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        // SAFETY: no kernel that reads it is under way. Nothing can be done about a device that no longer answers.
+        let _ = self.context.bind_to_thread().and_then(|()| unsafe { result::free_host(self.host.cast()) });
+    }
+}
+
+/// A session's end of what connects it with those beside it.
+pub(crate) struct Stores {
+    stream: Arc<CudaStream>,
+    function: CudaFunction,
+    own: Arc<Shared>,
+    /// Of each rank; the own one among them.
+    ranks: Vec<Arc<Shared>>,
+    rank: usize,
+    /// A word for each neighbour in which blocks are counted.
+    stored: CudaSlice<u32>,
+    word: Word,
+    rounds: u32,
+}
+
+/// What a session that offers to store has before it has joined others.
+pub(crate) struct Offered(Arc<Shared>);
+
+/// The bytes of a key: the process, the session's number.
+const KEY: usize = 16;
+
+/// Makes what other sessions of this process need to join that of a stream; `None` where another such session is on its device:
+/// kernels of two runs that wait on the same devices might leave each other no room.
+pub(crate) fn offer(stream: &Arc<CudaStream>) -> Result<Option<(Offered, Vec<u8>)>> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    bind(stream)?;
+    let posts = stream.alloc_zeros(RANKS * STORES_POST).map_err(during("allocating what neighbours tell"))?;
+    // Others store into it as soon as they have joined.
+    stream.synchronize().map_err(during("allocating what neighbours tell"))?;
+    let address = posts.device_ptr(stream).0;
+    let context = stream.context().clone();
+    let shared = Arc::new(Shared { context, _posts: posts, posts: address, fields: Mutex::default() });
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = all.get_or_insert_default();
+    all.retain(|_, session| session.strong_count() > 0);
+    let device = shared.context.ordinal();
+    if all.values().filter_map(Weak::upgrade).any(|other| other.context.ordinal() == device) {
+        return Ok(None);
+    }
+    all.insert(number, Arc::downgrade(&shared));
+    let key = [process().to_le_bytes(), number.to_le_bytes()].concat();
+    Ok(Some((Offered(shared), key)))
+}
+
+impl Stores {
+    /// Joins the sessions of these keys; `None` where they are of several processes, two of one device, or of devices that
+    /// cannot store into each other's memory.
+    pub fn join(
+        stream: &Arc<CudaStream>,
+        storer: &Storer,
+        offered: Offered,
+        keys: &[Vec<u8>],
+        rank: usize,
+    ) -> Result<Option<Stores>> {
+        let found = |key: &Vec<u8>| -> Option<Arc<Shared>> {
+            let (of, number) = key.split_first_chunk::<{ KEY / 2 }>()?;
+            let number = u64::from_le_bytes(number.try_into().ok()?);
+            let all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+            (u64::from_le_bytes(*of) == process()).then(|| all.as_ref()?.get(&number)?.upgrade()).flatten()
+        };
+        let Some(ranks) = keys.iter().map(found).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        if ranks.len() > RANKS {
+            return Ok(None);
+        }
+        for (at, own) in ranks.iter().enumerate() {
+            for other in &ranks[..at] {
+                let [own, other] = [&own.context, &other.context];
+                if own.ordinal() == other.ordinal() {
+                    return Ok(None);
+                }
+                for (from, to) in [(own, other), (other, own)] {
+                    if !reaches(from, to).map_err(during("asking for peer access"))? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        for other in &ranks {
+            connect(stream.context(), &other.context)?;
+        }
+        bind(stream)?;
+        let function = storer.function(stream.context())?;
+        let stored = stream.alloc_zeros(STORES_WAYS).map_err(during("allocating counts of blocks"))?;
+        let word = Word::new(stream.context()).map_err(during("allocating a word of the host"))?;
+        let (stream, own) = (stream.clone(), offered.0);
+        Ok(Some(Stores { stream, function, own, ranks, rank, stored, word, rounds: 0 }))
+    }
+
+    /// Puts an exchange on the stream: of each plane's buffer and place, to and from ranks.
+    pub fn swap(
+        &mut self,
+        sent: &[(usize, Planes, DeviceBuffer)],
+        received: &[(usize, Planes, DeviceBuffer)],
+    ) -> Result<()> {
+        self.usable()?;
+        bind(&self.stream)?;
+        let mut neighbours: Vec<usize> = sent.iter().chain(received).map(|(rank, ..)| *rank).collect();
+        neighbours.sort_unstable();
+        neighbours.dedup();
+        if neighbours.len() > STORES_WAYS {
+            let change = "cut the domain along one axis";
+            return Err(Error::limit("neighbours of a device", neighbours.len(), STORES_WAYS, change));
+        }
+        /// What goes to or comes from a rank: an address and bytes.
+        type Pieces = Vec<(u64, u64)>;
+        let pieces = |all: &[(usize, Planes, DeviceBuffer)], rank: usize| -> Result<Pieces> {
+            let own = all.iter().filter(|(of, ..)| *of == rank);
+            own.map(|(_, planes, buffer)| {
+                let bytes = span(&buffer.layout, planes)?;
+                Ok((buffer.address() + bytes.start as u64, bytes.len() as u64))
+            })
+            .collect()
+        };
+        let ways = neighbours.iter().map(|&rank| Ok((rank, pieces(sent, rank)?, pieces(received, rank)?)));
+        let ways: Vec<(usize, Pieces, Pieces)> = ways.collect::<Result<_>>()?;
+        self.keep(received);
+        let longest = ways.iter().map(|(_, out, into)| out.len().max(into.len())).max().unwrap_or(0);
+        for first in (0..longest).step_by(STORES_PIECES) {
+            self.launch(&ways, first)?;
+        }
+        Ok(())
+    }
+
+    /// Launches an exchange of as many pieces as go at once.
+    fn launch(&mut self, ways: &[(usize, Vec<(u64, u64)>, Vec<(u64, u64)>)], first: usize) -> Result<()> {
+        self.rounds = self.rounds.wrapping_add(1);
+        let mut exchange = StoresExchange {
+            count: ways.len() as u32,
+            round: self.rounds,
+            patience: PATIENCE.as_nanos() as u64,
+            word: self.word.device,
+            ..StoresExchange::default()
+        };
+        let stored = self.stored.device_ptr(&self.stream).0;
+        let mut most = 0;
+        for (number, ((rank, out, into), way)) in ways.iter().zip(&mut exchange.ways).enumerate() {
+            let post = |of: &Shared, from: usize| of.posts + (from * STORES_POST) as u64;
+            *way = StoresWay {
+                own: post(&self.own, *rank),
+                theirs: post(&self.ranks[*rank], self.rank),
+                stored: stored + (number * size_of::<u32>()) as u64,
+                ..StoresWay::default()
+            };
+            let out = out.iter().skip(first).take(STORES_PIECES);
+            for (i, &(address, bytes)) in out.enumerate() {
+                (way.sent[i], way.bytes[i], way.sends) = (address, bytes, i as u32 + 1);
+            }
+            let into = into.iter().skip(first).take(STORES_PIECES);
+            for (i, &(address, _)) in into.enumerate() {
+                (way.places[i], way.receives) = (address, i as u32 + 1);
+            }
+            most = way.bytes.iter().sum::<u64>().max(most);
+        }
+        let multiprocessors = self.multiprocessors()?;
+        let each = (multiprocessors / exchange.count.max(1)).max(1);
+        let blocks = exchange.count * (most.div_ceil(BYTES_OF_A_BLOCK).clamp(1, u64::from(each)) as u32);
+        let mut arguments: [*mut c_void; 1] = [(&raw mut exchange).cast()];
+        // SAFETY: the kernel takes the struct by value, of which the call copies it. All addresses are of memory that this
+        // session, the neighbours' of which it keeps, or the host's word have, and pieces are as long as their planes in
+        // slabs that all ranks cut alike.
+        unsafe {
+            result::launch_kernel(
+                self.function.cu_function(),
+                (blocks, 1, 1),
+                (STORES_THREADS, 1, 1),
+                0,
+                self.stream.cu_stream(),
+                &mut arguments,
+            )
+        }
+        .map_err(during("exchanging planes by stores"))
+    }
+
+    fn multiprocessors(&self) -> Result<u32> {
+        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let count =
+            self.stream.context().attribute(attribute).map_err(during("asking for multiprocessors"))?;
+        Ok(count.max(1) as u32)
+    }
+
+    /// Keeps fields for as long as a neighbour may store into them.
+    fn keep(&self, received: &[(usize, Planes, DeviceBuffer)]) {
+        let mut fields = self.own.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        for (.., buffer) in received {
+            if !fields.iter().any(|known| known.is_of(buffer)) {
+                fields.push(buffer.clone());
+            }
+        }
+    }
+
+    /// Waits until the stream has done all that it was asked.
+    pub fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
+        self.usable()?;
+        bind(&self.stream)?;
+        loop {
+            // SAFETY: the stream lives.
+            match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
+                CUresult::CUDA_SUCCESS => return self.usable(),
+                CUresult::CUDA_ERROR_NOT_READY => {}
+                fault => return Err(during("running the kernels")(DriverError(fault))),
+            }
+            patience().inspect_err(|_| self.give_up())?;
+        }
+    }
+
+    fn usable(&self) -> Result<()> {
+        let reason = match self.word.get() {
+            0 => return Ok(()),
+            STORES_LATE => format!("nothing came from a neighbour within {} s", PATIENCE.as_secs()),
+            _ => "an earlier exchange failed".to_owned(),
+        };
+        Err(Error::device("cuda", "exchanging planes by stores", reason))
+    }
+
+    /// Ends all that is under way on this device, so that it stores into no other's memory any more.
+    fn give_up(&self) {
+        self.word.set(STORES_GIVEN_UP);
+        // Nothing can be done about a device that no longer answers.
+        let _ = bind(&self.stream).map(|()| self.stream.synchronize());
+    }
+}
+
+impl Drop for Stores {
+    fn drop(&mut self) {
+        // Ranks have agreed that all is done, unless one failed: then nothing is waited for.
+        self.give_up();
+    }
+}

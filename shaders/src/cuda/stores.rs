@@ -1,0 +1,63 @@
+//! The kernel by which devices store planes into each other's memory: one for any problem.
+
+/// The text of the kernel.
+pub const STORES: &str = include_str!("../../kernels/stores.cu");
+
+/// The name of the kernel.
+pub const STORES_ENTRY: &str = "stores";
+
+/// Threads of a block.
+pub const STORES_THREADS: u32 = 512;
+
+/// The most pieces of an exchange that go to a neighbour.
+pub const STORES_PIECES: usize = 32;
+
+/// The most neighbours.
+pub const STORES_WAYS: usize = 2;
+
+/// The word by which the host ends all waits.
+pub const STORES_GIVEN_UP: u32 = 1;
+
+/// The word by which the kernel tells that nothing came in time.
+pub const STORES_LATE: u32 = 2;
+
+/// Bytes of a `Post`, which a device gives each of its neighbours to store into; 0 at first.
+pub const STORES_POST: usize = 8 * STORES_PIECES + 256;
+
+/// What goes to and comes from one neighbour, as the kernel's struct `Way` has it: addresses in device memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoresWay {
+    /// Where the neighbour stores what it has to tell: [`STORES_POST`] bytes.
+    pub own: u64,
+    /// Where this device stores what it has to tell the neighbour.
+    pub theirs: u64,
+    /// A word of 0.
+    pub stored: u64,
+    /// The pieces that go there.
+    pub sends: u32,
+    /// The pieces that come from there.
+    pub receives: u32,
+    /// Where each piece lies that goes there.
+    pub sent: [u64; STORES_PIECES],
+    /// Its bytes, a multiple of 4.
+    pub bytes: [u64; STORES_PIECES],
+    /// Where each piece goes that comes from there.
+    pub places: [u64; STORES_PIECES],
+}
+
+/// An exchange, the kernel's argument.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoresExchange {
+    /// What is exchanged with each neighbour.
+    pub ways: [StoresWay; STORES_WAYS],
+    /// The neighbours; the launch has a multiple of so many blocks.
+    pub count: u32,
+    /// The number of the exchange, one above that of the last.
+    pub round: u32,
+    /// Nanoseconds after which a wait is given up.
+    pub patience: u64,
+    /// A word of the host's memory: 0, until a wait is to be given up.
+    pub word: u64,
+}
