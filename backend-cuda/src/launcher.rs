@@ -3,6 +3,7 @@
 use abide_core::Result;
 
 use crate::memory::Fields;
+use crate::streaming::GivenPlanes;
 
 /// A way to launch steps.
 pub(crate) trait Launcher: Send {
@@ -11,6 +12,12 @@ pub(crate) trait Launcher: Send {
 
     /// Prepares the launch of `steps` steps: work that is no part of the run and that the clock does not see.
     fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
+
+    /// Has passes give planes to the slabs of other devices, or to none; returns whether their kernel does.
+    fn give(&mut self, given: Option<GivenPlanes>) -> bool {
+        let _ = given;
+        false
+    }
 
     /// Puts `steps` steps on the fields' stream, and notes in which buffers they leave the fields.
     fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()>;

@@ -119,6 +119,17 @@ impl Fields {
         arrays.clone().map(|a| address(a, 0)).chain(arrays.map(|a| address(a, 1))).collect()
     }
 
+    /// Returns which of the two buffers of each array the next pass writes.
+    pub fn next_turns(&self) -> Vec<usize> {
+        self.current.iter().map(|turn| turn ^ 1).collect()
+    }
+
+    /// Returns both buffers of every array.
+    pub fn both(&self) -> Vec<[DeviceBuffer; 2]> {
+        let lent = |buffer: &Buffer| DeviceBuffer::new(buffer, 0, &self.stream, self.layout());
+        self.buffers.iter().map(|buffers| [lent(&buffers[0]), lent(&buffers[1])]).collect()
+    }
+
     /// Returns which arrays have changed buffers after `steps` steps and the first `stages` stages of one
     /// more.
     pub fn flips(&self, steps: u64, stages: usize) -> Vec<bool> {

@@ -119,10 +119,17 @@ impl Neighbours {
     }
 
     /// Returns what other sessions need to join that of a stream.
-    pub fn key(&mut self, stream: &Arc<CudaStream>, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
+    /// Others' steps may store into the buffers that are written by turns.
+    pub fn key(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        turns: Vec<[DeviceBuffer; 2]>,
+        way: Exchanging,
+        is_first: bool,
+    ) -> Option<Vec<u8>> {
         match way {
             Exchanging::Stores => {
-                let (offered, key) = stores::offer(stream).ok()??;
+                let (offered, key) = stores::offer(stream, turns).ok()??;
                 self.offered = Some(offered);
                 Some(key)
             }
@@ -160,6 +167,14 @@ impl Neighbours {
         match self.joined()? {
             Joined::Stores(stores) => stores.swap(sent, received),
             Joined::Network(network) => network.swap(sent, received, patience),
+        }
+    }
+
+    /// Returns what exchanges by stores; `None` where that is not how this session does.
+    pub fn stores(&mut self) -> Option<&mut Stores> {
+        match &mut self.joined {
+            Some(Joined::Stores(stores)) => Some(stores),
+            _ => None,
         }
     }
 

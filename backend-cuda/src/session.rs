@@ -211,7 +211,7 @@ impl Peer for CudaSession {
 
 impl Network for CudaSession {
     fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
-        self.neighbours.key(&self.fields.stream, way, is_first)
+        self.neighbours.key(&self.fields.stream, self.fields.both(), way, is_first)
     }
 
     fn join(
@@ -234,6 +234,27 @@ impl Network for CudaSession {
         let sent = sent.iter().map(placed).collect::<Result<Vec<_>>>()?;
         let received = received.iter().map(placed).collect::<Result<Vec<_>>>()?;
         self.neighbours.swap(&sent, &received, patience)
+    }
+
+    fn give(&mut self, beside: [Option<(usize, usize)>; 2]) -> Result<bool> {
+        let edges = self.plan.warp_streaming().and_then(|streaming| streaming.edges.as_ref());
+        let (Some(edges), Some(stores), [_, Some(_)] | [Some(_), _]) =
+            (edges, self.neighbours.stores(), beside)
+        else {
+            self.launcher.give(None);
+            return Ok(false);
+        };
+        let from = [edges.own.start, edges.own.end - edges.given[1]];
+        let given = stores.give(self.fields.problem.slowest(), from, beside);
+        let is_possible = given.is_some();
+        Ok(self.launcher.give(given) && is_possible)
+    }
+
+    fn meet(&mut self) -> Result<()> {
+        match self.neighbours.stores() {
+            Some(stores) => stores.meet(),
+            None => Ok(()),
+        }
     }
 
     fn settle(&mut self, patience: Patience<'_>) -> Result<()> {

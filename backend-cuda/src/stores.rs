@@ -26,6 +26,7 @@ use crate::kernels::Kernels;
 use crate::lent::DeviceBuffer;
 use crate::nvrtc::Nvrtc;
 use crate::peer::{connect, reaches, span};
+use crate::streaming::GivenPlanes;
 
 /// The most ranks: each has a place for what every other one tells it.
 const RANKS: usize = 64;
@@ -67,6 +68,8 @@ struct Shared {
     posts: u64,
     /// Fields of which halos were given.
     fields: Mutex<Vec<DeviceBuffer>>,
+    /// The buffers of each array that passes write by turns.
+    turns: Vec<[DeviceBuffer; 2]>,
 }
 
 /// The sessions of this process that offer to store, by number.
@@ -131,6 +134,8 @@ pub(crate) struct Stores {
     stored: CudaSlice<u32>,
     word: Word,
     rounds: u32,
+    /// The ranks to which steps give planes.
+    given_to: Vec<usize>,
 }
 
 /// What a session that offers to store has before it has joined others.
@@ -141,7 +146,11 @@ const KEY: usize = 16;
 
 /// Makes what other sessions of this process need to join that of a stream; `None` where another such session is on its device:
 /// kernels of two runs that wait on the same devices might leave each other no room.
-pub(crate) fn offer(stream: &Arc<CudaStream>) -> Result<Option<(Offered, Vec<u8>)>> {
+/// Steps of others may store into the buffers that are written by turns.
+pub(crate) fn offer(
+    stream: &Arc<CudaStream>,
+    turns: Vec<[DeviceBuffer; 2]>,
+) -> Result<Option<(Offered, Vec<u8>)>> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     bind(stream)?;
     let posts = stream.alloc_zeros(RANKS * STORES_POST).map_err(during("allocating what neighbours tell"))?;
@@ -149,7 +158,7 @@ pub(crate) fn offer(stream: &Arc<CudaStream>) -> Result<Option<(Offered, Vec<u8>
     stream.synchronize().map_err(during("allocating what neighbours tell"))?;
     let address = posts.device_ptr(stream).0;
     let context = stream.context().clone();
-    let shared = Arc::new(Shared { context, _posts: posts, posts: address, fields: Mutex::default() });
+    let shared = Arc::new(Shared { context, _posts: posts, posts: address, fields: Mutex::default(), turns });
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all.get_or_insert_default();
@@ -204,7 +213,7 @@ impl Stores {
         let stored = stream.alloc_zeros(STORES_WAYS).map_err(during("allocating counts of blocks"))?;
         let word = Word::new(stream.context()).map_err(during("allocating a word of the host"))?;
         let (stream, own) = (stream.clone(), offered.0);
-        Ok(Some(Stores { stream, function, own, ranks, rank, stored, word, rounds: 0 }))
+        Ok(Some(Stores { stream, function, own, ranks, rank, stored, word, rounds: 0, given_to: Vec::new() }))
     }
 
     /// Puts an exchange on the stream: of each plane's buffer and place, to and from ranks.
@@ -240,6 +249,45 @@ impl Stores {
             self.launch(&ways, first)?;
         }
         Ok(())
+    }
+
+    /// Returns where planes of a slab go that its steps give to those below and above, along an axis: the first given to each,
+    /// and the rank and its plane which that becomes; `None` where they cannot.
+    pub fn give(
+        &mut self,
+        axis: usize,
+        from: [usize; 2],
+        beside: [Option<(usize, usize)>; 2],
+    ) -> Option<GivenPlanes> {
+        self.given_to = beside.iter().flatten().map(|(rank, _)| *rank).collect();
+        self.given_to.sort_unstable();
+        self.given_to.dedup();
+        let side = |side: usize| -> Option<Vec<[u64; 2]>> {
+            let Some((rank, to)) = beside[side] else { return Some(Vec::new()) };
+            let there = &self.ranks.get(rank)?.turns;
+            if there.is_empty() || there.len() != self.own.turns.len() {
+                return None;
+            }
+            let place = |(own, other): (&[DeviceBuffer; 2], &[DeviceBuffer; 2])| {
+                let [own_layout, layout] = [&own[0].layout, &other[0].layout];
+                let alike = (0..3).all(|at| at == axis || own_layout.extents[at] == layout.extents[at])
+                    && own_layout.pitch == layout.pitch
+                    && own_layout.dtype == layout.dtype;
+                let plane = (own[0].strides()[axis] * layout.dtype.bytes()) as i64;
+                let apart = (to as i64 - from[side] as i64) * plane;
+                alike.then(|| [0, 1].map(|turn| other[turn].address().wrapping_add_signed(apart)))
+            };
+            self.own.turns.iter().zip(there).map(place).collect()
+        };
+        Some(GivenPlanes([side(0)?, side(1)?]))
+    }
+
+    /// Has the stream wait until the ranks to which steps give planes have come as far.
+    pub fn meet(&mut self) -> Result<()> {
+        self.usable()?;
+        bind(&self.stream)?;
+        let ways: Vec<_> = self.given_to.iter().map(|&rank| (rank, Vec::new(), Vec::new())).collect();
+        self.launch(&ways, 0)
     }
 
     /// Launches an exchange of as many pieces as go at once.

@@ -34,6 +34,7 @@ pub(crate) struct Streaming {
     nvrtc: Arc<Nvrtc>,
     /// The passes, the deepest first, each half as deep as the one before.
     passes: Vec<Option<Pass>>,
+    given: Option<GivenPlanes>,
 }
 
 impl Pass {
@@ -50,9 +51,19 @@ impl Pass {
     }
 
     /// Puts so many passes on the fields' stream as one launch; more than one only where blocks stay for all of them.
-    fn launch(&self, fields: &mut Fields, parameters: &mut [u8], mut passes: u32) -> Result<()> {
+    fn launch(
+        &self,
+        fields: &mut Fields,
+        parameters: &mut [u8],
+        given: Option<&GivenPlanes>,
+        mut passes: u32,
+    ) -> Result<()> {
         let stream = fields.stream.clone();
-        let mut turns = fields.pointers(&fields.flips(0, 0));
+        let mut turns = match &self.stream.edges {
+            Some(_) => GivenPlanes::pointers(given, fields),
+            None => Vec::new(),
+        };
+        turns.extend(fields.pointers(&fields.flips(0, 0)));
         fields.passed();
         turns.extend(fields.pointers(&fields.flips(0, 0)));
         if passes.is_multiple_of(2) {
@@ -94,10 +105,33 @@ impl Pass {
     }
 }
 
-/// Returns the plan of a pass of fewer steps than the plan's own.
+/// Where planes go that are given to the slabs below and above: of each array the addresses in its two buffers, as if all own
+/// planes lay there; 0 where there is no slab.
+pub(crate) struct GivenPlanes(pub [Vec<[u64; 2]>; 2]);
+
+impl GivenPlanes {
+    /// Returns the kernel's `Given` for a pass, whose neighbours write the same of their two buffers.
+    fn pointers(given: Option<&GivenPlanes>, fields: &Fields) -> Vec<u64> {
+        let turns = fields.next_turns();
+        let side = |side: usize| {
+            let places = given.map_or(&[][..], |given| &given.0[side]);
+            turns.iter().enumerate().map(|(array, &turn)| places.get(array).map_or(0, |place| place[turn]))
+        };
+        side(0).chain(side(1)).collect()
+    }
+}
+
+/// Returns the plan of a pass of fewer steps than the plan's own, which gives the same planes.
 fn shallower(problem: &Problem, plan: &Plan, depth: usize) -> Result<Plan> {
-    let configuration = plan.warp_streaming().map(|stream| Configuration { depth, ..stream.configuration() });
-    configuration.and_then(|own| plan_configuration(problem, &plan.device, &own)).ok_or_else(|| {
+    let plan_of = |stream: &WarpStreaming| -> Option<Plan> {
+        let configuration = Configuration { depth, ..stream.configuration() };
+        let shallower = plan_configuration(problem, &plan.device, &configuration)?;
+        match &stream.edges {
+            Some(edges) => shallower.unchained().unwrap_or(shallower).giving(edges.clone()),
+            None => Some(shallower),
+        }
+    };
+    plan.warp_streaming().and_then(plan_of).ok_or_else(|| {
         Error::invalid(
             format!("a pass of {depth} steps"),
             "it does not fit the device",
@@ -125,7 +159,7 @@ impl Streaming {
             passes.push(None);
             depth /= 2;
         }
-        Ok(Streaming { plan: plan.clone(), nvrtc: nvrtc.clone(), passes })
+        Ok(Streaming { plan: plan.clone(), nvrtc: nvrtc.clone(), passes, given: None })
     }
 
     fn depth(&self, number: usize) -> u64 {
@@ -147,6 +181,12 @@ impl Streaming {
 }
 
 impl Launcher for Streaming {
+    fn give(&mut self, given: Option<GivenPlanes>) -> bool {
+        let gives = self.plan.warp_streaming().is_some_and(|stream| stream.edges.is_some());
+        self.given = given.filter(|_| gives);
+        gives
+    }
+
     fn most_steps(&self) -> u64 {
         u64::MAX
     }
@@ -169,7 +209,7 @@ impl Launcher for Streaming {
             let depth = pass.stream.depth as u64;
             while left >= depth {
                 let passes = if pass.ended.is_some() { (left / depth).min(MOST_PASSES) } else { 1 };
-                pass.launch(fields, parameters, passes as u32)?;
+                pass.launch(fields, parameters, self.given.as_ref(), passes as u32)?;
                 left -= passes * depth;
             }
         }

@@ -7,7 +7,10 @@ mod parallel;
 use std::sync::{Arc, Mutex};
 
 use abide_core::plan::resident::{self, Exchange};
-use abide_core::plan::{CachePolicy, Depth, Execution, Options, plan, plan_resident, resident_plans};
+use abide_core::plan::{
+    Alike, CachePolicy, Depth, Execution, Options, plan, plan_ranks, plan_resident, resident_plans,
+};
+use abide_core::slabs::Slabs;
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, slight_spills, target};
 use abide_shaders::cuda::kernel;
@@ -277,4 +280,41 @@ fn streaming_plans_do_not_spill() {
     });
     let spilling = spilling.into_inner().unwrap();
     assert!(spilling.is_empty(), "these spill:\n{}", spilling.join("\n"));
+}
+
+/// A slab's kernel that stores its outermost planes into its neighbours' memory has the depth of the one that does not, and spills no
+/// more than any.
+#[test]
+fn kernels_that_give_planes_do_not_spill() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let mut plans = Vec::new();
+    for name in LINEAR {
+        if !catalogue::find(name).unwrap().dimensions.contains(&3) {
+            continue;
+        }
+        for dtype in [DType::F64, DType::F32] {
+            let problem = problem(name, &[4 * 512, 512, 512], dtype, Boundary::Fixed);
+            let plan =
+                plan_ranks(&problem, &Options::default(), &Alike { device: &device, count: 4 }).unwrap();
+            let ranks = plan.ranks.unwrap();
+            let weights = [1; 4];
+            let slabs = Slabs::new(&problem, ranks.depth, &weights).unwrap();
+            for rank in [0, 1] {
+                let own = ranks.slabs[rank].clone();
+                assert!(own.warp_streaming().unwrap().edges.is_some(), "{name} {dtype} {}", own.summary());
+                plans.push((slabs.problem(rank, &problem).unwrap(), own));
+            }
+        }
+    }
+    each(&plans, |(problem, plan)| {
+        let target = target(&plan.device);
+        let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
+        let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());
+        let [kernel] = &cubin.report[..] else { panic!("{words}: {:?}", cubin.report) };
+        println!("{words}: {} registers, {} bytes spilled", kernel.registers, kernel.spill_bytes);
+        assert!(kernel.spill_bytes <= slight_spills(&kept), "{words}: {kernel:?}");
+        assert_eq!(kept.depth, plan.depth, "{words}");
+        assert_eq!(kept.warp_streaming().unwrap().edges, plan.warp_streaming().unwrap().edges, "{words}");
+    });
 }

@@ -116,6 +116,10 @@ impl Devices for Fixed<'_> {
         Devices::plan(self.0, ranks, rank, slab, options)
     }
 
+    fn stores(&self, ranks: usize) -> Result<bool> {
+        Devices::stores(self.0, ranks)
+    }
+
     fn between(&self) -> Option<u32> {
         Some(self.1)
     }
@@ -135,6 +139,15 @@ impl Devices for Ranked {
             1 => self.single.plan(slab, options),
             _ => self.devices(ranks)?[rank].backend.plan(slab, options),
         }
+    }
+
+    fn stores(&self, ranks: usize) -> Result<bool> {
+        // Ranks of other processes are planned as this one's device, too.
+        let all = self.devices(ranks)?;
+        let is_there_twice = |(at, own): (usize, &Device)| {
+            all[..at].iter().any(|other| Arc::ptr_eq(&own.backend, &other.backend))
+        };
+        Ok(!all.iter().enumerate().any(is_there_twice))
     }
 
     fn between(&self) -> Option<u32> {

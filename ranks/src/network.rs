@@ -74,6 +74,11 @@ impl Rank {
         })
     }
 
+    /// Puts a meeting with the neighbours behind all that the device was asked before.
+    pub(crate) fn meet(&mut self) -> Result<(), Stopped> {
+        self.on_network("its neighbours' steps", |network, _| network.meet())
+    }
+
     /// Waits until the device has done all exchanges and steps that it was asked for.
     pub(crate) fn settle(&mut self) -> Result<(), Stopped> {
         self.on_network("planes to and from its neighbours, or steps", |network, patience| {

@@ -9,7 +9,7 @@
 // time. Else windows are laid end to end (as Stream-K does with the tiles of matrix products: Osama et al.,
 // PPoPP'23), and beginning with a window costs as much as FILL planes.
 typedef long long Cost;  // windows overlap, so their planes may be more than a cell's index can hold
-constexpr Cost SPAN = EXTENT_S + FILL;
+constexpr Cost SPAN = OWN_LAST - OWN_FIRST + FILL;   // planes that are stored
 __device__ constexpr bool side_y(int tile) { return EXTENT_Y > 1 && !WRAPS_Y && (tile == 0 || tile == TILES_Y - 1); }
 __device__ constexpr bool side_x(int tile) { return (!WRAPS_X || EXTENT_X % LANES != 0) && (tile == 0 || tile == TILES_X - 1); }
 __device__ constexpr int cost_of(int tile_y, int tile_x) { return side_y(tile_y) || side_x(tile_x) ? SIDE_COST : MIDDLE_COST; }
@@ -38,8 +38,8 @@ __device__ __forceinline__ void each_part(const Part& part)
         const int tile_y = window / TILES_X, tile_x = window % TILES_X, cost = cost_of(tile_y, tile_x);
         const Cost begin = cost_before(window), from = share(blockIdx.x), to = share(blockIdx.x + 1);
         const Cost first = (from - begin) * SPAN / cost - FILL, last = (to - begin) * SPAN / cost - FILL;
-        const Cost low = from <= begin || first < 0 ? 0 : first, high = last > EXTENT_S ? EXTENT_S : last;
-        if (low < high) part(tile_y, tile_x, uniform(Offset(low)), uniform(Offset(high)));
+        const Cost low = from <= begin || first < 0 ? 0 : first, high = last > SPAN - FILL ? SPAN - FILL : last;
+        if (low < high) part(tile_y, tile_x, uniform(Offset(OWN_FIRST + low)), uniform(Offset(OWN_FIRST + high)));
     }
 }
 

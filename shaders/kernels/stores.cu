@@ -3,7 +3,7 @@
 //
 // A rank tells its neighbours where their planes go (`ready`): no earlier, because by then its own steps have ended, which read
 // what is there. Theirs are stored as soon as they have told, and then they are told so (`arrived`). The kernel ends when all that
-// it gets has arrived. No block waits for another of its own device but at the end, for those that it counts, so they need not be
+// it gets has arrived. Where nothing is stored it is a meeting: it ends when the neighbours have come as far. No block waits for another of its own device but at the end, for those that it counts, so they need not be
 // on the device at once.
 
 constexpr int THREADS = 512, WAYS = 2, PIECES = 32;
@@ -106,6 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) stores(const __grid_consta
     }
     __shared__ bool is_told;
     if (here == 0) is_told = comes(&way.own->ready, e);
+    if (way.sends + way.receives == 0) return;
     __syncthreads();                     // the neighbour's places are there
     if (is_told)
         for (unsigned piece = 0; piece < way.sends; ++piece) {

@@ -57,6 +57,7 @@ struct Kept {
 
 struct Stream : Window {
     const Parameters& parameters;
+    const Turns& turns;
     Kept& kept;
     // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips, from
     // the own one; those before the first and behind the last are never filled.
@@ -372,7 +373,10 @@ struct Stream : Window {
         Cells out[FIELDS];
         step<EDGE>(p, slot, out);
         const Offset q = p - BEHIND;
-        if (q >= first && q < last) store(out, q);
+        if (q >= first && q < last) {
+            store(out, q, buffers.next);
+            give(turns, out, q);
+        }
         slot = slot == RING - 1 ? 0 : slot + 1;
     }
 

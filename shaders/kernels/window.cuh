@@ -51,8 +51,13 @@ constexpr bool PAIRED = VECTORS && OWN_X == 2 * LANES;
 __device__ __forceinline__ Offset begin_y(int tile) { return tile == TILES_Y - 1 ? LAST_Y0 : Offset(tile) * USE_Y - SHIFT_Y; }
 __device__ __forceinline__ Offset begin_x(int tile) { return tile == TILES_X - 1 ? LAST_X0 : Offset(tile) * USE_X - SHIFT_X; }
 
+// Where planes of a slab go that are given to the slabs below and above, one by one where each lies in their memory; 0 where
+// there is none.
+template <bool> struct Given {};
+template <> struct Given<true> { real* low[ARRAYS]; real* high[ARRAYS]; };
+
 // The buffers of a launch's first pass, and those of the next: passes take them by turns.
-struct Turns { Buffers buffers[2]; };
+struct Turns : Given<GIVES> { Buffers buffers[2]; };
 
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
@@ -283,13 +288,13 @@ struct Window {
         }
     }
 
-    // Stores own cells of plane `q` in whole sectors. Where a lane has two words, neighbours exchange one;
+    // Stores own cells of plane `q` of buffers in whole sectors. Where a lane has two words, neighbours exchange one;
     // single cells go by way of shared memory. The cells that a window stores begin and end with whole words.
-    __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q) const
+    __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q, real* const (&into)[ARRAYS]) const
     {
         each<FIELDS>([&](auto f) {
             if constexpr (written<f.value>()) {
-                real* const plane = buffers.next[f.value] + (q * STRIDE_S + leaving);
+                real* const plane = into[f.value] + (q * STRIDE_S + leaving);
                 each<OWN_Y>([&](auto r) {
                     real out[OWN_X];
                     leave(cells[f.value][r.value], out);
@@ -306,6 +311,14 @@ struct Window {
                 });
             }
         });
+    }
+
+    // Stores own cells of plane `q` into the memory of the slabs below and above, too, if it is one of those that they read.
+    __device__ __forceinline__ void give(const Given<false>&, const Cells (&)[FIELDS], Offset) const {}
+    __device__ __forceinline__ void give(const Given<true>& given, const Cells (&cells)[FIELDS], Offset q) const
+    {
+        if (GIVEN_LOW > 0 && q < OWN_FIRST + GIVEN_LOW && given.low[0] != nullptr) store(cells, q, given.low);
+        if (GIVEN_HIGH > 0 && q >= OWN_LAST - GIVEN_HIGH && given.high[0] != nullptr) store(cells, q, given.high);
     }
 
     // Turns a row of own cells into the words that this lane stores.

@@ -41,7 +41,7 @@ impl Peer for ProgramSession {
 
 impl Network for ProgramSession {
     fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
-        self.neighbours.key(&self.memory.stream, way, is_first)
+        self.neighbours.key(&self.memory.stream, Vec::new(), way, is_first)
     }
 
     fn join(

@@ -125,6 +125,20 @@ pub trait Network {
         patience: Patience<'_>,
     ) -> Result<()>;
 
+    /// Has steps from now on store the planes that their plan gives to neighbours ([`Edges`](crate::plan::streaming::warp::Edges))
+    /// into the neighbours' memory. `beside` has for the slabs below and above the rank, and which of its planes the first
+    /// given one becomes. Returns whether that is possible; with neither slab it ends.
+    fn give(&mut self, beside: [Option<(usize, usize)>; 2]) -> Result<bool> {
+        let _ = beside;
+        Ok(false)
+    }
+
+    /// Has all that follows wait until the neighbours to which steps give planes have done what they were asked before: what
+    /// they gave is then there, and what they read may be stored into.
+    fn meet(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Waits until all that was swapped, and all steps begun, are done.
     fn settle(&mut self, patience: Patience<'_>) -> Result<()>;
 }

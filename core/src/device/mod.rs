@@ -84,8 +84,8 @@ pub struct Link {
 
 impl Link {
     /// The link between devices of a compute capability that one process drives. On H200s copies over NVLink reached 390
-    /// GB/s, and beside steps an exchange took some 30 µs more than its bytes (25 to 45 by the efficiency of two devices); A100 and V100 are taken in proportion to the datasheets' bandwidths,
-    /// boards of other capabilities to have PCIe alone.
+    /// GB/s, and beside steps an exchange by stores took some 10 µs more than its bytes; A100 and V100 are taken in
+    /// proportion to the datasheets' bandwidths, boards of other capabilities to have PCIe alone.
     pub fn of(capability: (u32, u32)) -> Link {
         let bandwidth = match capability {
             (9.., _) => 390e9,
@@ -93,7 +93,7 @@ impl Link {
             (7, 0) => 130e9,
             _ => 20e9,
         };
-        Link { seconds: 30e-6, bandwidth }
+        Link { seconds: 10e-6, bandwidth }
     }
 }
 

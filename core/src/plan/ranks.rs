@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::description::{Line, count};
+use super::streaming::warp::Edges;
 use super::{Depth, Exchanging, Execution, Options, Plan};
 use crate::device::DeviceSpec;
 use crate::domain::axis_name;
@@ -102,6 +103,13 @@ pub trait Devices {
     /// Plans the slab of a rank among so many.
     fn plan(&self, ranks: usize, rank: usize, slab: &Problem, options: &Options) -> Result<Plan>;
 
+    /// Returns whether so many ranks could each store into the memory of those beside it, because they are different devices of
+    /// one process.
+    fn stores(&self, ranks: usize) -> Result<bool> {
+        let _ = ranks;
+        Ok(true)
+    }
+
     /// Returns the steps between two exchanges that are asked for, whatever the temporal depth of a slab is; `None` where
     /// the planner chooses.
     fn between(&self) -> Option<u32> {
@@ -137,6 +145,10 @@ const MOST_BETWEEN: [u32; 2] = [256, 64];
 /// Bytes per second at which planes are handed on through messages where the memory's bandwidth is not known; and how
 /// often such an exchange moves each byte: out of the field, into the message, into the other's field.
 const COPIES: (f64, f64) = (4e9, 6.0);
+
+/// What an exchange by copies takes beside one by stores, in seconds: events between devices, and copies that begin one after
+/// another. Of H200s in steps of 2304² planes.
+const COPIED: f64 = 20e-6;
 
 /// Plans several devices: as many as were asked for, or fewer with a note where the domain has too few planes; the steps
 /// between exchanges that are estimated to be fastest, or those of a depth that is asked for.
@@ -181,18 +193,26 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         Some(depth) => vec![depth],
         None => considered(problem, options, &weights, devices)?,
     };
+    let asked = matches!(options.exchange, Exchanging::Auto | Exchanging::Stores);
+    let stores = asked && devices.stores(ranks)?;
     for depth in depths.into_iter().filter(|&depth| ranks <= Slabs::most(problem, depth)) {
         let slabs = Slabs::new(problem, depth, &weights)?;
         // A rank in the middle has two neighbours, where there is one.
         let rank = ranks / 2;
         let slab = slabs.problem(rank, problem)?;
         let plan = of_slab(&slab, options, depth, &|own| devices.plan(ranks, rank, &slab, own))?;
-        let (exchange, _) = exchange(&slabs, problem, &plan);
+        let (exchange, plan) = match giving(&slabs, rank, stores, &plan) {
+            // What is exchanged goes out with the steps' own stores; each device waits for its neighbours.
+            Some(giving) => (link_seconds(&giving), giving),
+            None => (exchange(&slabs, problem, &plan, stores).0, plan),
+        };
         let passes = depth.div_ceil(plan.depth.max(1)) * plan.depth.max(1);
         // Every rank waits for a message of each other one.
         let gathers = (reductions * (ranks - 1)) as f64 * plan.device.exchange_seconds;
         let between = exchange + restart(&slab, &plan);
-        let seconds = (seconds(&plan) * f64::from(passes) + between) / f64::from(depth) + gathers;
+        let seconds = (seconds(&plan) * kept(&slabs, rank, &plan) * f64::from(passes) + between)
+            / f64::from(depth)
+            + gathers;
         if best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
             best = Some((seconds, slabs, exchange));
         }
@@ -206,6 +226,11 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         let slab = slabs.problem(rank, problem)?;
         let plan = of_slab(&slab, options, slabs.depth, &|own| devices.plan(ranks, rank, &slab, own))?;
         plans.push(plan);
+    }
+    let all_give =
+        (0..ranks).map(|rank| giving(&slabs, rank, stores, &plans[rank])).collect::<Option<Vec<_>>>();
+    if let Some(given) = all_give {
+        plans = given;
     }
     Ok(together(problem, options, &slabs, plans, [seconds, exchange_seconds], note))
 }
@@ -257,6 +282,33 @@ fn of_slab(
     }
 }
 
+/// Returns the plan of a slab whose passes give neighbours what they read, where it can: devices store into each other's memory,
+/// and exchange after each pass.
+fn giving(slabs: &Slabs, rank: usize, stores: bool, plan: &Plan) -> Option<Plan> {
+    if !stores || plan.device.link.is_none() || plan.depth != slabs.depth {
+        return None;
+    }
+    let slab = &slabs.slabs[rank];
+    let own = slab.halo[0]..slab.halo[0] + slab.own.len();
+    // Neighbours' halos are as deep as the own ones.
+    let halo = slab.halo.into_iter().max().unwrap_or(0);
+    let given = [0, 1].map(|side| if slabs.is_inner(rank, side) { halo } else { 0 });
+    plan.giving(Edges { own, given })
+}
+
+/// Returns the share of a slab's planes that its passes make: all, or its own where neighbours give the others.
+fn kept(slabs: &Slabs, rank: usize, plan: &Plan) -> f64 {
+    match plan.warp_streaming().and_then(|streaming| streaming.edges.as_ref()) {
+        Some(edges) => edges.own.len() as f64 / slabs.slabs[rank].cells() as f64,
+        None => 1.0,
+    }
+}
+
+/// Returns the seconds of an exchange in which nothing is sent.
+fn link_seconds(plan: &Plan) -> f64 {
+    plan.device.link.map_or(0.0, |link| link.seconds)
+}
+
 /// Returns the estimated seconds of a step of a slab: the planner's own where it made one.
 fn seconds(plan: &Plan) -> f64 {
     let traffic = &plan.traffic;
@@ -291,7 +343,7 @@ fn reductions(problem: &Problem) -> usize {
 }
 
 /// Returns the estimated seconds of an exchange and the most bytes that a rank sends.
-fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan) -> (f64, f64) {
+fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan, stores: bool) -> (f64, f64) {
     let cell = problem.dtype.bytes() as f64;
     let plane =
         |field: usize| problem.values_of(field) as f64 / problem.extents_of(field)[slabs.axis].max(1) as f64;
@@ -304,7 +356,10 @@ fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan) -> (f64, f64) {
     let (messages, bytes) = all.fold((0, 0.0_f64), |(n, most), (own, bytes)| (n.max(own), most.max(bytes)));
     let device = &plan.device;
     let seconds = match device.link {
-        Some(link) if messages > 0 => link.seconds + bytes / link.bandwidth,
+        Some(link) if messages > 0 => {
+            let more = if stores { 0.0 } else { COPIED };
+            link.seconds + more + bytes / link.bandwidth
+        }
         Some(_) => 0.0,
         None => {
             let bandwidth = if device.memory_bandwidth > 0.0 { device.memory_bandwidth } else { COPIES.0 };
@@ -323,7 +378,7 @@ fn together(
     [seconds, exchange_seconds]: [f64; 2],
     note: Option<String>,
 ) -> Plan {
-    let (_, exchange_bytes) = exchange(slabs, problem, &plans[0]);
+    let (_, exchange_bytes) = exchange(slabs, problem, &plans[0], true);
     let mut plan = plans[plans.len() / 2].clone();
     plan.program = problem.program.name().to_owned();
     (plan.shape, plan.boundaries) = (problem.shape, problem.boundaries);

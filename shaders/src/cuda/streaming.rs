@@ -4,6 +4,7 @@ use abide_core::domain::Axes;
 use abide_core::expr::{Id, Node, Tap};
 use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
+use abide_core::plan::streaming::warp::Edges;
 use abide_core::{Problem, Program, Stage};
 
 use super::{COMMON, COPIES, Cuda, FLAGS, constant, constants, list, method, values};
@@ -60,10 +61,23 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     }
     text.push(format!("constexpr bool CHAINED = {};", streaming.chained));
     text.push(format!("constexpr bool SUMS_CELLS = {};", streaming.sums_cells));
+    edges(&mut text, streaming.edges.as_ref());
     for file in [COPIES, FLAGS, WINDOW, STREAM, PASSES, STREAMING] {
         text.file(file);
     }
     text.into()
+}
+
+/// Writes which planes are stored, and which of them into the memory of neighbours, too.
+fn edges(text: &mut Text, edges: Option<&Edges>) {
+    let [first, last] = match edges {
+        Some(edges) => [edges.own.start, edges.own.end].map(|plane| plane.to_string()),
+        None => ["0".to_owned(), "EXTENT_S".to_owned()],
+    };
+    let [low, high] = edges.map_or([0; 2], |edges| edges.given);
+    text.push(format!("constexpr bool GIVES = {};", edges.is_some()));
+    text.push(format!("constexpr Offset OWN_FIRST = {first}, OWN_LAST = {last};"));
+    text.push(format!("constexpr Offset GIVEN_LOW = {low}, GIVEN_HIGH = {high};"));
 }
 
 /// Writes the struct of a stage, without its end: how far the stage taps, what it carries, and what it does when a plane

@@ -115,6 +115,7 @@ pub(super) fn streaming(
         waves,
         chained: division.shares <= slots && device.has(Capability::Barrier),
         sums_cells: true,
+        edges: None,
         shared_bytes: 0,
         registers,
         valid: 0.0,

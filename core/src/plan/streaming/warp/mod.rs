@@ -8,6 +8,7 @@
 
 mod candidates;
 mod description;
+mod edges;
 mod estimate;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use crate::program::Problem;
 
 pub use self::candidates::Configuration;
 use self::candidates::{candidates, streaming};
+pub use self::edges::Edges;
 use self::estimate::step_seconds;
 use super::requirement::{Demand, Limits};
 
@@ -69,6 +71,8 @@ pub struct WarpStreaming {
     /// Whether the place from which a word is copied is summed as a number of cells before it becomes an address, or as
     /// addresses. The results are the same; which takes fewer registers, only the compiler's report tells.
     pub sums_cells: bool,
+    /// What a kernel of a slab stores, where it gives planes to its neighbours; `None` where it stores all planes.
+    pub edges: Option<Edges>,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: usize,
     /// Registers that a thread may use.
