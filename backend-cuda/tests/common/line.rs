@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_core::Result;
+use abide_core::plan::streaming::warp::Edges;
+use abide_core::{Boundary, Plan, Problem, Result};
 use abide_cuda::CudaBackend;
 use abide_ranks::{Device, Ranked};
 
@@ -23,4 +24,24 @@ pub fn weighted(all: Vec<(Arc<CudaBackend>, usize)>) -> Result<Ranked> {
         Ok(all[..ranks].iter().map(device).collect())
     };
     Ranked::new(single, count, make)
+}
+
+/// Returns the plan with a launch for each pass of a slab, which gives planes to the slabs beside it; `None` where kernels cannot. The
+/// planner does so for large domains alone.
+#[allow(dead_code)] // Not every test that has this module takes such plans.
+pub fn giving(problem: &Problem, plan: &Plan) -> Option<Plan> {
+    let mut plan = plan.clone();
+    let ranks = plan.ranks.as_mut()?;
+    let is_ring = problem.boundaries_of(0).0[0][0] == Boundary::Periodic;
+    let (count, halo) = (ranks.own.len(), ranks.halo);
+    for (rank, slab) in ranks.slabs.iter_mut().enumerate() {
+        let given =
+            [is_ring || rank > 0, is_ring || rank + 1 < count].map(|inner| if inner { halo } else { 0 });
+        let own = given[0]..given[0] + ranks.own[rank].len();
+        if slab.depth != ranks.depth {
+            return None;
+        }
+        *slab = slab.unchained().unwrap_or_else(|| slab.clone()).giving(Edges { own, given })?;
+    }
+    Some(plan)
 }
