@@ -59,8 +59,16 @@ const fn chained(how: How, multiprocessors: usize, passes: u64) -> How {
     }
 }
 
+/// Returns a pass of a slab of so many own planes that gives others to its neighbours.
+const fn giving(how: How, own: [usize; 2], given: [usize; 2]) -> How {
+    match how {
+        How::Streaming { configuration, .. } => How::Giving { configuration, own, given },
+        other => other,
+    }
+}
+
 #[rustfmt::skip]
-const CASES: [Case; 69] = [
+const CASES: [Case; 72] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -85,6 +93,13 @@ const CASES: [Case; 69] = [
     // ... or once per plane; the carried values in shared memory.
     Case { name: "cube-lag", program: "3d7pt", extents: &[13, 21, 131], dtype: DType::F32, boundaries: "z=mirror,y=constant=0.5,x=periodic",
         architecture: 800, plan: streaming(2, 4, [2, 4], true, 2, 1, 1) },
+    // Slabs whose passes give planes to the slabs beside them: between two, the last of a line, and of a ring.
+    Case { name: "cube-gives", program: "3d7pt", extents: &[13, 21, 67], dtype: DType::F64, boundaries: "fixed",
+        architecture: 900, plan: giving(streaming(2, 4, [2, 2], false, 2, 0, 1), [2, 11], [2, 2]) },
+    Case { name: "cube-gives-below", program: "3d7pt", extents: &[13, 21, 131], dtype: DType::F32, boundaries: "z+=mirror,y=constant=0.5,x=periodic",
+        architecture: 800, plan: giving(streaming(2, 4, [2, 4], true, 2, 1, 1), [2, 13], [2, 0]) },
+    Case { name: "box-gives", program: "3d27pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "z=constant=0,y=periodic,x=mirror",
+        architecture: 800, plan: giving(streaming(2, 4, [2, 2], false, 3, 1, 1), [2, 7], [2, 2]) },
     Case { name: "cube-box", program: "3d27pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "periodic",
         architecture: 900, plan: streaming(2, 4, [2, 2], false, 3, 1, 1) },
     // Two stages, each of which writes what the other reads.
@@ -299,6 +314,10 @@ fn defects_are_found() {
         ("persistent-star", "__syncthreads();\n    if constexpr (BLOCKS == 1)", "if constexpr (BLOCKS == 1)"),
         ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),
         ("persistent-cube", "while (load_acquire(flags) < done * unsigned(BLOCKS)) {}", ""),
+        // Neighbours get all planes that they read, and each slab stores its own alone.
+        ("cube-gives", "q >= OWN_LAST - GIVEN_HIGH", "q > OWN_LAST - GIVEN_HIGH"),
+        ("cube-gives-below", "q < OWN_FIRST + GIVEN_LOW", "q <= OWN_FIRST + GIVEN_LOW"),
+        ("box-gives", "uniform(Offset(OWN_FIRST + low))", "uniform(Offset(low))"),
         // Blocks that stay from pass to pass wait for the blocks around: at all, in the planes before and behind, in the
         // windows beside, over a periodic side; and tell when they have ended a pass, no sooner.
         ("star-chained", "if (pass > 0) await_around(ended, pass);", ""),

@@ -91,7 +91,7 @@ class Program:
         one. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so
         many steps, and ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become
         kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``; ``exchange`` how several devices hand each
-        other planes: ``"auto"``, ``"copies"``, ``"network"`` or ``"messages"``.
+        other planes: ``"auto"``, ``"stores"``, ``"copies"``, ``"network"`` or ``"messages"``.
 
         Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
         """

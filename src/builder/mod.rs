@@ -303,8 +303,8 @@ impl Builder {
         self
     }
 
-    /// Sets how several devices exchange planes. Unless given: by copies where all can make them, else over the devices'
-    /// network, else by messages.
+    /// Sets how several devices exchange planes. Unless given: by stores where all can make them, else by
+    /// copies, else over the devices' network, else by messages.
     pub fn exchange(mut self, exchange: Exchanging) -> Self {
         self.options.exchange = exchange;
         self

@@ -118,8 +118,9 @@ pub struct Manner {
     #[arg(long, default_value = "auto")]
     pub tables: Placement,
 
-    /// How several devices exchange planes: auto, copies (from device to device on one machine), network (over the devices'
-    /// own, NCCL between CUDA's, on one machine or several) or messages (values by way of the hosts); no bit depends on it
+    /// How several devices exchange planes: auto, stores (a kernel of each stores into its neighbours' memory), copies (from
+    /// device to device on one machine), network (over the devices' own, NCCL between CUDA's, on one machine or several) or
+    /// messages (values by way of the hosts); no bit depends on it
     #[arg(long, default_value = "auto")]
     pub exchange: Exchanging,
 

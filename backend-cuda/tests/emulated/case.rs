@@ -100,6 +100,9 @@ pub struct Case {
 pub enum How {
     /// A streaming kernel on `multiprocessors`, for `passes` passes in one launch.
     Streaming { configuration: warp::Configuration, multiprocessors: usize, passes: u64 },
+    /// A pass of a slab's kernel that stores the planes `own` alone, and `given` of them, the first and the last, into the memory of
+    /// the slabs beside it, too.
+    Giving { configuration: warp::Configuration, own: [usize; 2], given: [usize; 2] },
     /// A persistent kernel on `multiprocessors`, with `planes` of a tile in registers, for `steps` steps.
     Persistent {
         configuration: persistent::Configuration,
@@ -168,6 +171,11 @@ impl Case {
                 assert_eq!(stream.chained, *passes > 1, "{}", self.name);
                 Ok(plan)
             }
+            How::Giving { configuration, own: [first, end], given } => {
+                let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
+                let edges = warp::Edges { own: *first..*end, given: *given };
+                plan.unchained().unwrap_or(plan).giving(edges).ok_or_else(none)
+            }
             How::Persistent { configuration, multiprocessors, planes_registers, synchronisation, .. } => {
                 device.multiprocessors = *multiprocessors;
                 let plan =
@@ -203,6 +211,7 @@ impl Case {
     fn steps(&self) -> u64 {
         match &self.plan {
             How::Streaming { configuration, passes, .. } => configuration.depth as u64 * passes,
+            How::Giving { configuration, .. } => configuration.depth as u64,
             How::Persistent { steps, .. } | How::Resident { steps, .. } => *steps,
         }
     }
@@ -227,7 +236,15 @@ impl Case {
             for (number, (expected, result)) in expected.iter().zip(&result).enumerate() {
                 let size = problem.dtype.bytes();
                 let pairs = expected.as_bytes().chunks(size).zip(result.chunks(size)).enumerate();
-                let wrong: Vec<usize> = pairs.filter(|(_, (a, b))| a != b).map(|(index, _)| index).collect();
+                // Other planes are for others to store.
+                let is_own = |&(index, _): &(usize, (&[u8], &[u8]))| match self.plan {
+                    How::Giving { own: [first, end], .. } => {
+                        (first..end).contains(&problem.shape.cell(index)[0])
+                    }
+                    _ => true,
+                };
+                let wrong = pairs.filter(is_own).filter(|(_, (a, b))| a != b).map(|(index, _)| index);
+                let wrong: Vec<usize> = wrong.collect();
                 if let Some(&first) = wrong.first() {
                     return Err(format!(
                         "seed {seed}: {} cells of field {} are not the reference's, the first at {:?}",

@@ -100,4 +100,9 @@ template <class T> T __ldcg(const T* from) { return *from; }
 template <class T> void __stcg(T* to, T value) { *to = value; }
 
 inline void __threadfence() {}
-inline void atomicAdd(unsigned* to, unsigned value) { *to += value; }
+inline unsigned atomicAdd(unsigned* to, unsigned value)
+{
+    const unsigned before = *to;
+    *to += value;
+    return before;
+}

@@ -103,6 +103,36 @@ void body()
 #endif
 }
 
+#ifdef PASSES
+// Has a slab's kernel give planes to memory of each array's own, where they keep their numbers; of that above there is none in a
+// slab that gives nothing there.
+void give(Given<false>&, std::vector<std::vector<Array>>&) {}
+void give(Given<true>& given, std::vector<std::vector<Array>>& arrays)
+{
+    for (int a = 0; a < ARRAYS; ++a) {
+        given.low[a] = GIVEN_LOW > 0 ? arrays[a][2].first() : nullptr;
+        given.high[a] = GIVEN_HIGH > 0 ? arrays[a][2].first() : nullptr;
+    }
+}
+
+// What was given is what the kernel has stored, and nothing else was stored.
+void check_given(const Given<false>&, std::vector<std::vector<Array>>&) {}
+void check_given(const Given<true>&, std::vector<std::vector<Array>>& arrays)
+{
+    for (int a = 0; a < ARRAYS; ++a)
+        for (size_t r = 0; r < ROWS; ++r) {
+            const Offset plane = r / EXTENT_Y;
+            const bool own = plane >= OWN_FIRST && plane < OWN_LAST;
+            const bool given = own && (plane < OWN_FIRST + GIVEN_LOW || plane >= OWN_LAST - GIVEN_HIGH);
+            for (size_t x = 0; x < EXTENT_X; ++x) {
+                const real stored = arrays[a][1].row(0, r)[x], there = arrays[a][2].row(0, r)[x];
+                if (std::isnan(stored) == own || std::isnan(there) == given) emulated::fail("the planes stored are not the reference's: some are missing, or not the kernel's to store");
+                if (given && memcmp(&stored, &there, sizeof(real)) != 0) emulated::fail("the planes given are not the reference's");
+            }
+        }
+}
+#endif
+
 void read(const std::string& path, void* to, size_t bytes)
 {
     FILE* file = fopen(path.c_str(), "rb");
@@ -142,6 +172,7 @@ int main(int, char** arguments)
 #ifdef PASSES
     passes.buffers[0] = passes.buffers[1] = buffers;
     for (int f = 0; f < ARRAYS; ++f) std::swap(passes.buffers[1].current[f], passes.buffers[1].next[f]);
+    give(passes, arrays);
 #endif
 #ifdef OUTBOXES
     outboxes = std::make_unique<Outboxes>(seed % 2 == 0);
@@ -151,6 +182,9 @@ int main(int, char** arguments)
     outboxes->check();
 #endif
 
+#ifdef PASSES
+    check_given(passes, arrays);
+#endif
     FILE* result = fopen((folder + "/result").c_str(), "wb");
     const bool flipped[] = {FLIPPED};    // the fields whose result is in the second buffer
     for (const auto& copies : arrays)

@@ -42,7 +42,7 @@ pub struct Scaling {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     devices: Vec<usize>,
 
-    /// How stencils' planes are exchanged: auto, copies, network or messages
+    /// How stencils' planes are exchanged: auto, stores, copies, network or messages
     #[arg(long, default_value = "auto")]
     exchange: Exchanging,
 }

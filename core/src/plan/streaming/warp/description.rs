@@ -29,7 +29,15 @@ impl Describe for WarpStreaming {
             true => "pass, all passes in one launch",
             false => "launch",
         };
-        vec![
+        let given = self.edges.as_ref().map(|edges| {
+            let [low, high] = edges.given;
+            let given = format!(
+                "planes {}..{} are stored; the first {low} and the last {high} into the neighbours' memory, too",
+                edges.own.start, edges.own.end
+            );
+            ("given", given)
+        });
+        let lines = vec![
             (
                 "tiling",
                 format!(
@@ -69,6 +77,7 @@ impl Describe for WarpStreaming {
                     self.registers, self.shared_bytes
                 ),
             ),
-        ]
+        ];
+        lines.into_iter().chain(given).collect()
     }
 }
