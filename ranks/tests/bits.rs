@@ -6,10 +6,12 @@ mod common;
 use std::sync::Arc;
 
 use abide_core::catalogue;
+use abide_core::expr::Expr;
 use abide_core::program::{Centring, Definition, Does, Probe, Record, Until};
 use abide_core::slabs::Slabs;
 use abide_core::{
-    Array, Boundaries, Boundary, DType, Depth, Error, Execution, Options, Problem, Program, Shape, Tune,
+    Array, Boundaries, Boundary, DType, Depth, Error, Execution, Options, Problem, Program, Scope, Shape,
+    Tune,
 };
 use abide_cpu::CpuBackend;
 use common::{assert_same, assert_same_from, fields, open, problem, ranked};
@@ -90,6 +92,38 @@ fn random_programs_have_the_same_bits() {
         reduced += usize::from(reduces);
     }
     assert!(run > 60 && reduced > 30, "{run} run, {reduced} of them with reductions, {refused} refused");
+}
+
+/// Programs whose steps read less far than as many times their radius, or whose first stages read less far than the last: what is
+/// wrong at an inner side comes no nearer than what is exchanged.
+#[test]
+fn programs_that_read_unequally_far_have_the_same_bits() {
+    fn mean<'g>(s: &Scope<'g>, field: &str, radius: i32) -> Expr<'g> {
+        let u = s.field(field);
+        0.4 * u.here() + 0.3 * (u.along(0, -radius) + u.along(0, radius))
+    }
+    let mut stages = Definition::new("stages", 1);
+    stages.field("u", Centring::CELL).field("v", Centring::CELL);
+    stages
+        .step()
+        .stage("near", |s| s.set("u", mean(s, "v", 1) + 0.1 * s.field("u").here()))
+        .stage("far", |s| s.set("v", mean(s, "u", 5)));
+    let mut crossed = Definition::new("crossed", 1);
+    crossed.field("u", Centring::CELL).field("v", Centring::CELL);
+    crossed.step().stage("swap", |s| {
+        s.set("u", mean(s, "v", 3));
+        s.set("v", s.field("u").here());
+    });
+    for program in [stages, crossed].map(|definition| Arc::new(definition.build().unwrap())) {
+        for boundary in [Boundary::Fixed, Boundary::Mirror, Boundary::Periodic] {
+            let shape = Shape::new(&[211]).unwrap();
+            let mut problem = Problem::new(program.clone(), shape, DType::F64).unwrap();
+            problem.boundaries = Boundaries::all(boundary);
+            for depth in [1, 2, 3, 5] {
+                assert_same(&problem, &ranked(&[2, 1, 2]).every(depth), &Options::default(), 23);
+            }
+        }
+    }
 }
 
 /// A program that knows where it is, sets points, counts planes, and ends by a condition.

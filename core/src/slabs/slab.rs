@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Slab, Slabs};
+use super::{Slab, Slabs, reach};
 use crate::domain::{Boundary, Shape};
 use crate::error::{Error, Result};
 use crate::program::{Part, Problem};
@@ -52,12 +52,16 @@ impl Slabs {
         Ok(own)
     }
 
-    /// Returns what inner sides have. Either is wrong near the side alone, and as far away as a step reads: ghost cells of 0, or
-    /// planes that stay as they are. Where outer sides keep theirs too, a slab is a smaller domain of the same kind, which
-    /// has the kernels of the whole one.
+    /// Returns what inner sides have. Ghost cells of 0 are wrong near the side alone, and as far away as steps read. Planes that
+    /// stay as they are make a slab between fixed sides a smaller domain of the same kind, which has the kernels of the whole one;
+    /// but as many as the program's radius are wrong at once, whatever a stage reads: so only where every step reads as far.
     fn inner(&self, problem: &Problem) -> Boundary {
         let stays = |field| problem.boundaries_of(field).0[self.axis] == [Boundary::Fixed; 2];
-        let stay = problem.is_plain() && (0..problem.program.fields().len()).all(stays);
+        let program = &problem.program;
+        let farthest = program.radius()[self.axis] * self.depth as usize;
+        let reads_as_far = reach(program, self.axis, self.depth).into_iter().max() == Some(farthest);
+        let is_lattice = problem.is_plain() && program.stages().len() == 1 && reads_as_far;
+        let stay = is_lattice && (0..problem.program.fields().len()).all(stays);
         if stay { Boundary::Fixed } else { Boundary::Open }
     }
 
