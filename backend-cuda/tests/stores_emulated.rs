@@ -96,7 +96,8 @@ fn defects_are_found() {
     let defects = [
         ("if (here == 0) is_told = comes(&way.own->ready, e);", "if (here == 0) is_told = true;"),
         ("__syncthreads();                 // all places are told", ""),
-        ("__syncthreads();                 // the block has stored all of its part", ""),
+        ("__syncthreads();                     // the block has stored all of its part", ""),
+        ("__syncthreads();                     // the neighbour's places are there", ""),
         ("if (atomicAdd(way.stored, 1u) + 1 == blocks) {", "if (atomicAdd(way.stored, 1u) == 0) {"),
         ("            comes(&way.own->arrived, e);\n", ""),
         ("*way.stored = 0;", ""),
