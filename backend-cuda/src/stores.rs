@@ -122,6 +122,22 @@ impl Drop for Word {
     }
 }
 
+/// Pieces of memory: the address of each, and its bytes.
+type Pieces = Vec<(u64, u64)>;
+
+/// What goes to a rank and comes from it in an exchange.
+struct Swapped {
+    rank: usize,
+    out: Pieces,
+    into: Pieces,
+}
+
+impl Swapped {
+    fn nothing(rank: usize) -> Swapped {
+        Swapped { rank, out: Vec::new(), into: Vec::new() }
+    }
+}
+
 /// A session's end of what connects it with those beside it.
 pub(crate) struct Stores {
     stream: Arc<CudaStream>,
@@ -231,8 +247,6 @@ impl Stores {
             let change = "cut the domain along one axis";
             return Err(Error::limit("neighbours of a device", neighbours.len(), STORES_WAYS, change));
         }
-        /// What goes to or comes from a rank: an address and bytes.
-        type Pieces = Vec<(u64, u64)>;
         let pieces = |all: &[(usize, Planes, DeviceBuffer)], rank: usize| -> Result<Pieces> {
             let own = all.iter().filter(|(of, ..)| *of == rank);
             own.map(|(_, planes, buffer)| {
@@ -241,10 +255,11 @@ impl Stores {
             })
             .collect()
         };
-        let ways = neighbours.iter().map(|&rank| Ok((rank, pieces(sent, rank)?, pieces(received, rank)?)));
-        let ways: Vec<(usize, Pieces, Pieces)> = ways.collect::<Result<_>>()?;
+        let way =
+            |&rank: &usize| Ok(Swapped { rank, out: pieces(sent, rank)?, into: pieces(received, rank)? });
+        let ways: Vec<Swapped> = neighbours.iter().map(way).collect::<Result<_>>()?;
         self.keep(received);
-        let longest = ways.iter().map(|(_, out, into)| out.len().max(into.len())).max().unwrap_or(0);
+        let longest = ways.iter().map(|way| way.out.len().max(way.into.len())).max().unwrap_or(0);
         for first in (0..longest).step_by(STORES_PIECES) {
             self.launch(&ways, first)?;
         }
@@ -286,12 +301,12 @@ impl Stores {
     pub fn meet(&mut self) -> Result<()> {
         self.usable()?;
         bind(&self.stream)?;
-        let ways: Vec<_> = self.given_to.iter().map(|&rank| (rank, Vec::new(), Vec::new())).collect();
+        let ways: Vec<Swapped> = self.given_to.iter().map(|&rank| Swapped::nothing(rank)).collect();
         self.launch(&ways, 0)
     }
 
     /// Launches an exchange of as many pieces as go at once.
-    fn launch(&mut self, ways: &[(usize, Vec<(u64, u64)>, Vec<(u64, u64)>)], first: usize) -> Result<()> {
+    fn launch(&mut self, ways: &[Swapped], first: usize) -> Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
         let mut exchange = StoresExchange {
             count: ways.len() as u32,
@@ -302,7 +317,7 @@ impl Stores {
         };
         let stored = self.stored.device_ptr(&self.stream).0;
         let mut most = 0;
-        for (number, ((rank, out, into), way)) in ways.iter().zip(&mut exchange.ways).enumerate() {
+        for (number, (Swapped { rank, out, into }, way)) in ways.iter().zip(&mut exchange.ways).enumerate() {
             let post = |of: &Shared, from: usize| of.posts + (from * STORES_POST) as u64;
             *way = StoresWay {
                 own: post(&self.own, *rank),

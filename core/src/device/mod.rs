@@ -80,6 +80,8 @@ pub struct Link {
     pub seconds: f64,
     /// Bytes per second that leave a device.
     pub bandwidth: f64,
+    /// Whether kernels store into another device's memory over it.
+    pub stores: bool,
 }
 
 impl Link {
@@ -93,20 +95,20 @@ impl Link {
             (7, 0) => 130e9,
             _ => 20e9,
         };
-        Link { seconds: 10e-6, bandwidth }
+        Link { seconds: 10e-6, bandwidth, stores: true }
     }
 }
 
 impl FromStr for Link {
     type Err = Error;
 
-    /// Reads microseconds of an exchange and GB/s that leave a device, as in `40,45`.
+    /// Reads microseconds of an exchange and GB/s that leave a device, as in `40,45`: a network, by which planes are sent.
     fn from_str(text: &str) -> Result<Link> {
         let positive = |text: &str| text.trim().parse().ok().filter(|&n: &f64| n > 0.0 && n.is_finite());
         let numbers: Option<Vec<f64>> = text.split(',').map(positive).collect();
         match numbers.as_deref() {
             Some(&[microseconds, gigabytes]) => {
-                Ok(Link { seconds: microseconds / 1e6, bandwidth: gigabytes * 1e9 })
+                Ok(Link { seconds: microseconds / 1e6, bandwidth: gigabytes * 1e9, stores: false })
             }
             _ => Err(Error::invalid(
                 format!("link {text:?}"),

@@ -203,7 +203,10 @@ pub fn plan_ranks(problem: &Problem, options: &Options, devices: &dyn Devices) -
         let plan = of_slab(&slab, options, depth, &|own| devices.plan(ranks, rank, &slab, own))?;
         let (exchange, plan) = match giving(&slabs, rank, stores, &plan) {
             // What is exchanged goes out with the steps' own stores; each device waits for its neighbours.
-            Some(giving) => (link_seconds(&giving), giving),
+            Some(giving) => {
+                let (_, bytes) = exchange(&slabs, problem, &giving, stores);
+                (meeting(&slabs, rank, &giving, bytes), giving)
+            }
             None => (exchange(&slabs, problem, &plan, stores).0, plan),
         };
         let passes = depth.div_ceil(plan.depth.max(1)) * plan.depth.max(1);
@@ -285,7 +288,8 @@ fn of_slab(
 /// Returns the plan of a slab whose passes give neighbours what they read, where it can: devices store into each other's memory,
 /// and exchange after each pass.
 fn giving(slabs: &Slabs, rank: usize, stores: bool, plan: &Plan) -> Option<Plan> {
-    if !stores || plan.device.link.is_none() || plan.depth != slabs.depth {
+    let over_link = plan.device.link.is_some_and(|link| link.stores);
+    if !stores || !over_link || plan.depth != slabs.depth {
         return None;
     }
     let slab = &slabs.slabs[rank];
@@ -304,9 +308,10 @@ fn kept(slabs: &Slabs, rank: usize, plan: &Plan) -> f64 {
     }
 }
 
-/// Returns the seconds of an exchange in which nothing is sent.
-fn link_seconds(plan: &Plan) -> f64 {
-    plan.device.link.map_or(0.0, |link| link.seconds)
+/// Returns the seconds between two passes that give so many bytes: a meeting, and what of the bytes is still on its way.
+fn meeting(slabs: &Slabs, rank: usize, plan: &Plan, bytes: f64) -> f64 {
+    let pass = seconds(plan) * kept(slabs, rank, plan) * f64::from(plan.depth);
+    plan.device.link.map_or(0.0, |link| link.seconds + (bytes / link.bandwidth - pass).max(0.0))
 }
 
 /// Returns the estimated seconds of a step of a slab: the planner's own where it made one.
@@ -357,7 +362,7 @@ fn exchange(slabs: &Slabs, problem: &Problem, plan: &Plan, stores: bool) -> (f64
     let device = &plan.device;
     let seconds = match device.link {
         Some(link) if messages > 0 => {
-            let more = if stores { 0.0 } else { COPIED };
+            let more = if link.stores && !stores { COPIED } else { 0.0 };
             link.seconds + more + bytes / link.bandwidth
         }
         Some(_) => 0.0,
