@@ -10,6 +10,7 @@ mod answer;
 mod backend;
 mod connector;
 pub mod fabric;
+mod giving;
 mod line;
 mod loans;
 #[cfg(feature = "mpi")]

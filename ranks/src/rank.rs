@@ -9,7 +9,6 @@ use abide_core::{DType, Error, Problem, Session};
 
 use crate::fabric::{Broken, Fabric, Tag, What};
 use crate::line::{Line, SharedLine, array};
-use crate::loans::gathered;
 use crate::{loans, network};
 
 /// A rank at work on its slab.
@@ -22,19 +21,19 @@ pub struct Rank {
     /// The axis that is cut, and the extents of each field in the slab.
     axis: usize,
     extents: Vec<[usize; 3]>,
-    depth: u64,
-    exchanges: Vec<Exchange>,
+    pub(crate) depth: u64,
+    pub(crate) exchanges: Vec<Exchange>,
     /// The session of the slab.
     pub session: Box<dyn Session>,
     pub(crate) line: SharedLine,
     /// How all ranks exchange planes.
-    exchange: Exchanging,
+    pub(crate) exchange: Exchanging,
     /// Whether the session's passes store own planes alone, so that halos last for one pass.
-    keeps_to_own: bool,
+    pub(crate) keeps_to_own: bool,
     /// Whether its steps store what neighbours read into their memory, so that an exchange is a meeting.
-    gives: bool,
+    pub(crate) gives: bool,
     /// Steps for which the halos are deep enough.
-    left: u64,
+    pub(crate) left: u64,
     /// The condition that ends the run, and whether it has.
     until: Option<Until>,
     has_ended: bool,
@@ -163,36 +162,6 @@ impl Rank {
         Err(Error::unsupported(what, reason, "leave --exchange out, or exchange messages").into())
     }
 
-    /// Agrees with all ranks on whether steps themselves store what neighbours read: they do where all can.
-    fn agree_on_giving(&mut self, slabs: &Slabs) -> Result<bool, Stopped> {
-        if self.exchange != Exchanging::Stores {
-            return Ok(false);
-        }
-        let rank = self.line.lock().fabric.rank();
-        let beside = [Side::Low, Side::High].map(|side| {
-            let to = self.exchanges.iter().find(|exchange| exchange.side == side)?.neighbour;
-            let there = slabs.exchanges(to);
-            let back = there.iter().find(|other| other.side == side.other() && other.neighbour == rank)?;
-            // Fields are given as deep as the halo, whether all of it is read or not.
-            let begin = back.fields.iter().map(|edge| match back.side {
-                Side::Low => 0,
-                Side::High => edge.received.start,
-            });
-            Some((to, begin.min()?))
-        });
-        let network = self.session.peer().and_then(|peer| peer.network());
-        let gives = network.map_or(Ok(false), |network| network.give(beside))?;
-        let all = gathered(&mut self.line.lock(), &[u8::from(gives)])?;
-        let all_give = all.iter().all(|other| other == &[1]);
-        if gives
-            && !all_give
-            && let Some(network) = self.session.peer().and_then(|peer| peer.network())
-        {
-            network.give([None; 2])?;
-        }
-        Ok(all_give)
-    }
-
     /// Advances the slab as far as it goes, and compares with all ranks how far that was. Where this rank fails, all give
     /// up.
     pub fn advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
@@ -255,24 +224,6 @@ impl Rank {
         let seconds = self.agree(undone, begun.elapsed().as_secs_f64())?;
         self.seconds[1] += wall.elapsed().as_secs_f64();
         Ok(Advanced { undone, seconds })
-    }
-
-    /// Returns how many of some steps are done at once: those of one pass where halos do not last for more. Passes are as deep as
-    /// an exchange, or half as deep, a quarter, … one step.
-    fn pass(&self, steps: u64) -> u64 {
-        if !self.keeps_to_own {
-            return steps;
-        }
-        let passes = std::iter::successors(Some(self.depth), |depth| Some(depth / 2));
-        passes.take_while(|&depth| depth > 0).find(|&depth| depth <= steps).unwrap_or(steps)
-    }
-
-    /// Returns for how many steps halos are deep enough after so many.
-    fn after(&self, done: u64) -> u64 {
-        match self.keeps_to_own {
-            true if done > 0 => 0,
-            _ => self.left - done,
-        }
     }
 
     /// Has the device begin steps if the host need not see their end, and returns whether it has.

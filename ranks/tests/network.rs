@@ -133,7 +133,7 @@ const FAILING: Option<Wrap> = Some(|inner| member(inner, Manner::Failing));
 const ELSEWHERE: Option<Wrap> = Some(|inner| member(inner, Manner::Elsewhere));
 const NONE: Option<Wrap> = None;
 
-/// Asks for the network by name, because threads of one process would lend each other planes first.
+/// Asks for a way by name, because threads of one process would store or lend each other planes first.
 fn by(exchange: Exchanging) -> Options {
     Options { exchange, ..Options::default() }
 }
@@ -163,8 +163,10 @@ fn a_network_has_the_bits_of_one_device() {
             // Two ranks of a ring are neighbours at both sides.
             for members in [&[SOUND; 2][..], &[SOUND; 3], &[SOUND; 4]] {
                 let ranked = ranks(members, 2);
-                assert_same(&problem, &ranked, &by(Exchanging::Network), 11);
-                assert_eq!(word(&ranked, &problem, &by(Exchanging::Network)), "network");
+                for way in [Exchanging::Stores, Exchanging::Network] {
+                    assert_same(&problem, &ranked, &by(way), 11);
+                    assert_eq!(word(&ranked, &problem, &by(way)), way.name());
+                }
             }
         }
     }
@@ -180,12 +182,16 @@ fn a_way_that_is_asked_for_is_taken_or_refused() {
         ranked.open(&problem, &plan, common::fields(&problem)).err().unwrap().to_string()
     };
     for members in [&[SOUND, NONE][..], &[SOUND, SOUND, ELSEWHERE]] {
-        let error = refused(members, Exchanging::Network);
-        assert!(error.contains("exchanging by network") && error.contains("--exchange"), "{error}");
+        for way in [Exchanging::Stores, Exchanging::Network] {
+            let error = refused(members, way);
+            let says = [&format!("exchanging by {way}"), "--exchange"];
+            assert!(says.iter().all(|words| error.contains(*words)), "{error}");
+        }
     }
     let error = refused(&[NONE; 2], Exchanging::Copies);
     assert!(error.contains("exchanging by copies"), "{error}");
     assert_eq!(word(&ranks(&[NONE; 2], 1), &problem, &by(Exchanging::Auto)), "messages");
+    assert_eq!(word(&ranks(&[SOUND; 2], 1), &problem, &by(Exchanging::Auto)), "stores");
 }
 
 #[test]
