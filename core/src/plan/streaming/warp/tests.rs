@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Configuration, plan_configuration, plan_streaming, streaming_plans};
+use super::{Configuration, Edges, plan_configuration, plan_streaming, streaming_plans};
 use crate::catalogue;
-use crate::device::DeviceSpec;
+use crate::device::{DeviceSpec, Link};
 use crate::domain::{Boundaries, Boundary, Shape};
 use crate::error::Error;
-use crate::plan::{CachePolicy, Depth, Execution, Options, plan};
+use crate::plan::{Alike, CachePolicy, Depth, Exchanging, Execution, Options, Plan, Ranks, plan, plan_ranks};
 use crate::program::{LinearStencil, Problem, Program};
 use crate::real::DType;
 
@@ -153,5 +153,43 @@ fn candidates_fit_every_preset() {
                 assert!(plan.estimated_seconds > 0.0);
             }
         }
+    }
+}
+
+/// Slabs in space give planes to their neighbours after each pass where devices store into each other's memory; not over a network,
+/// by copies, of planes of one row, or where passes are chained.
+#[test]
+fn slabs_in_space_give_planes() {
+    let planned = |name: &str, extents: &[usize], exchange: Exchanging, link: Option<Link>| {
+        let mut device = h200();
+        device.link = link.or(device.link);
+        let options = Options { exchange, ..Options::default() };
+        let problem = problem(name, extents, DType::F64);
+        let plan = plan_ranks(&problem, &options, &Alike { device: &device, count: 4 }).unwrap();
+        plan.ranks.unwrap()
+    };
+    let edges = |ranks: &Ranks| -> Vec<Option<Edges>> {
+        ranks.slabs.iter().map(|slab| slab.warp_streaming().and_then(|own| own.edges.clone())).collect()
+    };
+    let large = [2048, 512, 512];
+    let ranks = planned("3d7pt", &large, Exchanging::Auto, None);
+    assert_eq!((ranks.depth, ranks.halo), (ranks.slabs[0].depth, 4));
+    let given = |own, given| Some(Edges { own, given });
+    assert_eq!(
+        edges(&ranks),
+        [given(0..512, [0, 4]), given(4..516, [4, 4]), given(4..516, [4, 4]), given(4..516, [4, 0])]
+    );
+    // The planes that are stored are cut, not the halos.
+    let costs = |slab: &Plan| slab.warp_streaming().unwrap().window_costs;
+    assert_eq!(costs(&ranks.slabs[0]), costs(&ranks.slabs[1]));
+    let network = "40,45".parse().ok();
+    for (name, extents, exchange, link) in [
+        ("3d7pt", &large[..], Exchanging::Copies, None),
+        ("3d7pt", &large, Exchanging::Auto, network),
+        ("3d7pt", &[128, 96, 96], Exchanging::Auto, None),
+        ("2d5pt", &[33408, 8352], Exchanging::Stores, None),
+    ] {
+        let edges = edges(&planned(name, extents, exchange, link));
+        assert!(edges.iter().all(Option::is_none), "{name} {extents:?} {exchange}: {edges:?}");
     }
 }
