@@ -62,6 +62,8 @@ impl Neighbours {
 
     /// Lends planes of a buffer.
     pub fn lend(&mut self, buffer: DeviceBuffer, planes: &Planes) -> Result<Loan> {
+        // Whoever lends does not store, and leaves the device to runs that do.
+        self.offered = None;
         if let Some(parcels) = &mut self.parcels {
             return Ok(Box::new(parcels.lend(&buffer, planes)?));
         }
@@ -127,6 +129,7 @@ impl Neighbours {
         way: Exchanging,
         is_first: bool,
     ) -> Option<Vec<u8>> {
+        self.offered = None;
         match way {
             Exchanging::Stores => {
                 let (offered, key) = stores::offer(stream, turns).ok()??;
