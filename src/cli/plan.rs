@@ -54,7 +54,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     several: Several,
 
-    /// What connects several devices that need not be here: the microseconds of an exchange, and the GB/s that leave a
+    /// The network between several devices that need not be here: the microseconds of an exchange, and the GB/s that leave a
     /// device, as in 40,45 [default: the device's own in one host]
     #[arg(long, value_name = "MICROSECONDS,GB/S", requires = "device")]
     link: Option<Link>,
