@@ -173,9 +173,8 @@ const STREAMS_TRIED: usize = 8;
 /// Returns streaming plans of other configurations, in order of their estimates, the least first; as deep as
 /// `plan` where its depth was asked for.
 fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
-    let edges = plan.warp_streaming().and_then(|stream| stream.edges.as_ref());
     // Devices whose passes give planes to each other go through as many steps.
-    let asked = edges.is_some() || plan.warp_streaming().is_some_and(|stream| stream.depth_asked);
+    let asked = plan.warp_streaming().is_some_and(|stream| stream.edges.is_some() || stream.depth_asked);
     let depth = if asked { Depth::Steps(plan.depth) } else { Depth::Auto };
     let options = Options { depth, ..Options::default() };
     let shape = |plan: &Plan| {
@@ -184,11 +183,7 @@ fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
     let mut shapes = vec![shape(plan)];
     // Plans can be made, because one was made before.
     let all = streaming_plans(problem, &plan.device, &options).unwrap_or_default();
-    let alike = |other: Plan| match edges {
-        Some(edges) => other.unchained().unwrap_or(other).giving(edges.clone()),
-        None => Some(other),
-    };
-    let fresh = all.into_iter().filter_map(alike).filter(|other| {
+    let fresh = all.into_iter().filter_map(|other| other.giving_as(plan)).filter(|other| {
         let shape = shape(other);
         let is_fresh = !shapes.contains(&shape);
         shapes.push(shape);

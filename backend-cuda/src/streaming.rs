@@ -125,11 +125,7 @@ impl GivenPlanes {
 fn shallower(problem: &Problem, plan: &Plan, depth: usize) -> Result<Plan> {
     let plan_of = |stream: &WarpStreaming| -> Option<Plan> {
         let configuration = Configuration { depth, ..stream.configuration() };
-        let shallower = plan_configuration(problem, &plan.device, &configuration)?;
-        match &stream.edges {
-            Some(edges) => shallower.unchained().unwrap_or(shallower).giving(edges.clone()),
-            None => Some(shallower),
-        }
+        plan_configuration(problem, &plan.device, &configuration)?.giving_as(plan)
     };
     plan.warp_streaming().and_then(plan_of).ok_or_else(|| {
         Error::invalid(

@@ -39,4 +39,13 @@ impl Plan {
         streaming.edges = Some(edges);
         Some(plan)
     }
+
+    /// Returns the streaming plan for the slab of another one: it gives the same planes, with a launch for each pass, or none. `None`
+    /// where it cannot.
+    pub fn giving_as(self, other: &Plan) -> Option<Plan> {
+        match other.warp_streaming().and_then(|streaming| streaming.edges.as_ref()) {
+            Some(edges) => self.unchained().unwrap_or(self).giving(edges.clone()),
+            None => Some(self),
+        }
+    }
 }
