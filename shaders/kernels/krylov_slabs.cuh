@@ -18,19 +18,8 @@ __device__ __forceinline__ T* beyond(const Arguments& a, T* at, int other)
     return reinterpret_cast<T*>(reinterpret_cast<char*>(at) + __ldg(a.beyond + other));
 }
 
-// Orders what the block has stored into any device's memory before what this thread stores next.
-__device__ __forceinline__ void fence_devices() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-
 // Adds to a number of any device.
 __device__ __forceinline__ void add_devices(unsigned* p, unsigned v)
 {
     asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
-// Loads a number to which blocks of other devices add; what they stored before is then there.
-__device__ __forceinline__ unsigned load_devices(const unsigned* p)
-{
-    unsigned v;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
 }

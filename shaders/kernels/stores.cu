@@ -34,15 +34,6 @@ struct Exchange {
 
 constexpr unsigned GIVEN_UP = 1, LATE = 2, LOOKS = 1024;
 
-__device__ __forceinline__ void fence_devices() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-
-__device__ __forceinline__ unsigned load_devices(const unsigned* p)
-{
-    unsigned v;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
-
 __device__ __forceinline__ void store_devices(unsigned* p, unsigned v)
 {
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");

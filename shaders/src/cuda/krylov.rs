@@ -10,6 +10,7 @@ use crate::record::c_fields;
 use crate::state::{State, constants};
 use crate::text::{LETTERS, Text};
 
+const DEVICES: &str = include_str!("../../kernels/devices.cuh");
 const SLABS: &str = include_str!("../../kernels/krylov_slabs.cuh");
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
 const COURSE: &str = include_str!("../../kernels/krylov_course.cuh");
@@ -173,6 +174,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     }
     text.file(TREE);
     text.file(FLAGS);
+    text.file(DEVICES);
     text.file(SLABS);
     text.file(TEAM);
     text.file(COURSE);

@@ -1,7 +1,8 @@
 //! The kernel by which devices store planes into each other's memory: one for any problem.
 
 /// The text of the kernel.
-pub const STORES: &str = include_str!("../../kernels/stores.cu");
+pub const STORES: &str =
+    concat!(include_str!("../../kernels/devices.cuh"), include_str!("../../kernels/stores.cu"));
 
 /// The name of the kernel.
 pub const STORES_ENTRY: &str = "stores";
