@@ -15,6 +15,8 @@ mod line;
 #[path = "../../ranks/tests/common/mod.rs"]
 mod ranks;
 
+use std::sync::{Mutex, PoisonError};
+
 use abide_core::plan::{Depth, Execution, Tune};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Options, Problem, Result};
@@ -26,6 +28,9 @@ use common::present;
 use deck::Deck;
 use line::{giving, slabs};
 use ranks::assert_same_from;
+
+/// Held by a test whose runs store: beside other runs on the same devices they would copy.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Runs a problem on slabs, of as many different devices or of one.
 fn follow(
@@ -46,6 +51,7 @@ fn slabs_have_the_references_bits() -> Result<()> {
     if present("cuda", CudaBackend::new()).is_none() {
         return Ok(());
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let all: Vec<usize> = (0..device_count()?).collect();
     let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=67");
     for numbers in [&[0, 0][..], &[0, 0, 0], &all] {
@@ -75,6 +81,7 @@ fn passes_that_give_planes_have_the_references_bits() -> Result<()> {
     if present("cuda", CudaBackend::new()).is_none() {
         return Ok(());
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let all: Vec<usize> = (0..device_count()?).collect();
     if all.len() < 2 {
         println!("one CUDA device: no other to give planes to");
