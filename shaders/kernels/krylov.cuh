@@ -60,22 +60,29 @@ __device__ __forceinline__ T load_stream(const T* p)
 
 // A vector of the method: the block's rows of it, in registers, in shared memory or at home in device memory.
 // Row i of the block is the thread's row k.
+//
+// OF_BLOCKS: the direction P has rows of others beside the block's own, which begin at `before`.
 template <int V>
 struct Vector {
+    static constexpr bool WIDE = REMADE == OF_BLOCKS && V == P;
+
     real kept[PLACE[V] == REGISTERS ? ROWS : 1];
     real* home;                                      // of the block's first row
+    unsigned before;                                 // WIDE
+
+    __device__ __forceinline__ real* shared() const { return shared_at<real>(SHARED_AT[V]) + (WIDE ? before : 0); }
 
     __device__ __forceinline__ real at(unsigned i) const
     {
         static_assert(PLACE[V] != REGISTERS, "registers belong to one thread");
-        if constexpr (PLACE[V] == SHARED) return shared_at<real>(SHARED_AT[V])[i];
+        if constexpr (PLACE[V] == SHARED) return shared()[i];
         else return home[i];
     }
 
     __device__ __forceinline__ void put(unsigned i, real value)
     {
         static_assert(PLACE[V] != REGISTERS, "registers belong to one thread");
-        if constexpr (PLACE[V] == SHARED) shared_at<real>(SHARED_AT[V])[i] = value;
+        if constexpr (PLACE[V] == SHARED) shared()[i] = value;
         else home[i] = value;
     }
 
@@ -97,11 +104,13 @@ struct Team {
     const Arguments& a;
     const Share own;
     unsigned barriers;                               // GRID: barriers passed in this launch
+    unsigned own_barriers;                           // SLABS: those of the slab's blocks alone
     unsigned turn;                                   // of the exchanged vector
     unsigned sums;                                   // reductions done
+    Stream ahead;                                    // AHEAD
 
     __device__ __forceinline__ Team(const Arguments& arguments)
-        : a(arguments), own(arguments.shares[BATCHED ? 0 : own_block()]), barriers(0), turn(0), sums(0) {}
+        : a(arguments), own(arguments.shares[BATCHED ? 0 : own_block()]), barriers(0), own_barriers(0), turn(0), sums(0) {}
 
     // In shared memory: [REDUCED][RUNS], in a cluster of two reductions by turns; [REDUCED]; [DERIVED].
     __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT) + (SPACE == CLUSTER ? turn_of_sums() * RUNS : 0); }
@@ -222,6 +231,7 @@ struct Team {
     __device__ __forceinline__ void bind(Vector<V>& v, bool bring) const
     {
         v.home = a.homes + V * a.stride + own.first;
+        if constexpr (Vector<V>::WIDE) v.before = own.first - own.base;
         if constexpr (PLACE[V] != DEVICE)
             if (bring) rows([&](int k, unsigned i) { v.set(k, i, v.home[i]); });
     }
@@ -239,16 +249,28 @@ struct Team {
         if constexpr (SPACE == GRID) {
             real* const place = a.exchanged + (TURNS > 1 ? turn * a.turn : 0) + own.first + i;
             *place = value;
-            #pragma unroll
-            for (int other = 0; other < OTHERS; ++other) {
-                const unsigned* const given = a.given + (own_block() * OTHERS + other) * 2;
-                if (i - __ldg(given) < __ldg(given + 1)) *beyond(a, place, other) = value;
-            }
+            give(place, i, value);
         } else if constexpr (SPACE == CLUSTER) {
             real* const place = replica() + own.first + i;
             #pragma unroll
             for (int rank = 0; rank < BLOCKS; ++rank) store_remote(place, unsigned(rank), value);
         } else replica()[own.first + i] = value;
+    }
+
+    // SLABS: stores a row's value at a place of the other slabs that read it.
+    __device__ __forceinline__ void give(real* place, unsigned i, real value) const
+    {
+        #pragma unroll
+        for (int other = 0; other < OTHERS; ++other) {
+            const unsigned* const given = a.given + (own_block() * OTHERS + other) * 2;
+            if (i - __ldg(given) < __ldg(given + 1)) *beyond(a, place, other) = value;
+        }
+    }
+
+    // Gives a row's value likewise, where the block's own threads read it elsewhere.
+    __device__ __forceinline__ void publish_beyond(unsigned i, real value)
+    {
+        if (i < own.read_before || i >= own.read_from) publish(i, value);
     }
 
     // Returns the whole exchanged vector in this block's shared memory.
@@ -273,7 +295,17 @@ struct Team {
                 add_devices(a.arrived, 1u);
             } else add_release(a.arrived, 1u);
         }
+        ask_ahead_of_product();
         ++barriers;
+    }
+
+    // While the block waits: asks for what the next product streams, behind the arrival, which is not to wait for that.
+    __device__ __forceinline__ void ask_ahead_of_product()
+    {
+        if constexpr (AHEAD > 0) {
+            __syncthreads();
+            ahead.ask();
+        }
     }
 
     // Returns the arrivals that the slab was told of.
@@ -293,9 +325,16 @@ struct Team {
     // One thread: waits until all blocks have arrived.
     __device__ __forceinline__ void await() const
     {
+        await([&]() { return arrivals() >= barriers * unsigned(BLOCKS); });
+    }
+
+    // One thread: waits until `is_there()`.
+    template <class F>
+    __device__ __forceinline__ void await(const F& is_there) const
+    {
         const long long begun = clock64();
         unsigned turns = 0;
-        while (arrivals() < barriers * unsigned(BLOCKS)) {
+        while (!is_there()) {
             const bool is_told = SLABS > 1 && ++turns % LOOKS == 0 && load_devices(a.arrived + GIVEN_UP) != 0;
             if (is_told || clock64() - begun > PATIENCE) {
                 give_up();
@@ -329,6 +368,18 @@ struct Team {
             await_together();
         } else if constexpr (SPACE == CLUSTER) cluster_barrier();
         else __syncthreads();
+    }
+
+    // SLABS: waits for all blocks of the slab alone; all of them then see what each wrote into its memory before.
+    __device__ __forceinline__ void meet_own()
+    {
+        __syncthreads();
+        if (threadIdx.x == 0) add_release(a.arrived + OWN_ARRIVED, 1u);
+        ask_ahead_of_product();
+        ++own_barriers;
+        if (threadIdx.x == 0) await([&]() { return load_acquire(a.arrived + OWN_ARRIVED) >= own_barriers * unsigned(OWN); });
+        __syncthreads();
+        end_if_lost();
     }
 
     // Loads which lanes the lane joins in a pass, and the slot of its node. Loaded before the block meets, it

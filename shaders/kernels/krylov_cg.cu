@@ -1,5 +1,5 @@
 // Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, per
-// iteration.
+// iteration; two, or one that is a slab's alone, where others' directions are made where they are read (REMADE).
 
 // Without a preconditioner (r, z) is (r, r), and one sum is enough.
 constexpr int SQUARES = PRECONDITIONER == NONE ? 1 : 2;
@@ -36,15 +36,24 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         rz = sums[0];
         course.converged(norm[0]);
     }
+    real beta = real(0);
+    bool is_first = true;                            // of the launch
     while (course.goes_on()) {
         if (!course.positive(OF_RHO, rz)) break;
-        team.rows([&](int k, unsigned i) { team.publish(i, p.get(k, i)); });
-        exchange(team);
+        if constexpr (REMADE != NOTHING) {
+            if (is_first) begin_remaking(team, p);
+            else go_on_remaking(team, p, beta);
+            is_first = false;
+        } else {
+            team.rows([&](int k, unsigned i) { team.publish(i, p.get(k, i)); });
+            exchange(team);
+        }
         real pq[1];
         double quotient[1];
-        product_and_sum<P>(team, q, pq, quotient, [&](int k, unsigned i, real (&terms)[1]) {
-            terms[0] = p.get(k, i) * q.get(k, i);
-        }, [&](const real (&s)[1], double (&to)[1]) { to[0] = rz / s[0]; });
+        const auto term = [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * q.get(k, i); };
+        const auto divide = [&](const real (&s)[1], double (&to)[1]) { to[0] = rz / s[0]; };
+        if constexpr (REMADE == OF_BLOCKS) multiply_and_sum(team, Remade(team), q, pq, quotient, term, divide);
+        else product_and_sum<P>(team, q, pq, quotient, term, divide);
         if (!course.positive(OF_CURVATURE, pq[0])) break;
         const real alpha = real(quotient[0]);
         const auto advance = [&](int k, unsigned i) {
@@ -61,9 +70,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         double made[2];
         if constexpr (POINTWISE) {
             team.sum(sums, made, [&](int k, unsigned i, real (&terms)[SQUARES]) {
-                const real value = advance(k, i);
+                const real value = advance(k, i), scaled = m.pointwise(k, i, value);
                 terms[SQUARES - 1] = value * value;
-                if constexpr (SQUARES > 1) terms[0] = value * m.pointwise(k, i, value);
+                if constexpr (SQUARES > 1) terms[0] = value * scaled;
+                publish_residual(team, i, scaled);
             }, derive);
         } else {
             team.rows([&](int k, unsigned i) { advance(k, i); });
@@ -71,11 +81,12 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             team.sum(sums, made, [&](int k, unsigned i, real (&terms)[SQUARES]) {
                 terms[0] = r.get(k, i) * z.get(k, i);
                 terms[1] = r.get(k, i) * r.get(k, i);
+                publish_residual(team, i, z.get(k, i));
             }, derive);
         }
         course.gained(alpha * rz);
         course.converged(made[0]);
-        const real beta = real(made[1]);
+        beta = real(made[1]);
         rz = sums[0];
         team.rows([&](int k, unsigned i) {
             real scaled;

@@ -43,7 +43,7 @@ struct Offsets {
 constexpr int OFFSETS_A_ROW = PRODUCT == SLICED ? 32 : 1;    // rows that one offset stands for
 
 // Before the loop: loads the block's part of the matrix that stays in shared memory.
-__device__ __forceinline__ void keep_matrix(const Team& team)
+__device__ __forceinline__ void keep_matrix(Team& team)
 {
     if (threadIdx.x == 0) *team.lost() = 0;
     if constexpr (PRODUCT != STENCIL) {
@@ -56,6 +56,12 @@ __device__ __forceinline__ void keep_matrix(const Team& team)
             for (unsigned n = threadIdx.x; n <= (own.rows + OFFSETS_A_ROW - 1) / OFFSETS_A_ROW; n += THREADS)
                 shared_at<unsigned>(OFFSETS_AT)[n] = team.a.offsets[own.offsets + n];
         if constexpr (SPREAD > 0) keep_pieces(team);
+    }
+    if constexpr (AHEAD > 0) {
+        const Offsets offsets(team);
+        const unsigned slices = (team.own.rows + OFFSETS_A_ROW - 1) / OFFSETS_A_ROW;
+        const unsigned end = WIDTH > 0 ? slices * (32 * WIDTH) : offsets.home[slices];
+        team.ahead = {team.a.values + team.own.entries, team.a.columns + team.own.entries, team.own.cached_entries, end};
     }
     // From here on, blocks write into the shared memory of others, which must have begun.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
@@ -224,12 +230,11 @@ __device__ __forceinline__ real row_of(const Team& team, const X& x, unsigned i)
     }
 }
 
-// Computes y = A x, where x is what was published last: vector V of the method, or -1 for another.
-template <int V, class Y>
-__device__ __forceinline__ void product(Team& team, Y& y)
+// Computes y = A x, but for spread rows.
+template <class X, class Y>
+__device__ __forceinline__ void multiply(Team& team, const X& x, Y& y)
 {
-    if constexpr (SPREAD > 0) add_pieces(team);
-    const Exchanged<V> x(team);
+    if constexpr (AHEAD > 0) team.ahead.next = team.own.cached_entries;
     if constexpr (ROW_BY_ROW) team.rows([&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
     else {
         const Entries entries(team);
@@ -238,20 +243,40 @@ __device__ __forceinline__ void product(Team& team, Y& y)
         else merged(team, entries, offsets, x, y);
         __syncthreads();
     }
+}
+
+// Computes y = A x, where x is what was published last: vector V of the method, or -1 for another.
+template <int V, class Y>
+__device__ __forceinline__ void product(Team& team, Y& y)
+{
+    if constexpr (SPREAD > 0) add_pieces(team);
+    multiply(team, Exchanged<V>(team), y);
     if constexpr (SPREAD > 0) put_pieces(team, y);
     // No thread may change values that others of the block still read from its own vector.
     if constexpr (Exchanged<V>::NEAR) __syncthreads();
 }
 
-// Computes y = A x likewise, and sums the terms that f(k, i, terms) gives for a row once its y is there.
-template <int V, class Y, int K, int D, class F, class G>
-__device__ __forceinline__ void product_and_sum(Team& team, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive)
+// Computes y = A x of a vector that has no spread rows, and sums the terms that f(k, i, terms) gives for a row once its y is
+// there.
+template <class X, class Y, int K, int D, class F, class G>
+__device__ __forceinline__ void multiply_and_sum(Team& team, const X& x, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive)
 {
-    if constexpr (ROW_BY_ROW && SPREAD == 0) {
-        const Exchanged<V> x(team);
+    if constexpr (ROW_BY_ROW) {
+        if constexpr (AHEAD > 0) team.ahead.next = team.own.cached_entries;
         team.leave_terms<K>(team.scratch(), f, [&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
         team.join(v, derived, derive);
     } else {
+        multiply(team, x, y);
+        team.sum(v, derived, f, derive);
+    }
+}
+
+// Does the same with what was published last: vector V of the method.
+template <int V, class Y, int K, int D, class F, class G>
+__device__ __forceinline__ void product_and_sum(Team& team, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive)
+{
+    if constexpr (SPREAD == 0) multiply_and_sum(team, Exchanged<V>(team), y, v, derived, f, derive);
+    else {
         product<V>(team, y);
         team.sum(v, derived, f, derive);
     }

@@ -6,6 +6,7 @@
 constexpr int OWN = BLOCKS / SLABS;                  // blocks of a slab
 constexpr int OTHERS = SLABS - 1;
 constexpr int GIVEN_UP = 1;                          // the word after a slab's counter: whether a wait was given up
+constexpr int OWN_ARRIVED = 16;                      // the word that counts the blocks of the slab alone
 constexpr unsigned LOOKS = 1024;                     // turns of a wait from one look at that word to the next
 
 // The number of the block in its slab; a device may have several slabs, one after another.

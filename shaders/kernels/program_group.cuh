@@ -9,12 +9,6 @@
 // a list in braces omits within `?:`.
 __device__ __forceinline__ Ghost as_it_is(Offset index) { return {index, false, false, real(0)}; }
 
-// Asks for a value of device memory, which a later turn will read, to come into the second-level cache.
-__device__ __forceinline__ void fetch(const real* from)
-{
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-}
-
 // A stage's index in a turn. `Asked` says whether taps may lie beyond their buffers.
 template <class S, class Asked>
 struct Member : Asked {
@@ -45,7 +39,7 @@ struct Member : Asked {
     {
         constexpr int DEEP = Z + (S::AXIS == 0), DOWN = Y + (S::AXIS == 1);
         if (Asked::INSIDE || K::All::holds(this->z + DEEP, this->y + DOWN, this->x + X))
-            fetch(this->template here<K, SLOT>() + (DEEP * K::STRIDE_Z + DOWN * K::STRIDE_Y + X - K::FIRST));
+            ask_ahead(this->template here<K, SLOT>() + (DEEP * K::STRIDE_Z + DOWN * K::STRIDE_Y + X - K::FIRST));
     }
 
     template <int FIRST, int ROWS>

@@ -43,6 +43,7 @@ pub use stores::{
 
 const COPIES: &str = include_str!("../kernels/copies.cuh");
 const BESIDE: &str = include_str!("../kernels/beside.cuh");
+const ASK: &str = include_str!("../kernels/ask.cuh");
 const FLAGS: &str = include_str!("../kernels/flags.cuh");
 const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
 const COMMON: &str = include_str!("../kernels/common.cuh");

@@ -87,6 +87,7 @@ impl Image {
             let own = KrylovShare {
                 entries: entries as u64,
                 offsets: offsets as u64,
+                reach: share.reach as u64,
                 first: narrow_number(share.first)?,
                 rows: narrow_number(share.rows)?,
                 cached: narrow_number(share.cached)?,
@@ -95,6 +96,8 @@ impl Image {
                 searches: narrow_number(searches)?,
                 spread_first: narrow_number(spread_first)?,
                 spread_rows: narrow_number(spread_rows)?,
+                read_before: narrow_number(share.seams[0])?,
+                read_from: narrow_number(share.seams[1])?,
             };
             shares.extend(own.bytes());
         }

@@ -34,6 +34,8 @@ pub(super) struct Loaded {
     pub stride: usize,
     /// Values from one turn of the exchanged vector to the next.
     pub turn: usize,
+    /// The rows of other slabs that it reads, before its own and behind them.
+    pub beyond: [Range<usize>; 2],
     /// The number of its device among those of the session.
     pub device: usize,
     /// What kernels are handed: the addresses from which they count.
@@ -130,8 +132,8 @@ pub(super) fn load(
             .map_err(during("loading the diagonal"))?;
     }
     stream.synchronize().map_err(during("loading a matrix"))?;
-    let (rows, stride, turn) = (slab.rows.clone(), slab.stride, slab.turn);
-    Ok(Loaded { rows, stride, turn, device, arrays, memory, history: None })
+    let (rows, stride, turn, beyond) = (slab.rows.clone(), slab.stride, slab.turn, slab.beyond.clone());
+    Ok(Loaded { rows, stride, turn, beyond, device, arrays, memory, history: None })
 }
 
 /// Tells each slab where the regions of the others are.

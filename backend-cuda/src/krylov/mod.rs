@@ -31,7 +31,7 @@ use crate::kernels::target;
 pub use batch::plan_batch;
 pub use fit::fit_solver;
 pub use image::Image;
-pub use slab::{Piece, Slab, region};
+pub use slab::{Piece, Slab, numbers_of, region};
 pub use team::CudaTeam;
 
 impl LinearBackend for CudaBackend {

@@ -68,7 +68,7 @@ impl KrylovSession {
         let vector = image.stride * real;
         let room = Room { context, stream: &stream };
         let homes = layout.vectors.len() * vector;
-        let exchanged = if layout.space == Space::Grid { layout.turns * vector } else { 0 };
+        let exchanged = layout.exchanged() * vector;
         let triangle = layout.triangle() * real;
         let basis = layout.basis() * vector;
         let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use abide_core::solver::plan::krylov::Krylov;
 use abide_core::{Array, Error, Result};
-use abide_shaders::cuda::{KrylovArrays, KrylovShare};
+use abide_shaders::cuda::{KrylovArrays, KrylovNumbers, KrylovShare};
 
 use super::image::Image;
 use super::outcome::{fresh, state_bytes};
@@ -33,6 +33,8 @@ pub struct Slab<'a> {
     pub stride: usize,
     /// Values from one turn of the exchanged vector to the next.
     pub turn: usize,
+    /// The rows of other slabs that it reads, before its own and behind them.
+    pub beyond: [Range<usize>; 2],
     /// The arrays. The history and the clocks have no bytes here, the place of other slabs no content.
     pub arrays: KrylovArrays<Piece<'a>>,
 }
@@ -94,6 +96,7 @@ impl Image {
         Ok(Slab {
             stride,
             turn,
+            beyond: layout.beyond.get(slab).cloned().unwrap_or([0..0, 0..0]),
             arrays: KrylovArrays {
                 shares: table(&self.shares, size_of::<KrylovShare>())?,
                 offsets: part(&self.offsets, 1, 4)?,
@@ -107,7 +110,7 @@ impl Image {
                 inverse: piece(inverse, rows.start * size),
                 factors: all(&self.factors),
                 homes: vectors(layout.vectors.len()),
-                exchanged: room(layout.turns * turn * real, 0),
+                exchanged: room(layout.exchanged() * turn * real, 0),
                 partials: all(&self.partials),
                 pieces: Piece::default(),
                 basis: vectors(layout.basis()),
@@ -133,6 +136,25 @@ impl Image {
     pub fn diagonal_of(&self, rows: &Range<usize>) -> Result<Option<(usize, Array)>> {
         let part = |(number, diagonal): &(usize, Array)| Ok((*number, diagonal.part(rows.clone())?));
         self.diagonal.as_ref().map(part).transpose()
+    }
+}
+
+/// Returns a slab's numbers of a launch: `common` with what is its own.
+pub fn numbers_of(
+    common: KrylovNumbers,
+    [stride, turn]: [usize; 2],
+    beyond: &[Range<usize>; 2],
+) -> KrylovNumbers {
+    // Rows are numbered in 32 bits.
+    let [low, high] = beyond;
+    KrylovNumbers {
+        stride: stride as u64,
+        turn: turn as u64,
+        low: low.start as u32,
+        low_rows: low.len() as u32,
+        high: high.start as u32,
+        high_rows: high.len() as u32,
+        ..common
     }
 }
 

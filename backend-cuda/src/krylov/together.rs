@@ -16,7 +16,7 @@ use abide_core::solver::{
     SolvePlan, SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
-use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovNumbers};
+use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments};
 use abide_shaders::state::State;
 use cudarc::driver::result;
 
@@ -25,6 +25,7 @@ use super::image::Image;
 use super::loaded::{Here, Loaded, Member, connect, load, read};
 use super::outcome::{fresh, left, state_bytes};
 use super::session::check_blocks;
+use super::slab::numbers_of;
 use crate::driver::{bind, during};
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
@@ -283,8 +284,10 @@ impl Launches for TogetherSession {
             .map(|slab| {
                 let mut arrays = slab.arrays;
                 arrays.history = arrays.history.wrapping_sub(8 * u64::from(base));
-                let (stride, turn) = (slab.stride as u64, slab.turn as u64);
-                KrylovArguments { arrays, numbers: KrylovNumbers { stride, turn, ..common } }
+                KrylovArguments {
+                    arrays,
+                    numbers: numbers_of(common, [slab.stride, slab.turn], &slab.beyond),
+                }
             })
             .collect();
         let cleared = self.clear();

@@ -103,6 +103,13 @@ pub fn cases() -> Vec<Case> {
             options(Method::Cg, M::None, SolveCache::Mixed),
             configuration(Space::Grid, 3, Division::Stencil),
         ),
+        // Others' directions are made of what blocks of rows make of the residual.
+        case(
+            "cg-blocks",
+            primes(),
+            options(Method::Cg, M::BlockJacobi { size: 5 }, SolveCache::Mixed),
+            configuration(Space::Grid, 2, Division::Split { lanes: 8 }),
+        ),
         case(
             "cg-stencil-sides",
             stencil(&[13, 17], "y=periodic,x=mirror"),

@@ -37,6 +37,19 @@ pub fn cases() -> Vec<Case> {
             mixed(Method::Cg, M::Jacobi),
             slabs(3, 1, Division::Stencil),
         ),
+        // No room for others' directions in a block: those of other slabs are made in the memory of each.
+        case(
+            "slabs-cg-apart",
+            plane(),
+            options(Method::Cg, M::None, SolveCache::None),
+            slabs(3, 2, Division::Split { lanes: 2 }),
+        ),
+        case(
+            "slabs-cg-blocks",
+            plane(),
+            options(Method::Cg, M::BlockJacobi { size: 5 }, SolveCache::Matrix),
+            slabs(2, 1, SLICED),
+        ),
         // Columns far from the diagonal; blocks of rows that no slab cuts.
         case(
             "slabs-cg-split",
@@ -63,7 +76,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// What is taken away from the kernels, and found: words of a case's text, and what stands in their place.
-pub const DEFECTS: [(&str, &str, &str); 6] = [
+pub const DEFECTS: [(&str, &str, &str); 12] = [
     // Rows that another slab reads, nodes of its sums, and arrivals must get there;
     ("slabs-cg", "*beyond(a, place, other) = value;", ";"),
     ("slabs-cg-ring", "i - __ldg(given) < __ldg(given + 1)", "i - __ldg(given) < __ldg(given + 1) / 2"),
@@ -71,6 +84,13 @@ pub const DEFECTS: [(&str, &str, &str); 6] = [
     ("slabs-single", "add_devices(beyond(a, a.arrived, other), 1u);", ";"),
     // all blocks of all slabs are waited for;
     ("slabs-cg", "barriers * unsigned(BLOCKS)", "barriers * unsigned(OWN)"),
+    // what is made of other slabs' residuals is that of all rows that are read, after they are there and before the product;
+    ("slabs-cg-apart", "team.give(residuals(team) + team.own.first + i, i, z);", ";"),
+    ("slabs-cg-apart", "n < a.low_rows ? a.low + n : a.high + (n - a.low_rows)", "a.low + n"),
+    ("slabs-cg-apart", "residuals(team)[row] + beta * here[row]", "residuals(team)[row]"),
+    ("slabs-cg-apart", "        team.meet_own();", "        __syncthreads();"),
+    ("slabs-cg-blocks", "here[team.own.first + i] = p.get(k, i);", ";"),
+    ("slabs-cg-apart", ">= own_barriers * unsigned(OWN)", ">= own_barriers"),
     // and a turn of the exchanged vector is one of all slabs.
     ("slabs-pipelined", "if constexpr (TURNS > 1) turn ^= 1;", ""),
 ];

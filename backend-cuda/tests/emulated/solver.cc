@@ -15,6 +15,11 @@
 #include "cuda.h"
 #include "more.h"
 
+// What is asked for ahead must be of an array.
+namespace emulated {
+void ask_ahead(const void* from);
+}
+
 #include "kernel.h"
 
 namespace {
@@ -32,6 +37,7 @@ struct Array {
 
     explicit Array(size_t length) : bytes(length + 2 * GUARD, 0xff) {}
     unsigned char* first() { return bytes.data() + GUARD; }
+    bool has(const unsigned char* place) const { return place >= bytes.data() + GUARD && place < bytes.data() + bytes.size() - GUARD; }
 
     void check() const
     {
@@ -97,6 +103,12 @@ void write(const std::string& path, const void* from, size_t bytes, const char* 
 
 }  // namespace
 
+void emulated::ask_ahead(const void* from)
+{
+    const auto* const place = static_cast<const unsigned char*>(from);
+    if (std::none_of(arrays.begin(), arrays.end(), [&](const Array& array) { return array.has(place); })) fail("asked ahead beyond all arrays");
+}
+
 int main(int, char** words)
 {
     const std::string folder = words[1];
@@ -124,7 +136,7 @@ int main(int, char** words)
         for (Arguments& own : here.of) {
             own.until = until;
             own.arrived[0] = 0;
-            if constexpr (SLABS > 1) own.arrived[GIVEN_UP] = 0;
+            if constexpr (SLABS > 1) own.arrived[GIVEN_UP] = own.arrived[OWN_ARRIVED] = 0;
         }
         for (emulated::Lane& lane : emulated::lanes) lane.done = false;
         emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });

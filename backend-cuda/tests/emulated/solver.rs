@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use abide_core::reduction;
 use abide_core::solver::plan::krylov::{
-    Configuration, Division, Krylov, Slabs, Space, Vector, plan_krylov_configuration,
+    Configuration, Division, Krylov, Slabs, Vector, plan_krylov_configuration,
 };
 use abide_core::solver::{
     Matrix, Method, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status,
 };
 use abide_core::{Array, DType, DeviceSpec, Real};
-use abide_cuda::{Image, Piece};
+use abide_cuda::{Image, Piece, numbers_of};
 use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
 use abide_shaders::state::State;
 
@@ -50,6 +50,7 @@ const WORDS: &[(&str, &str)] = &[
         r#"asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
         "emulated::pause(); v = *p;",
     ),
+    rig::AHEAD,
     (r#"asm volatile("exit;");"#, "emulated::fail(\"a wait was given up\");"),
 ];
 
@@ -68,7 +69,7 @@ pub struct Case {
     pub matrix: Matrix,
     pub options: SolveOptions,
     pub configuration: Configuration,
-    /// Bytes of a block's shared memory, where it shall have less than an H200.
+    /// Bytes of a block's shared memory, where it shall have less than an H200, and no last-level cache.
     pub shared: Option<usize>,
 }
 
@@ -106,15 +107,22 @@ impl Case {
         Array::from_fn(self.matrix.dtype(), self.matrix.rows(), |_| random.f64() - 0.3)
     }
 
-    /// Compiles the kernel with some words replaced, and puts the system beside it.
-    pub fn compile(&self, compiler: &[String], changes: &[(&str, &str)]) -> Result<Program, String> {
+    /// Returns the layout that the planner makes of the configuration.
+    pub fn layout(&self) -> Result<Krylov, String> {
         let mut device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
         device.multiprocessors = self.configuration.blocks;
         if let Some(bytes) = self.shared {
             device.shared_bytes_per_block = bytes;
+            // What does not stay there is streamed.
+            device.l2_bytes = 0;
         }
         let plan = plan_krylov_configuration(&self.matrix, &device, &self.options, &self.configuration);
-        let layout = plan.map_err(|error| error.to_string())?.krylov().cloned().ok_or("no layout")?;
+        Ok(plan.map_err(|error| error.to_string())?.krylov().cloned().ok_or("no layout")?)
+    }
+
+    /// Compiles the kernel with some words replaced, and puts the system beside it.
+    pub fn compile(&self, compiler: &[String], changes: &[(&str, &str)]) -> Result<Program, String> {
+        let layout = self.layout()?;
         let mut program = Program::compile(compiler, &self.matrix, &self.options, layout, None, changes)?;
         program.write(&[(&self.matrix, self.right())], &self.options, &self.parameters())?;
         Ok(program)
@@ -417,7 +425,7 @@ impl Program {
         let (count, layout) = (systems.len(), &self.layout);
         let histories = parameters.iterations + 2;
         let fresh = |numbers: usize, bytes: usize| vec![0xff_u8; numbers * bytes];
-        let exchanged = if layout.space == Space::Grid { layout.turns * self.stride } else { 0 };
+        let exchanged = layout.exchanged() * self.stride;
         let numbers = KrylovNumbers {
             stride: self.stride as u64,
             turn: self.stride as u64,
@@ -433,6 +441,7 @@ impl Program {
             most: parameters.iterations as u32,
             patience: parameters.patience(),
             replacement: image.replacement,
+            ..KrylovNumbers::default()
         };
         let state = State::fresh(DType::F64, cuda::KRYLOV_STATE_OWN).repeat(count);
         let thresholds: Vec<u8> = thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect();
@@ -481,7 +490,7 @@ impl Program {
                 }
                 slab.arrays.homes.loaded = Cow::Owned(homes);
                 slab.arrays.history = Piece { bytes: histories * 8, ..Piece::default() };
-                let numbers = KrylovNumbers { stride: slab.stride as u64, turn: slab.turn as u64, ..numbers };
+                let numbers = numbers_of(numbers, [slab.stride, slab.turn], &slab.beyond);
                 self.slabs[number].1 = slab.stride;
                 append(&mut bytes, &numbers, &slab.arrays);
             }

@@ -79,6 +79,7 @@ numbers! {
         entries: u64 "the first of its values and columns; after its rows' come those of spread rows",
         offsets: u64 "the first of its row (SLICED: slice) offsets, which count from `entries`; before \
                       them stand those of its pieces of spread rows",
+        reach: u64 "rows from `base` to the last that it reads",
         first: u32 "the first row",
         rows: u32 "how many",
         cached: u32 "of these rows the entries stay in shared memory",
@@ -87,6 +88,8 @@ numbers! {
         searches: u32 "MERGED: the first of its merge-path coordinates",
         spread_first: u32 "the first of the spread rows that are its own",
         spread_rows: u32 "how many are",
+        read_before: u32 "of its rows, other blocks read only those before this one",
+        read_from: u32 "and from this one on",
     }
 }
 
@@ -138,6 +141,10 @@ numbers! {
         most: u32 "iterations at most",
         patience: u32 "iterations without progress at most; ~0 for any number",
         replacement: u32 "pipelined: iterations from one replacement to the next, or 0",
+        low: u32 "SLABS: the first of the rows before the slab's that it reads",
+        low_rows: u32 "how many",
+        high: u32 "SLABS: the first of the rows behind the slab's that it reads",
+        high_rows: u32 "how many",
     }
 }
 

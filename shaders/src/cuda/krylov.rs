@@ -1,15 +1,18 @@
 //! The text of persistent solvers: the constants of a layout before the kernels' bodies.
 
-use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, UNDER_WAY, VECTOR_NAMES, applied};
+use abide_core::solver::plan::krylov::{
+    Division, Home, Krylov, Remade, Space, UNDER_WAY, VECTOR_NAMES, applied,
+};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{COMMON, FLAGS, TREE, arguments, constant, literal};
+use super::{ASK, COMMON, FLAGS, TREE, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
 use crate::text::{LETTERS, Text};
 
+const AHEAD: &str = include_str!("../../kernels/krylov_ahead.cuh");
 const DEVICES: &str = include_str!("../../kernels/devices.cuh");
 const SLABS: &str = include_str!("../../kernels/krylov_slabs.cuh");
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
@@ -17,6 +20,7 @@ const COURSE: &str = include_str!("../../kernels/krylov_course.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
 const PRODUCT: &str = include_str!("../../kernels/krylov_product.cuh");
 const STENCIL: &str = include_str!("../../kernels/krylov_stencil.cuh");
+const REMADE: &str = include_str!("../../kernels/krylov_remade.cuh");
 const PRECONDITION: &str = include_str!("../../kernels/krylov_precondition.cuh");
 const CG: &str = include_str!("../../kernels/krylov_cg.cu");
 const CG_SINGLE: &str = include_str!("../../kernels/krylov_cg_single.cu");
@@ -43,6 +47,7 @@ const NAMES: &str = "\
 enum Home { DEVICE, SHARED, REGISTERS };
 enum Space { BLOCK, CLUSTER, GRID };
 enum Division { SLICED, SPLIT, MERGED, STENCIL };
+enum Remaking { NOTHING, OF_SLABS, OF_BLOCKS };
 enum Preconditioning { NONE, JACOBI, BLOCK_JACOBI, POLYNOMIAL };
 ";
 
@@ -100,6 +105,14 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         Division::Stencil => ("STENCIL", 0, 1, 1),
     };
     names("PRODUCT", division);
+    names(
+        "REMADE",
+        match layout.remade {
+            Remade::Nothing => "NOTHING",
+            Remade::Slabs => "OF_SLABS",
+            Remade::Blocks => "OF_BLOCKS",
+        },
+    );
     let (preconditioner, size, degree) = match applied {
         Preconditioning::None => ("NONE", 1, 0),
         Preconditioning::Jacobi => ("JACOBI", 1, 0),
@@ -120,6 +133,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("BATCHED", usize::from(batched)),
         ("VECTORS", layout.vectors.len()),
         ("TURNS", layout.turns),
+        ("AHEAD", layout.ahead),
         ("RESTART", layout.restart),
         ("REPLICA_ROWS", if layout.space == Space::Grid { 0 } else { matrix.rows() }),
         ("WIDTH", width),
@@ -176,11 +190,13 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     text.file(FLAGS);
     text.file(DEVICES);
     text.file(SLABS);
+    text.file(ASK);
+    text.file(AHEAD);
     text.file(TEAM);
     text.file(COURSE);
     text.file(SPREAD);
     text.filled(PRODUCT, &[("stencil", stencil)]);
-    for part in [PRECONDITION].iter().chain(method).chain(&[KERNEL]) {
+    for part in [REMADE, PRECONDITION].iter().chain(method).chain(&[KERNEL]) {
         text.file(part);
     }
     Ok(text.into())

@@ -22,7 +22,7 @@ use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
-use super::{TREE, constant, functions_of};
+use super::{ASK, TREE, constant, functions_of};
 use crate::boundary;
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
@@ -205,6 +205,7 @@ fn kernels(
         text.file(REDUCE);
     }
     if !groups.is_empty() {
+        text.file(ASK);
         text.file(GROUP);
     }
     if groups.iter().any(|(group, _)| group.joined_by.is_some()) {

@@ -1,7 +1,10 @@
 //! The bytes that an iteration moves, and its time by a simple model: the slowest of shared memory,
 //! last-level cache and device memory, and the waits.
 
-use super::{Division, Home, Krylov, SLICE, Share, Space, UNDER_WAY, Vector, applied, entry_bytes, vectors};
+use super::{
+    Configuration, Division, Home, Krylov, Remade, SLICE, Share, Space, UNDER_WAY, Vector, applied,
+    entry_bytes, vectors,
+};
 use crate::device::DeviceSpec;
 use crate::solver::{Matrix, SolveOptions, SolveTraffic};
 
@@ -26,6 +29,13 @@ const ENTRY: f64 = 8.0;
 /// Clocks in which a warp sums its lanes and the block meets.
 const PIECE: f64 = 200.0;
 
+/// Seconds of a wait of all blocks in which memory brings what is asked for ahead (on an H200 half as many and twice as many gain
+/// less).
+const WAIT: f64 = 1.5e-6;
+
+/// Entries of whole lines of the last-level cache, of values and of columns.
+const LINES: usize = 64;
+
 /// Clocks of a rotation of GMRES's column; rotations follow one another.
 const ROTATION: f64 = 20.0;
 
@@ -47,10 +57,10 @@ fn beyond(matrix: &Matrix, options: &SolveOptions, krylov: &Krylov) -> Beyond {
     };
     let homeless = krylov.vectors.iter().filter(is_homeless).count();
     let vector = (matrix.rows() * real) as f64;
-    let exchanged = if krylov.space == Space::Grid { krylov.turns } else { 0 };
+    let published: usize = krylov.shares.iter().map(Share::published).sum();
     Beyond {
         matrix: products * (streamed * entry_bytes(matrix.dtype(), krylov.column_bytes)) as f64,
-        vectors: (homeless + exchanged) as f64 * vector,
+        vectors: homeless as f64 * vector + (krylov.exchanged() * published * real) as f64,
         basis: [krylov.consulted() * vector, krylov.basis() as f64 * vector],
     }
 }
@@ -77,6 +87,13 @@ pub fn traffic(
         streamed + 2.0 * vectors + consulted
     };
     SolveTraffic::new(matrix, options, moved, slabs * (device.on_chip_bytes() + device.l2_bytes))
+}
+
+/// Returns the entries that a block fetches ahead while it waits: as many as memory can bring until it goes on.
+pub fn ahead(device: &DeviceSpec, configuration: &Configuration, entry: usize) -> usize {
+    let blocks = (configuration.blocks / configuration.slabs.count).max(1) as f64;
+    let bytes = device.memory_bandwidth * WAIT / blocks;
+    bytes as usize / entry / LINES * LINES
 }
 
 /// Returns the seconds per iteration.
@@ -106,7 +123,10 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
         Some(*vector) == vectors::exchanged(options.method) && *home == Home::Shared
     };
     let lines = if krylov.vectors.iter().any(is_near) { 1.0 } else { 2.0 };
-    let gathered = if krylov.space == Space::Grid {
+    let gathered = if krylov.remade == Remade::Blocks {
+        // Once, of rows of others, whatever the entries.
+        (krylov.longest_reach() as f64 - most_rows).max(0.0) * blocks * real
+    } else if krylov.space == Space::Grid {
         products * entries.min(lines * most_rows) * blocks * real
     } else {
         0.0
@@ -146,8 +166,10 @@ fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
         }
         Division::Stencil => (1.0, mean, 0.0),
     };
+    let is_near = krylov.remade == Remade::Blocks && krylov.division != Division::Stencil;
     let chain = match krylov.space {
-        Space::Grid if is_cached => CHAIN[1],
+        Space::Grid if is_near && is_cached => CHAIN[0],
+        Space::Grid if is_near || is_cached => CHAIN[1],
         Space::Grid => CHAIN[2],
         Space::Block | Space::Cluster => CHAIN[0],
     };

@@ -13,6 +13,7 @@ mod explain;
 mod pack;
 mod place;
 mod product;
+mod reach;
 mod shares;
 mod slabs;
 mod spread;
@@ -20,6 +21,8 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod vectors;
+
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -103,6 +106,19 @@ pub enum Home {
     Registers,
 }
 
+/// Whose directions of conjugate gradients are made by those who read them, of residuals that go with the sums: nobody waits for
+/// them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Remade {
+    /// Nobody's: directions are exchanged.
+    Nothing,
+    /// Those of other slabs; the blocks of a slab exchange theirs.
+    Slabs,
+    /// Those of all other blocks.
+    Blocks,
+}
+
 /// The rows of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
@@ -116,16 +132,44 @@ pub struct Share {
     pub cached: usize,
     /// Entries of the cached rows.
     pub cached_entries: usize,
-    /// The column from which the block's columns are counted.
+    /// The first row that the block reads, from which its columns are counted.
     pub base: usize,
+    /// Rows from that one to the last that the block reads, its own among them; 0 where no other block is asked.
+    pub reach: usize,
     /// Entries of spread rows in the columns of the block's rows.
     pub spread_entries: usize,
+    /// Other blocks read none of its rows from the first number up to the second; the first is the number of rows where
+    /// they may read all.
+    pub seams: [usize; 2],
 }
 
 impl Share {
+    /// Returns the share of some rows, of which nothing else is known.
+    fn of(rows: Range<usize>) -> Share {
+        let (first, rows) = (rows.start, rows.len());
+        let seams = [rows; 2];
+        Share {
+            first,
+            rows,
+            entries: 0,
+            cached: 0,
+            cached_entries: 0,
+            base: 0,
+            reach: 0,
+            spread_entries: 0,
+            seams,
+        }
+    }
+
     /// Returns the entries that do not stay in shared memory.
     pub(crate) fn streamed(&self) -> usize {
         self.entries - self.cached_entries + self.spread_entries
+    }
+
+    /// Returns the rows that other blocks may read.
+    fn published(&self) -> usize {
+        let [before, from] = self.seams;
+        if before < from { self.rows - (from - before) } else { self.rows }
     }
 
     /// Returns all entries that the block multiplies.
@@ -226,6 +270,10 @@ pub struct Krylov {
     /// Buffers of the exchanged vector, used by turns: 2 if the next vector is published before all blocks
     /// have met again.
     pub turns: usize,
+    /// Whose directions are made by those who read them.
+    pub remade: Remade,
+    /// Entries that a block fetches into the last-level cache while it waits, of those that the next product streams.
+    pub ahead: usize,
     /// The most iterations of GMRES's cycle, and the vectors of its basis; 0 for other methods.
     pub restart: usize,
     /// Whether row offsets stay in shared memory.
@@ -248,6 +296,10 @@ pub struct Krylov {
     /// For each block and each slab but its own, the rows that the slab reads; empty for one slab.
     #[serde(skip)]
     pub given: Vec<Given>,
+    /// For each slab, the rows of others that it reads, with those between: before its own and behind them; empty for one
+    /// slab.
+    #[serde(skip)]
+    pub beyond: Vec<[Range<usize>; 2]>,
 }
 
 impl Krylov {
@@ -265,9 +317,22 @@ impl Krylov {
         self.vectors.iter().any(|(_, home)| *home == Home::Registers)
     }
 
+    /// Returns the number of vectors in device memory through which blocks of a grid exchange others.
+    pub fn exchanged(&self) -> usize {
+        match self.space {
+            Space::Grid => self.turns + usize::from(self.remade == Remade::Slabs),
+            Space::Block | Space::Cluster => 0,
+        }
+    }
+
     /// Returns the rows of the share with the most rows.
     pub fn most_rows(&self) -> usize {
         self.shares.iter().map(|share| share.rows).max().unwrap_or(0)
+    }
+
+    /// Returns the rows of the longest reach: what a block reads of the exchanged vector, its own part among it.
+    pub fn longest_reach(&self) -> usize {
+        self.shares.iter().map(|share| share.reach).max().unwrap_or(0)
     }
 
     /// Returns the most entries of spread rows that a block has.
@@ -323,17 +388,16 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
 /// Plans a solve by the configuration with the least estimate among those that fit.
 pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
     check(matrix, device, options)?;
-    let mut best: Option<SolvePlan> = None;
-    let seconds = |plan: &SolvePlan| plan.krylov().map_or(f64::INFINITY, |krylov| krylov.seconds);
+    let mut best: Option<Krylov> = None;
     for configuration in product::configurations(matrix, device, options) {
         // A configuration that does not fit gives an error; the grid's always fits.
-        if let Ok(plan) = plan_krylov_configuration(matrix, device, options, &configuration)
-            && best.as_ref().is_none_or(|best| seconds(&plan) < seconds(best))
+        if let Ok(krylov) = laid_out(matrix, device, options, &configuration)
+            && best.as_ref().is_none_or(|best| krylov.seconds < best.seconds)
         {
-            best = Some(plan);
+            best = Some(krylov);
         }
     }
-    best.ok_or_else(|| {
+    let best = best.ok_or_else(|| {
         let bytes = device.shared_bytes_per_block;
         Error::limit(
             "shared memory of a persistent solver's block",
@@ -341,7 +405,8 @@ pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions)
             format!("{bytes} bytes"),
             "choose a device that has more",
         )
-    })
+    })?;
+    planned(matrix, device, options, best)
 }
 
 /// Plans a solve by a given configuration. Fails if it does not fit the device.
@@ -352,6 +417,16 @@ pub fn plan_krylov_configuration(
     configuration: &Configuration,
 ) -> Result<SolvePlan> {
     check(matrix, device, options)?;
+    planned(matrix, device, options, laid_out(matrix, device, options, configuration)?)
+}
+
+/// Returns the layout of a configuration: of conjugate gradients, the better one of exchanging directions and remaking them.
+fn laid_out(
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    configuration: &Configuration,
+) -> Result<Krylov> {
     if configuration.spread.is_some() && configuration.space != Space::Grid {
         let reason = "only a grid's blocks share rows";
         return Err(Error::invalid("the configuration of a persistent solver", reason, "leave out `spread`"));
@@ -368,15 +443,32 @@ pub fn plan_krylov_configuration(
     }
     let applied = applied(options);
     let cut = shares::Cut::new(matrix, configuration, applied)?;
-    let krylov = place::place(matrix, device, options, configuration, cut)?;
+    let exchanging = place::place(matrix, device, options, configuration, &cut, false)?;
+    let keeps = !matches!(options.cache, SolveCache::None | SolveCache::Matrix);
+    let may_remake =
+        configuration.space == Space::Grid && keeps && reach::may_remake(options, &exchanging.spread_rows);
+    match may_remake.then(|| place::place(matrix, device, options, configuration, &cut, true)) {
+        Some(Ok(remaking)) if remaking.seconds < exchanging.seconds => Ok(remaking),
+        _ => Ok(exchanging),
+    }
+}
+
+/// Returns the plan of a layout.
+fn planned(
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    krylov: Krylov,
+) -> Result<SolvePlan> {
+    let count = krylov.slabs.count;
     let (product, synchronisation) = (
-        match configuration.division {
+        match krylov.division {
             Division::Sliced { .. } => Product::Sliced,
             Division::Split { .. } => Product::Rows,
             Division::Merged { .. } => Product::Merge,
             Division::Stencil => Product::MatrixFree,
         },
-        match configuration.space {
+        match krylov.space {
             Space::Block => SolveSync::Block,
             Space::Cluster => SolveSync::Cluster,
             Space::Grid if count > 1 => SolveSync::Devices,

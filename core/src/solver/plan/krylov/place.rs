@@ -1,10 +1,12 @@
 //! The places of vectors and matrix: the parts of them that stay in registers and shared memory.
 
+use std::ops::Range;
+
 use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
-    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, Sums, UNDER_WAY, UNROLLED_ROWS,
-    Vector, applied, basis, entry_bytes, estimate, slabs, sums, vectors,
+    Configuration, Division, Home, Krylov, Regions, Remade, SLICE, Share, Space, Sums, UNDER_WAY,
+    UNROLLED_ROWS, Vector, applied, basis, entry_bytes, estimate, reach, slabs, sums, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -46,16 +48,19 @@ impl Room {
 }
 
 /// Hands out registers and shared memory, to vectors first and then to the matrix, as the policy says. With
-/// many products per iteration the matrix goes first.
+/// many products per iteration the matrix goes first. Where blocks remake directions, theirs must have room in shared memory
+/// for all rows that they read.
 pub fn place(
     matrix: &Matrix,
     device: &DeviceSpec,
     options: &SolveOptions,
     configuration: &Configuration,
-    cut: Cut<'_>,
+    cut: &Cut<'_>,
+    remakes: bool,
 ) -> Result<Krylov> {
     let Configuration { space, blocks, threads, registers, run, .. } = *configuration;
-    let Cut { mut shares, unit, width, column_bytes, parts } = cut;
+    let Cut { unit, width, column_bytes, ref parts, .. } = *cut;
+    let mut shares = cut.shares.clone();
     let (applied, real) = (applied(options), matrix.dtype().bytes());
     let division = if let Division::Sliced { .. } = configuration.division {
         Division::Sliced { width }
@@ -63,9 +68,12 @@ pub fn place(
         configuration.division
     };
     let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
+    let longest_reach = shares.iter().map(|share| share.reach).max().unwrap_or(0);
     let warps = threads / SLICE;
     let together = vectors::sums(options.method, applied);
-    let most = run.min(sums::most_of_a_run(device.registers_for(threads), real, together));
+    let entries = shares.iter().map(|share| share.entries).max().unwrap_or(0);
+    let streams = entries * entry_bytes(matrix.dtype(), column_bytes) > device.shared_bytes_for(1);
+    let most = run.min(sums::most_of_a_run(device.registers_for(threads), real, together, streams));
     let sums = Sums::new(matrix.rows(), &shares, unit, space, [warps, most]);
     let rows_per_thread = most_rows.div_ceil(sums.run * SLICE).div_ceil(warps) * sums.run;
     let turns = match (options.method, applied) {
@@ -139,12 +147,17 @@ pub fn place(
         // The exchanged vector is best kept in shared memory, where the block's other threads read it.
         let is_near = space == Space::Grid && vectors::exchanged(options.method) == Some(vector);
         let is_private = !is_near && !vectors::is_shared_within(vector, division, applied);
-        let home = if !keeps_vectors || vectors::is_seldom(options.method, vector) {
+        let is_wide = remakes && is_near;
+        let rows = if is_wide { longest_reach } else { most_rows };
+        let home = if is_wide {
+            regions.vectors.push(fit(room.take(rows * real))?);
+            Home::Shared
+        } else if !keeps_vectors || vectors::is_seldom(options.method, vector) {
             Home::Device
         } else if is_private && taken < registers && own_words <= words {
             words -= own_words;
             Home::Registers
-        } else if let Some(at) = room.take(most_rows * real) {
+        } else if let Some(at) = room.take(rows * real) {
             regions.vectors.push(at);
             Home::Shared
         } else {
@@ -159,10 +172,29 @@ pub fn place(
         keep_matrix(parts, division, column_bytes, &mut shares, &mut room, &mut regions);
     }
     regions.total = room.used;
+    if remakes {
+        reach::find_seams(&mut shares);
+    }
     let streamed: usize = shares.iter().map(Share::streamed).sum();
     let evict_first =
         streamed * entry_bytes(matrix.dtype(), column_bytes) > configuration.slabs.count * device.l2_bytes;
-    let given = slabs::given(matrix, &shares, configuration.slabs)?;
+    let ahead = if evict_first {
+        estimate::ahead(device, configuration, entry_bytes(matrix.dtype(), column_bytes))
+    } else {
+        0
+    };
+    let (given, beyond) = slabs::given(matrix, &shares, configuration.slabs)?;
+    let is_few = |(rows, own): (&[Range<usize>; 2], Range<usize>)| rows[0].len() + rows[1].len() <= own.len();
+    let remade = if remakes {
+        Remade::Blocks
+    } else if reach::may_remake(options, &spread_rows)
+        && configuration.slabs.count > 1
+        && beyond.iter().zip(slabs::rows_of(&shares, configuration.slabs.count)).all(is_few)
+    {
+        Remade::Slabs
+    } else {
+        Remade::Nothing
+    };
     let mut krylov = Krylov {
         space,
         blocks,
@@ -176,16 +208,19 @@ pub fn place(
         spread_rows,
         sums,
         turns,
+        remade,
+        ahead,
         restart,
         offsets_kept,
         evict_first,
         regions,
-        barriers: vectors::barriers(options.method, applied),
+        barriers: vectors::barriers(options.method, applied) - usize::from(remade == Remade::Blocks),
         seconds: 0.0,
         registers,
         run,
         slabs: configuration.slabs,
         given,
+        beyond,
     };
     krylov.seconds = estimate::seconds(matrix, device, options, &krylov);
     Ok(krylov)

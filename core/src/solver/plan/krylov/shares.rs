@@ -1,7 +1,7 @@
 //! Cutting the rows into shares, one per block: consecutive rows of about equally many bytes.
 
 use super::spread::Parts;
-use super::{Configuration, Division, SLICE, Share, Space, sums};
+use super::{Configuration, Division, SLICE, Share, Space, reach, sums};
 use crate::error::{Error, Result};
 use crate::slabs::common_multiple;
 use crate::solver::{Matrix, Preconditioning};
@@ -41,19 +41,13 @@ impl<'a> Cut<'a> {
             _ => row,
         };
         let (unit, firsts) = cut_in_units(rows, configuration, size, work);
-        let mut shares: Vec<Share> = firsts
-            .windows(2)
-            .map(|pair| Share {
-                first: pair[0],
-                rows: pair[1] - pair[0],
-                entries: 0,
-                cached: 0,
-                cached_entries: 0,
-                base: 0,
-                spread_entries: 0,
-            })
-            .collect();
-        let Some(parts) = parts else { return Ok(Cut { shares, unit, width, column_bytes: 2, parts }) };
+        let mut shares: Vec<Share> = firsts.windows(2).map(|pair| Share::of(pair[0]..pair[1])).collect();
+        let Some(parts) = parts else {
+            if let (Matrix::Stencil(operator), Space::Grid) = (matrix, configuration.space) {
+                reach::of_stencil(operator, &mut shares);
+            }
+            return Ok(Cut { shares, unit, width, column_bytes: 2, parts });
+        };
         let mut column_bytes = if configuration.space == Space::Grid || rows <= 1 << 16 { 2 } else { 4 };
         for share in &mut shares {
             share.entries = match (configuration.division, width) {
@@ -70,6 +64,7 @@ impl<'a> Cut<'a> {
             let (low, high) = columns(&parts, share);
             if configuration.space == Space::Grid {
                 share.base = low;
+                share.reach = high + 1 - low;
                 if high - low > usize::from(u16::MAX) {
                     column_bytes = 4;
                 }
@@ -92,7 +87,7 @@ pub fn slices<'a>(parts: &'a Parts<'_>, share: &Share) -> impl Iterator<Item = u
 /// their own widths.
 fn common_width(parts: &Parts<'_>) -> Option<usize> {
     let rows = parts.rows();
-    let all = Share { first: 0, rows, entries: 0, cached: 0, cached_entries: 0, base: 0, spread_entries: 0 };
+    let all = Share::of(0..rows);
     let (widest, sum, count) = slices(parts, &all)
         .fold((0, 0, 0), |(widest, sum, count), width| (width.max(widest), sum + width, count + 1));
     (widest > 0 && widest <= SLICE && widest * count * 10 <= sum * 11).then_some(widest)

@@ -73,7 +73,8 @@ fn small_systems_go_to_one_cluster_where_there_are_clusters() {
 #[test]
 fn large_systems_go_to_all_multiprocessors_and_fill_shared_memory() {
     for (matrix, kept) in [
-        (Matrix::from(laplacian_2d(1000, 999, DType::F64).unwrap()), 0.1..0.9),
+        // Directions of others' rows take room, too.
+        (Matrix::from(laplacian_2d(1000, 999, DType::F64).unwrap()), 0.05..0.9),
         (Matrix::from(hpcg(64, 64, 64, DType::F64).unwrap()), 0.2..0.9),
     ] {
         let plan = planned(&matrix, "h200", &SolveOptions::default());
