@@ -50,7 +50,7 @@ pub fn run(test: &Test) -> Result<bool> {
         plain(&mut steps, nvrtc.as_deref());
     }
     if test.full || test.long {
-        long(&mut steps);
+        long(&mut steps, nvrtc.as_deref());
     }
 
     print!("{}", summary(&steps.done));
@@ -94,10 +94,17 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
 }
 
 /// Runs what takes longer.
-fn long(steps: &mut Steps) {
+fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf", &[]));
     steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits", &[]));
     steps.run("defects of kernels", |counts| ignored(counts, "abide-cuda", "*emulated", &[]));
+    steps.run("solvers' kernels on other devices", |counts| {
+        let mut tests = cargo(&["test", "--release", "--package", "abide-cuda", "--test", "krylov_text"]);
+        if let Some(folder) = nvrtc {
+            tests.env(setup::NVRTC_VARIABLE, folder).env("ABIDE_REQUIRE", "nvrtc");
+        }
+        Ok(counted(tests.args(["--", "--ignored"]), counts)? && counts.passed > 0)
+    });
     steps.run("processes as ranks (MPI)", crate::mpi::check);
     steps.run("wheel, other Pythons and notebooks", crate::python::check_full);
     steps.run("page as served, in a browser", |_| crate::web::check_served());

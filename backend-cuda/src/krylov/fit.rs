@@ -9,8 +9,8 @@ use abide_shaders::cuda;
 use crate::cache;
 use crate::nvrtc::{Cubin, Nvrtc};
 
-/// Compiles the kernel of a plan; while the report shows spills, of a plan with fewer vectors in registers,
-/// at last with half the threads. Returns the plan that was kept, with the compiler's report in it. `batched`
+/// Compiles the kernel of a plan; while the report shows spills, of a plan with fewer vectors in registers, shorter runs of rows
+/// or nothing asked for ahead, at last with half the threads. Returns the plan that was kept, with the compiler's report in it. `batched`
 /// asks for the kernel of many systems, one block per system.
 pub fn fit_solver(
     nvrtc: &Nvrtc,
@@ -42,6 +42,8 @@ pub fn fit_solver(
             configuration.registers = in_registers - 1;
         } else if layout.sums.run > 1 {
             configuration.run = 1;
+        } else if layout.ahead > 0 {
+            configuration.ahead = false;
         } else if configuration.threads > 256 {
             configuration.run = usize::MAX;
             configuration.threads = (configuration.threads / 2).next_multiple_of(32);
@@ -50,11 +52,11 @@ pub fn fit_solver(
         }
         let mut next = plan_krylov_configuration(matrix, &plan.device, options, &configuration)?;
         next.notes.push(
-            "fewer vectors in registers, rows summed at a time or threads than modelled, for the compiler's report showed spills"
+            "fewer vectors in registers, rows summed at a time, entries asked for ahead or threads than modelled, for the compiler's report showed spills"
                 .to_owned(),
         );
         let next = compile(&next)?;
-        let helps = next.2 < best.2 || in_registers > 0 || layout.sums.run > 1;
+        let helps = next.2 < best.2 || in_registers > 0 || layout.sums.run > 1 || layout.ahead > 0;
         if !helps {
             break;
         }

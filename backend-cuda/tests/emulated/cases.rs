@@ -20,6 +20,7 @@ pub fn configuration(space: Space, blocks: usize, division: Division) -> Configu
         division,
         registers: usize::MAX,
         run: usize::MAX,
+        ahead: true,
         spread: None,
         slabs: Slabs::default(),
     }

@@ -194,6 +194,8 @@ pub struct Configuration {
     pub registers: usize,
     /// The most rows of 32 that a warp sums at a time.
     pub run: usize,
+    /// Whether blocks that wait ask ahead for what the next product streams.
+    pub ahead: bool,
     /// Entries beyond which a row is spread over all blocks of a grid; `None` spreads no row.
     pub spread: Option<usize>,
     /// The slabs that the blocks of a grid are divided among.
@@ -309,7 +311,8 @@ impl Krylov {
         // The width follows from the matrix again.
         let division =
             if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
-        Configuration { space, blocks, threads, division, registers, run, spread, slabs }
+        let ahead = self.ahead > 0;
+        Configuration { space, blocks, threads, division, registers, run, ahead, spread, slabs }
     }
 
     /// Returns whether loops over a thread's rows are unrolled, as rows in registers demand.

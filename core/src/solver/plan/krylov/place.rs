@@ -178,7 +178,7 @@ pub fn place(
     let streamed: usize = shares.iter().map(Share::streamed).sum();
     let evict_first =
         streamed * entry_bytes(matrix.dtype(), column_bytes) > configuration.slabs.count * device.l2_bytes;
-    let ahead = if evict_first {
+    let ahead = if evict_first && configuration.ahead {
         estimate::ahead(device, configuration, entry_bytes(matrix.dtype(), column_bytes))
     } else {
         0

@@ -116,6 +116,7 @@ fn form(
         division,
         registers: usize::MAX,
         run: usize::MAX,
+        ahead: true,
         spread: None,
         slabs: Slabs::default(),
     }

@@ -335,6 +335,7 @@ fn no_more_rows_are_spread_than_there_is_room_for() {
         division: Division::Merged { items: 7 },
         registers: 0,
         run: usize::MAX,
+        ahead: true,
         spread: threshold,
         slabs: Slabs::default(),
     };
