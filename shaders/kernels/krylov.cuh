@@ -17,7 +17,6 @@
 // shaders/src/state.rs and shaders/src/cuda/arguments.rs, from which the host's are made, too.
 
 constexpr int WARPS = THREADS / WARP;
-constexpr int OFFSETS_A_ROW = PRODUCT == SLICED ? 32 : 1;    // rows that one offset stands for
 constexpr unsigned JOINS = 32;                       // a node's joins and slot in one number
 constexpr int AT_ONCE = UNROLLED ? RUN : 1;          // rows that a loop's body has side by side
 constexpr int REDUCED = 4;                           // the most sums of one reduction
@@ -108,10 +107,10 @@ struct Team {
     unsigned own_barriers;                           // SLABS: those of the slab's blocks alone
     unsigned turn;                                   // of the exchanged vector
     unsigned sums;                                   // reductions done
-    unsigned asked;                                  // AHEAD: parts of the next product's entries that were asked for
+    Stream ahead;                                    // AHEAD
 
     __device__ __forceinline__ Team(const Arguments& arguments)
-        : a(arguments), own(arguments.shares[BATCHED ? 0 : own_block()]), barriers(0), own_barriers(0), turn(0), sums(0), asked(0) {}
+        : a(arguments), own(arguments.shares[BATCHED ? 0 : own_block()]), barriers(0), own_barriers(0), turn(0), sums(0) {}
 
     // In shared memory: [REDUCED][RUNS], in a cluster of two reductions by turns; [REDUCED]; [DERIVED].
     __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT) + (SPACE == CLUSTER ? turn_of_sums() * RUNS : 0); }
@@ -305,19 +304,8 @@ struct Team {
     {
         if constexpr (AHEAD > 0) {
             __syncthreads();
-            const unsigned from = own.cached_entries + asked * AHEAD, all = entries();
-            const unsigned to = from + AHEAD < all ? from + AHEAD : all;
-            ask_lines(a.values + own.entries, from, to);
-            ask_lines(a.columns + own.entries, from, to);
-            ++asked;
+            ahead.ask();
         }
-    }
-
-    // Returns the number of the entries of the block's rows.
-    __device__ __forceinline__ unsigned entries() const
-    {
-        const unsigned offsets = (own.rows + OFFSETS_A_ROW - 1) / OFFSETS_A_ROW;
-        return WIDTH > 0 ? offsets * (32 * WIDTH) : __ldg(a.offsets + own.offsets + offsets);
     }
 
     // Returns the arrivals that the slab was told of.

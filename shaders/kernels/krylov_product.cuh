@@ -40,8 +40,10 @@ struct Offsets {
     }
 };
 
+constexpr int OFFSETS_A_ROW = PRODUCT == SLICED ? 32 : 1;    // rows that one offset stands for
+
 // Before the loop: loads the block's part of the matrix that stays in shared memory.
-__device__ __forceinline__ void keep_matrix(const Team& team)
+__device__ __forceinline__ void keep_matrix(Team& team)
 {
     if (threadIdx.x == 0) *team.lost() = 0;
     if constexpr (PRODUCT != STENCIL) {
@@ -54,6 +56,12 @@ __device__ __forceinline__ void keep_matrix(const Team& team)
             for (unsigned n = threadIdx.x; n <= (own.rows + OFFSETS_A_ROW - 1) / OFFSETS_A_ROW; n += THREADS)
                 shared_at<unsigned>(OFFSETS_AT)[n] = team.a.offsets[own.offsets + n];
         if constexpr (SPREAD > 0) keep_pieces(team);
+    }
+    if constexpr (AHEAD > 0) {
+        const Offsets offsets(team);
+        const unsigned slices = (team.own.rows + OFFSETS_A_ROW - 1) / OFFSETS_A_ROW;
+        const unsigned end = WIDTH > 0 ? slices * (32 * WIDTH) : offsets.home[slices];
+        team.ahead = {team.a.values + team.own.entries, team.a.columns + team.own.entries, team.own.cached_entries, end};
     }
     // From here on, blocks write into the shared memory of others, which must have begun.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
@@ -226,7 +234,7 @@ __device__ __forceinline__ real row_of(const Team& team, const X& x, unsigned i)
 template <class X, class Y>
 __device__ __forceinline__ void multiply(Team& team, const X& x, Y& y)
 {
-    team.asked = 0;
+    if constexpr (AHEAD > 0) team.ahead.next = team.own.cached_entries;
     if constexpr (ROW_BY_ROW) team.rows([&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
     else {
         const Entries entries(team);
@@ -254,7 +262,7 @@ template <class X, class Y, int K, int D, class F, class G>
 __device__ __forceinline__ void multiply_and_sum(Team& team, const X& x, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive)
 {
     if constexpr (ROW_BY_ROW) {
-        team.asked = 0;
+        if constexpr (AHEAD > 0) team.ahead.next = team.own.cached_entries;
         team.leave_terms<K>(team.scratch(), f, [&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
         team.join(v, derived, derive);
     } else {
