@@ -185,6 +185,7 @@ fn packed_matrices_multiply_as_the_stored_ones() {
                 division,
                 registers: 0,
                 run: 8,
+                ahead: true,
                 spread,
                 slabs: Slabs::default(),
             };
