@@ -95,16 +95,10 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
 
 /// Runs what takes longer.
 fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
-    steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf", &[]));
-    steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits", &[]));
-    steps.run("defects of kernels", |counts| ignored(counts, "abide-cuda", "*emulated", &[]));
-    steps.run("solvers' kernels on other devices", |counts| {
-        let mut tests = cargo(&["test", "--release", "--package", "abide-cuda", "--test", "krylov_text"]);
-        if let Some(folder) = nvrtc {
-            tests.env(setup::NVRTC_VARIABLE, folder).env("ABIDE_REQUIRE", "nvrtc");
-        }
-        Ok(counted(tests.args(["--", "--ignored"]), counts)? && counts.passed > 0)
-    });
+    steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf", nvrtc));
+    steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits", nvrtc));
+    steps.run("defects of kernels", |counts| ignored(counts, "abide-cuda", "*emulated", nvrtc));
+    steps.run("more of the solvers' kernels", |counts| ignored(counts, "abide-cuda", "krylov_text", nvrtc));
     steps.run("processes as ranks (MPI)", crate::mpi::check);
     steps.run("wheel, other Pythons and notebooks", crate::python::check_full);
     steps.run("page as served, in a browser", |_| crate::web::check_served());
@@ -124,9 +118,12 @@ fn functions(counts: &mut Counts) -> Result<bool> {
 
 /// Runs those tests of a program, or of all whose names are like a pattern, that are ignored otherwise, compiled as
 /// released: decks are of millions of cells.
-fn ignored(counts: &mut Counts, package: &str, program: &str, more: &[&str]) -> Result<bool> {
+fn ignored(counts: &mut Counts, package: &str, program: &str, nvrtc: Option<&Path>) -> Result<bool> {
     let mut tests = cargo(&["test", "--release", "--package", package, "--test", program]);
-    tests.args(["--", "--ignored"]).args(more);
+    if let Some(folder) = nvrtc {
+        tests.env(setup::NVRTC_VARIABLE, folder).env("ABIDE_REQUIRE", "nvrtc");
+    }
+    tests.args(["--", "--ignored"]);
     Ok(counted(&mut tests, counts)? && counts.passed > 0)
 }
 

@@ -447,9 +447,9 @@ fn laid_out(
     let applied = applied(options);
     let cut = shares::Cut::new(matrix, configuration, applied)?;
     let exchanging = place::place(matrix, device, options, configuration, &cut, false)?;
-    let keeps = !matches!(options.cache, SolveCache::None | SolveCache::Matrix);
-    let may_remake =
-        configuration.space == Space::Grid && keeps && reach::may_remake(options, &exchanging.spread_rows);
+    let may_remake = configuration.space == Space::Grid
+        && place::keeps_vectors(options.cache)
+        && reach::may_remake(options, &exchanging.spread_rows);
     match may_remake.then(|| place::place(matrix, device, options, configuration, &cut, true)) {
         Some(Ok(remaking)) if remaking.seconds < exchanging.seconds => Ok(remaking),
         _ => Ok(exchanging),

@@ -47,6 +47,11 @@ impl Room {
     }
 }
 
+/// Returns whether vectors stay on the chip.
+pub fn keeps_vectors(cache: SolveCache) -> bool {
+    matches!(cache, SolveCache::Auto | SolveCache::Vectors | SolveCache::Mixed)
+}
+
 /// Hands out registers and shared memory, to vectors first and then to the matrix, as the policy says. With
 /// many products per iteration the matrix goes first. Where blocks remake directions, theirs must have room in shared memory
 /// for all rows that they read.
@@ -72,7 +77,8 @@ pub fn place(
     let warps = threads / SLICE;
     let together = vectors::sums(options.method, applied);
     let entries = shares.iter().map(|share| share.entries).max().unwrap_or(0);
-    let streams = entries * entry_bytes(matrix.dtype(), column_bytes) > device.shared_bytes_for(1);
+    let entry = entry_bytes(matrix.dtype(), column_bytes);
+    let streams = entries * entry > device.shared_bytes_for(1);
     let most = run.min(sums::most_of_a_run(device.registers_for(threads), real, together, streams));
     let sums = Sums::new(matrix.rows(), &shares, unit, space, [warps, most]);
     let rows_per_thread = most_rows.div_ceil(sums.run * SLICE).div_ceil(warps) * sums.run;
@@ -120,7 +126,7 @@ pub fn place(
         regions.piece_offsets = fit(room.take(4 * (spread_rows.len() + 1)))?;
     }
     let keeps_matrix = matches!(options.cache, SolveCache::Auto | SolveCache::Matrix | SolveCache::Mixed);
-    let keeps_vectors = matches!(options.cache, SolveCache::Auto | SolveCache::Vectors | SolveCache::Mixed);
+    let keeps_vectors = keeps_vectors(options.cache);
     let offsets = match division {
         Division::Sliced { width: None } => most_rows.div_ceil(SLICE) + 1,
         Division::Split { .. } | Division::Merged { .. } => most_rows + 1,
@@ -147,17 +153,15 @@ pub fn place(
         // The exchanged vector is best kept in shared memory, where the block's other threads read it.
         let is_near = space == Space::Grid && vectors::exchanged(options.method) == Some(vector);
         let is_private = !is_near && !vectors::is_shared_within(vector, division, applied);
-        let is_wide = remakes && is_near;
-        let rows = if is_wide { longest_reach } else { most_rows };
-        let home = if is_wide {
-            regions.vectors.push(fit(room.take(rows * real))?);
+        let home = if remakes && is_near {
+            regions.vectors.push(fit(room.take(longest_reach * real))?);
             Home::Shared
         } else if !keeps_vectors || vectors::is_seldom(options.method, vector) {
             Home::Device
         } else if is_private && taken < registers && own_words <= words {
             words -= own_words;
             Home::Registers
-        } else if let Some(at) = room.take(rows * real) {
+        } else if let Some(at) = room.take(most_rows * real) {
             regions.vectors.push(at);
             Home::Shared
         } else {
@@ -176,14 +180,10 @@ pub fn place(
         reach::find_seams(&mut shares);
     }
     let streamed: usize = shares.iter().map(Share::streamed).sum();
-    let evict_first =
-        streamed * entry_bytes(matrix.dtype(), column_bytes) > configuration.slabs.count * device.l2_bytes;
-    let ahead = if evict_first && configuration.ahead {
-        estimate::ahead(device, configuration, entry_bytes(matrix.dtype(), column_bytes))
-    } else {
-        0
-    };
-    let (given, beyond) = slabs::given(matrix, &shares, configuration.slabs)?;
+    let evict_first = streamed * entry > configuration.slabs.count * device.l2_bytes;
+    let ahead =
+        if evict_first && configuration.ahead { estimate::ahead(device, configuration, entry) } else { 0 };
+    let (given, beyond) = cut.read.clone();
     let is_few = |(rows, own): (&[Range<usize>; 2], Range<usize>)| rows[0].len() + rows[1].len() <= own.len();
     let remade = if remakes {
         Remade::Blocks

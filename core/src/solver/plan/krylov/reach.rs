@@ -67,8 +67,10 @@ mod tests {
     use super::*;
     use crate::device::DeviceSpec;
     use crate::real::DType;
-    use crate::solver::plan::krylov::Remade;
-    use crate::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
+    use crate::solver::plan::krylov::{
+        Configuration, Division, Remade, Slabs, Space, plan_krylov, plan_krylov_configuration,
+        plan_krylov_slabs,
+    };
     use crate::solver::{Matrix, Preconditioning, SolveCache, SolvePlan};
     use crate::sparse::{hpcg, laplacian, laplacian_2d};
     use crate::{Boundaries, Shape};
@@ -118,6 +120,35 @@ mod tests {
                 }
             }
             assert!(beyond > 0);
+        }
+    }
+
+    /// Of more blocks than there are units of rows, some have none, and read none.
+    #[test]
+    fn blocks_without_rows_reach_nothing() {
+        let device = DeviceSpec::preset("h200").unwrap();
+        for matrix in [laplacian_2d(9, 8, DType::F64).unwrap().into(), free([9, 8], "constant=0").into()] {
+            let matrix: Matrix = matrix;
+            let division = match matrix {
+                Matrix::Stored(_) => Division::Split { lanes: 1 },
+                Matrix::Stencil(_) => Division::Stencil,
+            };
+            let configuration = Configuration {
+                space: Space::Grid,
+                blocks: 7,
+                threads: 128,
+                division,
+                registers: 0,
+                run: 8,
+                ahead: true,
+                spread: None,
+                slabs: Slabs::default(),
+            };
+            let plan = plan_krylov_configuration(&matrix, &device, &SolveOptions::default(), &configuration)
+                .unwrap();
+            let shares = &plan.krylov().unwrap().shares;
+            assert!(shares.iter().any(|share| share.rows == 0));
+            assert!(shares.iter().all(|share| (share.rows == 0) == (share.reach == 0)), "{shares:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Cutting the rows into shares, one per block: consecutive rows of about equally many bytes.
 
 use super::spread::Parts;
-use super::{Configuration, Division, SLICE, Share, Space, reach, sums};
+use super::{Configuration, Division, SLICE, Share, Space, reach, slabs, sums};
 use crate::error::{Error, Result};
 use crate::slabs::common_multiple;
 use crate::solver::{Matrix, Preconditioning};
@@ -14,6 +14,8 @@ pub struct Cut<'a> {
     /// Entries of every row as laid out, if all rows are alike.
     pub width: Option<usize>,
     pub column_bytes: usize,
+    /// What slabs read of each other.
+    pub read: slabs::Read,
     /// The entries of a stored matrix, and the rows of it that are spread.
     pub parts: Option<Parts<'a>>,
 }
@@ -42,11 +44,12 @@ impl<'a> Cut<'a> {
         };
         let (unit, firsts) = cut_in_units(rows, configuration, size, work);
         let mut shares: Vec<Share> = firsts.windows(2).map(|pair| Share::of(pair[0]..pair[1])).collect();
+        let read = slabs::given(matrix, &shares, configuration.slabs)?;
         let Some(parts) = parts else {
             if let (Matrix::Stencil(operator), Space::Grid) = (matrix, configuration.space) {
                 reach::of_stencil(operator, &mut shares);
             }
-            return Ok(Cut { shares, unit, width, column_bytes: 2, parts });
+            return Ok(Cut { shares, unit, width, column_bytes: 2, read, parts });
         };
         let mut column_bytes = if configuration.space == Space::Grid || rows <= 1 << 16 { 2 } else { 4 };
         for share in &mut shares {
@@ -64,13 +67,14 @@ impl<'a> Cut<'a> {
             let (low, high) = columns(&parts, share);
             if configuration.space == Space::Grid {
                 share.base = low;
-                share.reach = high + 1 - low;
+                // A block without rows reads none.
+                share.reach = if share.rows > 0 { high + 1 - low } else { 0 };
                 if high - low > usize::from(u16::MAX) {
                     column_bytes = 4;
                 }
             }
         }
-        Ok(Cut { shares, unit, width, column_bytes, parts: Some(parts) })
+        Ok(Cut { shares, unit, width, column_bytes, read, parts: Some(parts) })
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn rows_of(shares: &[Share], count: usize) -> impl Iterator<Item = Ra
 
 /// What each block gives to each other slab, block after block, the slabs in their order; and of each slab the rows of others
 /// that it reads, before its own and behind them.
-type Read = (Vec<Given>, Vec<[Range<usize>; 2]>);
+pub(super) type Read = (Vec<Given>, Vec<[Range<usize>; 2]>);
 
 /// Returns what slabs read of each other.
 pub(super) fn given(matrix: &Matrix, shares: &[Share], slabs: Slabs) -> Result<Read> {
