@@ -68,13 +68,25 @@ impl CudaBackend {
 
     /// Returns whether this device could copy from another's memory directly.
     pub fn reaches(&self, other: &CudaBackend) -> Result<bool> {
-        peer::reaches(&self.context, &other.context).map_err(driver::during("asking for peer access"))
+        let devices = [self, other].map(|device| device.context.cu_device());
+        peer::reaches(devices[0], devices[1]).map_err(driver::during("asking for peer access"))
     }
 
     /// Returns words that no other device has, in any process or on any machine.
     pub fn identity(&self) -> Result<String> {
         let uuid = self.context.uuid().map_err(driver::during("asking for the device's identity"))?;
         Ok(uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect())
+    }
+
+    /// Returns what launches and waits cost on this device, in seconds, as its plans have it.
+    pub fn costs(&self) -> [f64; 3] {
+        costs::of(&self.device)
+    }
+
+    /// Plans with these costs in place of its own, as processes do that must have the same plans.
+    pub fn with_costs(mut self, costs: [f64; 3]) -> Self {
+        costs::assume(&mut self.device, costs);
+        self
     }
 
     /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.

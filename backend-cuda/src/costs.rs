@@ -86,6 +86,17 @@ pub(crate) fn set(device: &mut DeviceSpec, context: &Arc<CudaContext>, nvrtc: &N
     }
 }
 
+/// Returns the costs of a device.
+pub(crate) fn of(device: &DeviceSpec) -> [f64; COSTS.len()] {
+    let mut device = device.clone();
+    COSTS.each_ref().map(|cost| *(cost.of)(&mut device))
+}
+
+/// Sets the costs of a device to others.
+pub(crate) fn assume(device: &mut DeviceSpec, costs: [f64; COSTS.len()]) {
+    COSTS.iter().zip(costs).for_each(|(cost, seconds)| *(cost.of)(device) = seconds);
+}
+
 /// A stream on which kernels are timed that do nothing but wait.
 struct Stand {
     kernels: Kernels,

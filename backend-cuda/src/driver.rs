@@ -5,7 +5,8 @@ use std::sync::Arc;
 use abide_core::device::Link;
 use abide_core::{DeviceSpec, Error, Result};
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
-use cudarc::driver::{CudaContext, CudaStream, DriverError};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 
 /// Turns a driver's error into one that says what was being done.
 pub(crate) fn during(operation: &str) -> impl FnOnce(DriverError) -> Error + '_ {
@@ -15,6 +16,16 @@ pub(crate) fn during(operation: &str) -> impl FnOnce(DriverError) -> Error + '_ 
 /// Makes a stream's context that of the calling thread.
 pub(crate) fn bind(stream: &CudaStream) -> Result<()> {
     stream.context().bind_to_thread().map_err(during("binding the context"))
+}
+
+/// Returns whether a stream has done all that it was asked; its context is that of the thread.
+pub(crate) fn is_done(stream: &CudaStream) -> Result<bool> {
+    // SAFETY: the stream lives.
+    match unsafe { sys::cuStreamQuery(stream.cu_stream()) } {
+        CUresult::CUDA_SUCCESS => Ok(true),
+        CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+        fault => Err(during("running the kernels")(DriverError(fault))),
+    }
 }
 
 fn unavailable(reason: impl Into<String>) -> Error {

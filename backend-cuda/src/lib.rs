@@ -30,6 +30,7 @@ mod kernels;
 mod krylov;
 mod launcher;
 mod lent;
+mod mapped;
 mod memory;
 mod network;
 mod nvrtc;

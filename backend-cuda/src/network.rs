@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use abide_core::backend::{Patience, Planes};
 use abide_core::{Error, Result};
-use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaStream, DriverError};
+use cudarc::driver::CudaStream;
 use cudarc::nccl::result::{self, NcclError};
 use cudarc::nccl::sys;
 
-use crate::driver::{bind, during};
+use crate::driver::{bind, is_done};
 use crate::lent::DeviceBuffer;
 use crate::peer::span;
 
@@ -144,14 +143,8 @@ impl Network {
         bind(&self.stream)?;
         loop {
             self.check("waiting for planes")?;
-            // SAFETY: the stream lives.
-            match unsafe { cudarc::driver::sys::cuStreamQuery(self.stream.cu_stream()) } {
-                CUresult::CUDA_SUCCESS => return Ok(()),
-                CUresult::CUDA_ERROR_NOT_READY => {}
-                fault => {
-                    self.give_up();
-                    return Err(during("running the kernels")(DriverError(fault)));
-                }
+            if is_done(&self.stream).inspect_err(|_| self.give_up())? {
+                return Ok(());
             }
             self.wait(patience)?;
         }

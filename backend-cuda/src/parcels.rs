@@ -14,14 +14,8 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 
 use crate::driver::{bind, during};
 use crate::lent::DeviceBuffer;
-use crate::memory::ask_for;
+use crate::mapped::{Handle, Mapped, Shared, machine};
 use crate::peer::{span, wait};
-
-/// What the driver tells another process to find memory or an event by.
-type Handle = [u8; 64];
-
-/// Outboxes are whole pieces of this size, in which the driver maps memory, so that nothing else is mapped with them.
-const PIECE: usize = 2 << 20;
 
 /// Points that are used in turns: two neighbours are told one an exchange, and no rank is two exchanges ahead of another.
 const POINTS: usize = 8;
@@ -44,8 +38,7 @@ pub(crate) struct Parcels {
 
 /// Memory that other processes map, and the point at which it has what was last put there.
 struct Outbox {
-    address: sys::CUdeviceptr,
-    handle: Handle,
+    memory: Shared,
     made: Point,
 }
 
@@ -63,7 +56,7 @@ unsafe impl Send for Event {}
 /// Memory and events of other processes, by their handles.
 #[derive(Default)]
 struct Opened {
-    memory: HashMap<Handle, sys::CUdeviceptr>,
+    memory: HashMap<Handle, Mapped>,
     events: HashMap<Handle, Event>,
 }
 
@@ -75,7 +68,7 @@ impl Parcels {
         context.bind_to_thread().ok()?;
         let points = (0..POINTS).map(|_| Point::new().ok()).collect::<Option<_>>()?;
         let sample = Outbox::new(context, 1).ok()?;
-        let offer = [&sample.handle[..], &sample.made.handle[..], &machine[..]].concat();
+        let offer = [&sample.memory.handle[..], &sample.made.handle[..], &machine[..]].concat();
         let (outboxes, opened, stream) = (HashMap::new(), Opened::default(), stream.clone());
         let awaited = Vec::new();
         Some((Parcels { outboxes, _sample: sample, points, next: 0, awaited, opened, stream }, offer))
@@ -90,7 +83,7 @@ impl Parcels {
                 return None;
             }
             self.stream.context().bind_to_thread().ok()?;
-            self.opened.memory(memory).ok()?;
+            self.opened.memory(self.stream.context(), memory).ok()?;
             self.opened.event(event).ok().map(drop)
         };
         find().is_some()
@@ -108,12 +101,12 @@ impl Parcels {
         let from = buffer.address() + bytes.start as u64;
         // SAFETY: the range lies within the buffer and the outbox, which both live until the stream has done the copy. Other
         // processes have copied what was there before, because the stream has waited for them.
-        unsafe { sys::cuMemcpyDtoDAsync_v2(outbox.address, from, bytes.len(), stream.cu_stream()) }
+        unsafe { sys::cuMemcpyDtoDAsync_v2(outbox.memory.address, from, bytes.len(), stream.cu_stream()) }
             .result()
             .map_err(during("copying planes for another process"))?;
         outbox.made.record(stream)?;
         let length = (bytes.len() as u64).to_le_bytes();
-        Ok(Parcel([&outbox.handle[..], &outbox.made.handle[..], &length[..]].concat()))
+        Ok(Parcel([&outbox.memory.handle[..], &outbox.made.handle[..], &length[..]].concat()))
     }
 
     /// Copies what a session of another process has lent into planes of a buffer.
@@ -129,7 +122,7 @@ impl Parcels {
             return Err(Error::invalid("planes lent by another process", reason, "lend as many values"));
         };
         bind(&self.stream)?;
-        let from = self.opened.memory(memory).map_err(during("mapping memory of another process"))?;
+        let from = self.opened.memory(self.stream.context(), memory).map_err(during("mapping memory of another process"))?;
         let made = self.opened.event(event).map_err(during("opening an event of another process"))?;
         wait(&self.stream, made)?;
         let target = to.address() + own.start as u64;
@@ -180,25 +173,9 @@ impl Drop for Parcels {
 
 impl Outbox {
     fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Outbox> {
-        let bytes = bytes.next_multiple_of(PIECE);
-        ask_for(context, bytes as u128)?;
+        let memory = Shared::new(context, bytes)?;
         let made = Point::new().map_err(during("making an event for other processes"))?;
-        let mut address = 0;
-        // SAFETY: the call writes an address.
-        let got = unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes).result() };
-        got.map_err(during("allocating memory for other processes"))?;
-        let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
-        // SAFETY: the call writes a handle of memory that is there.
-        let got = unsafe { sys::cuIpcGetMemHandle(&raw mut handle, address).result() };
-        let outbox = Outbox { address, handle: handle.reserved.map(|byte| byte as u8), made };
-        got.map(|()| outbox).map_err(during("sharing memory with other processes"))
-    }
-}
-
-impl Drop for Outbox {
-    fn drop(&mut self) {
-        // SAFETY: nothing of this process uses it any more.
-        let _ = unsafe { sys::cuMemFree_v2(self.address) };
+        Ok(Outbox { memory, made })
     }
 }
 
@@ -231,27 +208,18 @@ impl Drop for Event {
     }
 }
 
-impl Drop for Opened {
-    fn drop(&mut self) {
-        for address in self.memory.values() {
-            // SAFETY: the copies from it have ended.
-            let _ = unsafe { sys::cuIpcCloseMemHandle(*address) };
-        }
-    }
-}
-
 impl Opened {
-    fn memory(&mut self, handle: &Handle) -> std::result::Result<sys::CUdeviceptr, DriverError> {
-        if let Some(&address) = self.memory.get(handle) {
-            return Ok(address);
+    fn memory(
+        &mut self,
+        context: &Arc<CudaContext>,
+        handle: &Handle,
+    ) -> std::result::Result<sys::CUdeviceptr, DriverError> {
+        if let Some(there) = self.memory.get(handle) {
+            return Ok(there.address);
         }
-        let mut address = 0;
-        let reserved = handle.map(|byte| byte as std::ffi::c_char);
-        let flags = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
-        // SAFETY: the call writes an address.
-        unsafe { sys::cuIpcOpenMemHandle_v2(&raw mut address, sys::CUipcMemHandle { reserved }, flags) }
-            .result()?;
-        self.memory.insert(*handle, address);
+        let mapped = Mapped::open(context, handle)?;
+        let address = mapped.address;
+        self.memory.insert(*handle, mapped);
         Ok(address)
     }
 
@@ -266,9 +234,4 @@ impl Opened {
         self.events.insert(*handle, Event(event));
         Ok(event)
     }
-}
-
-/// Returns words that processes of one machine have in common; `None` where the system does not tell them.
-fn machine() -> Option<Vec<u8>> {
-    std::fs::read("/proc/sys/kernel/random/boot_id").ok().filter(|words| !words.is_empty())
 }

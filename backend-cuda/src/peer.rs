@@ -263,7 +263,7 @@ pub(crate) fn connect(own: &Arc<CudaContext>, other: &Arc<CudaContext>) -> Resul
     if connected.contains(&pair) {
         return Ok(true);
     }
-    if !reaches(own, other).map_err(during("asking for peer access"))? {
+    if !reaches(own.cu_device(), other.cu_device()).map_err(during("asking for peer access"))? {
         return Ok(false);
     }
     let allow = || -> std::result::Result<(), DriverError> {
@@ -297,10 +297,10 @@ pub(crate) fn connect(own: &Arc<CudaContext>, other: &Arc<CudaContext>) -> Resul
 }
 
 /// Returns whether a device can use another's memory directly.
-pub(crate) fn reaches(own: &CudaContext, other: &CudaContext) -> std::result::Result<bool, DriverError> {
+pub(crate) fn reaches(own: sys::CUdevice, other: sys::CUdevice) -> std::result::Result<bool, DriverError> {
     let mut can = 0;
     // SAFETY: the call writes one integer.
-    unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, own.cu_device(), other.cu_device()) }.result()?;
+    unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, own, other) }.result()?;
     Ok(can != 0)
 }
 

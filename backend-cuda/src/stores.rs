@@ -17,11 +17,10 @@ use abide_shaders::cuda::{
     COMPILE_OPTIONS, STORES, STORES_ENTRY, STORES_GIVEN_UP, STORES_LATE, STORES_PIECES, STORES_POST,
     STORES_THREADS, STORES_WAYS, StoresExchange, StoresWay,
 };
-use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError, result, sys};
 
 use crate::cache;
-use crate::driver::{bind, during};
+use crate::driver::{bind, during, is_done};
 use crate::kernels::Kernels;
 use crate::lent::DeviceBuffer;
 use crate::nvrtc::Nvrtc;
@@ -215,7 +214,7 @@ impl Stores {
                     return Ok(None);
                 }
                 for (from, to) in [(own, other), (other, own)] {
-                    if !reaches(from, to).map_err(during("asking for peer access"))? {
+                    if !reaches(from.cu_device(), to.cu_device()).map_err(during("asking for peer access"))? {
                         return Ok(None);
                     }
                 }
@@ -376,15 +375,10 @@ impl Stores {
     pub fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
         self.usable()?;
         bind(&self.stream)?;
-        loop {
-            // SAFETY: the stream lives.
-            match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
-                CUresult::CUDA_SUCCESS => return self.usable(),
-                CUresult::CUDA_ERROR_NOT_READY => {}
-                fault => return Err(during("running the kernels")(DriverError(fault))),
-            }
+        while !is_done(&self.stream)? {
             patience().inspect_err(|_| self.give_up())?;
         }
+        self.usable()
     }
 
     fn usable(&self) -> Result<()> {

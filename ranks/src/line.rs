@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use abide_core::backend::Gather;
+use abide_core::solver::Meeting;
 use abide_core::{Array, DType, Error, Result};
 
 use crate::fabric::{Broken, Fabric};
+use crate::pause::Pause;
 use crate::rank::Stopped;
 
 /// An end of the fabric with the counts of what went over it.
@@ -98,6 +100,35 @@ impl Gather for SharedLine {
                 Err(line.keep(stopped))
             }
         }
+    }
+}
+
+impl Meeting for SharedLine {
+    fn rank(&self) -> usize {
+        self.lock().fabric.rank()
+    }
+
+    fn meet(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut line = self.lock();
+        let round = line.gathers;
+        line.gather(own).map_err(|broken| {
+            let stopped = line.stopped(&format!("meeting {round}"), "the words of all ranks", broken);
+            line.keep(stopped)
+        })
+    }
+
+    fn until(&mut self, is_over: &mut dyn FnMut() -> Result<bool>) -> Result<()> {
+        let (since, mut pause) = (Instant::now(), Pause::short());
+        while !is_over()? {
+            pause.pause();
+            let mut line = self.lock();
+            if let Err(broken) = line.fabric.check(since) {
+                let when = format!("after meeting {}", line.gathers);
+                let stopped = line.stopped(&when, "what all devices do together", broken);
+                return Err(line.keep(stopped));
+            }
+        }
+        Ok(())
     }
 }
 

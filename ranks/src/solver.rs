@@ -1,5 +1,6 @@
 //! Linear systems on several devices: each has a slab of rows ([`row_slabs`]), and all have the bits of one. Devices that
-//! solve together by themselves, such as GPUs, are handed the system (`LinearTeam`). Others are ranks:
+//! solve together by themselves, such as GPUs, are handed the system (`LinearTeam`); those of processes with one each meet over
+//! the fabric (`LinearMember`). Others are ranks that send each other messages:
 //!
 //! [`together`] has all ranks work at the same time, `swap` brings them the entries that their rows read, `session` solves.
 
@@ -10,13 +11,15 @@ mod together;
 use std::sync::Arc;
 
 use abide_core::solver::{
-    LinearBackend, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError, cut_rows,
-    row_slabs, row_unit,
+    LinearBackend, LinearMember, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError,
+    cut_rows, row_slabs, row_unit,
 };
 use abide_core::{Backend, Error, Result};
 
 use crate::backend::Ranked;
-use session::{RankedSolver, ends};
+use crate::fabric::Fabric;
+use crate::line::SharedLine;
+use self::session::{Kind, Opening, RankedSolver, ends};
 
 /// Returns the solvers of a device.
 fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {
@@ -27,7 +30,7 @@ fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {
 }
 
 /// Returns the part of a device's solvers that solves together with other devices.
-fn slabs(backend: &dyn Backend, asked: usize) -> Result<&dyn LinearSlabs> {
+fn slabs_of(backend: &dyn Backend, asked: usize) -> Result<&dyn LinearSlabs> {
     linear(backend)?.slabs().ok_or_else(|| {
         Error::unsupported(
             format!("backend {} on {asked} devices", backend.name()),
@@ -48,22 +51,16 @@ impl LinearBackend for Ranked {
         if self.asked == 1 {
             return Ok(plan);
         }
-        if let (Some(processes), None) = (self.connector.processes(), linear(&*self.single)?.slabs()) {
-            return Err(Error::unsupported(
-                format!("a linear system on {processes} processes with backend {}", self.name()),
-                "its devices solve together only within a process",
-                "start one process, with --devices, or use --backend cpu",
-            ));
+        if let Some((processes, member)) = self.member()? {
+            let plan = member.plan_members(matrix, options, processes)?;
+            self.check_processes(matrix, plan.ranks.len().max(1))?;
+            return Ok(plan);
         }
-        slabs(&*self.single, self.asked)?;
+        slabs_of(&*self.single, self.asked)?;
         let (rows, unit) = (matrix.rows(), row_unit(options));
         let units = rows.div_ceil(unit);
         let ranks = self.asked.min(units);
-        if let Some(processes) = self.connector.processes().filter(|&processes| ranks < processes) {
-            let what =
-                format!("processes, each with rows of its own, of {rows} cut between multiples of {unit}");
-            return Err(Error::limit(what, processes, ranks, "start fewer, or take a larger system"));
-        }
+        self.check_processes(matrix, ranks)?;
         if ranks < self.asked {
             plan.notes.push(format!(
                 "{ranks} of {} devices solve: {rows} rows are cut between multiples of {unit}",
@@ -92,6 +89,12 @@ impl LinearBackend for Ranked {
         }
         plan.check(self.single.name(), matrix, options)?;
         matrix.check(options)?;
+        if let Some((_, member)) = self.member()? {
+            let open = |line: &SharedLine| member.open_member(matrix, plan, options, Box::new(line.clone()));
+            let own = ends(&*self.connector, plan.ranks.len())?.into_iter();
+            let own = own.map(|end| (end, Box::new(open) as Opening<'_>)).collect();
+            return Ok(Box::new(self.solver(plan, Kind::Stores, own)?));
+        }
         // Ranks wait for each other on their own threads. Systems that had these threads in common, and were solved at the
         // same time, would wait for each other too.
         let devices = self.new_devices(plan.ranks.len())?;
@@ -99,7 +102,41 @@ impl LinearBackend for Ranked {
         let own: Vec<usize> = ends.iter().map(|end| end.rank()).collect();
         let slabs = row_slabs(matrix, options, &plan.ranks, own.iter().copied())?.into_iter().map(Arc::new);
         let devices = own.iter().filter_map(|&rank| devices.get(rank).cloned());
-        let ranks: Vec<_> = ends.into_iter().zip(devices.zip(slabs)).collect();
-        Ok(Box::new(RankedSolver::open(self.single.name(), plan, options, ranks, self.connector.clone())?))
+        let count = plan.ranks.len();
+        let ranks = ends.into_iter().zip(devices.zip(slabs)).map(|(end, (device, slab))| {
+            let open = move |line: &SharedLine| {
+                slabs_of(&*device.backend, count)?.open_slab(&slab, plan, options, Box::new(line.clone()))
+            };
+            (end, Box::new(open) as Opening<'_>)
+        });
+        Ok(Box::new(self.solver(plan, Kind::Messages, ranks.collect())?))
+    }
+}
+
+impl Ranked {
+    /// Returns the number of processes, and the part of this one's device that solves with those of the others by itself;
+    /// `None` where ranks send each other messages.
+    fn member(&self) -> Result<Option<(usize, &dyn LinearMember)>> {
+        Ok(self.connector.processes().zip(linear(&*self.single)?.member()))
+    }
+
+    /// Checks that so many ranks of a system are one for each process.
+    fn check_processes(&self, matrix: &Matrix, ranks: usize) -> Result<()> {
+        match self.connector.processes() {
+            Some(processes) if ranks < processes => {
+                let what = format!("processes, each with rows of its own, of {} in all", matrix.rows());
+                Err(Error::limit(what, processes, ranks, "start fewer, or take a larger system"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn solver(
+        &self,
+        plan: &SolvePlan,
+        kind: Kind,
+        ranks: Vec<(Box<dyn Fabric>, Opening<'_>)>,
+    ) -> Result<RankedSolver, SolverError> {
+        RankedSolver::open(self.single.name(), plan, kind, ranks, self.connector.clone())
     }
 }

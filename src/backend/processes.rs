@@ -223,6 +223,10 @@ mod imp {
             hosts[..processes.rank()].iter().filter(|host| **host == hosts[processes.rank()]).count();
         let there = abide_cuda::device_count()?;
         let backend = CudaBackend::with_ordinal(before % there.max(1))?;
+        // All plan as the first does, because they must have the same plans.
+        let costs = gathered(backend.costs().map(|cost| cost.to_bits().to_string()).join(" "))?;
+        let costs = costs_of(&costs[0]).ok_or_else(|| fail("the first process did not tell its costs".to_owned()))?;
+        let backend = backend.with_costs(costs);
         let weight = weight(backend.device(), 1);
         let all = gathered(format!("{weight} {}", backend.identity()?))?;
         let (weights, devices) =
@@ -238,6 +242,13 @@ mod imp {
             ));
         }
         Ok((Kind::Gpu, Arc::new(backend), weights))
+    }
+
+    /// Returns the seconds that a process tells.
+    fn costs_of(words: &str) -> Option<[f64; 3]> {
+        let costs: Option<Vec<f64>> =
+            words.split(' ').map(|word| Some(f64::from_bits(word.parse().ok()?))).collect();
+        costs?.try_into().ok()
     }
 
     /// Returns the weights that processes tell, and the number of different devices.
@@ -286,6 +297,14 @@ mod imp {
             assert_eq!(all(&["4800 a", "3350 b"]), Some((vec![4800, 3350], 2)));
             assert_eq!(all(&["4800 a", "4800 a", "1 b"]), Some((vec![4800, 4800, 1], 2)));
             assert_eq!(all(&["4800 a", ""]), None);
+        }
+
+        #[test]
+        fn processes_tell_their_costs() {
+            let costs = [0.54e-6, 1.1e-6, 0.1];
+            let words = costs.map(|cost: f64| cost.to_bits().to_string()).join(" ");
+            assert_eq!(costs_of(&words), Some(costs));
+            assert_eq!((costs_of(""), costs_of("1 2")), (None, None));
         }
 
         #[test]

@@ -24,6 +24,11 @@ pub(super) trait Launches {
     /// Makes room for so many entries of the history.
     fn make_room(&mut self, entries: usize) -> Result<()>;
 
+    /// Prepares a launch until the history is so long, and returns how long all that launch together make it.
+    fn ready(&mut self, until: u32) -> Result<u32> {
+        Ok(until)
+    }
+
     /// Launches the kernel until the history is `until` long, and returns its state and seconds. The room for the history
     /// begins with iteration `base`.
     fn launch(
@@ -33,6 +38,11 @@ pub(super) trait Launches {
         parameters: &Parameters,
         until: u32,
     ) -> Result<(State, Outcome, f64)>;
+
+    /// Has the run told what a launch left.
+    fn tell<R>(&mut self, tell: impl FnOnce() -> Result<R, SolverError>) -> Result<R, SolverError> {
+        tell()
+    }
 
     /// Reads entries of the history, counted in its room.
     fn history(&mut self, entries: Range<usize>) -> Result<Vec<f64>>;
@@ -54,6 +64,7 @@ pub(super) fn run<T: Real>(
     loop {
         let epoch = (EPOCH_SECONDS * *system.rate()).clamp(f64::from(FIRST_EPOCH), f64::from(HISTORY)) as u32;
         let (until, base) = (known.saturating_add(epoch).min(most + 1), known.saturating_sub(1));
+        let until = system.ready(until)?;
         let (state, outcome, took) = system.launch(&run, base, parameters, until)?;
         seconds += took;
         let new = (state.length.min(until) as usize).saturating_sub(known as usize);
@@ -66,7 +77,7 @@ pub(super) fn run<T: Real>(
         known = state.length;
         run.timed(seconds);
         *system.rate() = new as f64 / took.max(1e-6);
-        let told = outcome.told::<T>("cuda", &mut run, &residuals)?;
+        let told = system.tell(|| outcome.told::<T>("cuda", &mut run, &residuals))?;
         if told == ControlFlow::Break(()) {
             return run.conclude(state.true_square.sqrt());
         }

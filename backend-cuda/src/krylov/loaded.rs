@@ -10,6 +10,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr
 use super::session::Room;
 use super::slab::{Slab, region};
 use crate::driver::during;
+use crate::mapped::Shared;
 
 /// A device, and the numbers of its slabs.
 pub(super) struct Member {
@@ -29,6 +30,8 @@ pub(super) struct Here {
 
 /// A slab in the memory of its device.
 pub(super) struct Loaded {
+    /// The slab's number.
+    pub number: usize,
     pub rows: Range<usize>,
     /// Values from one of its vectors to the next.
     pub stride: usize,
@@ -43,6 +46,8 @@ pub(super) struct Loaded {
     /// The memory behind the addresses, but for the history.
     #[expect(dead_code, reason = "it is freed with the slab")]
     memory: Vec<CudaSlice<u8>>,
+    /// That of the region, where other processes map it.
+    pub shared: Option<Shared>,
     /// The memory of the history, as long as a solve asked for last.
     history: Option<CudaSlice<u8>>,
 }
@@ -84,12 +89,13 @@ pub(super) fn read(here: &Here, from: u64, bytes: usize, what: &str) -> Result<V
     Ok(to)
 }
 
-/// Loads a slab's arrays.
+/// Loads the arrays of the slab of a number, on the device of one. Other processes can map its region where `is_shared`.
 pub(super) fn load(
     here: &Here,
-    device: usize,
+    [number, device]: [usize; 2],
     slab: &Slab<'_>,
     diagonal: Option<(usize, Array)>,
+    is_shared: bool,
 ) -> Result<Loaded> {
     let (context, stream) = (&here.member.context, &here.stream);
     context.bind_to_thread().map_err(during("binding the context"))?;
@@ -97,9 +103,19 @@ pub(super) fn load(
     let begins = region(&slab.arrays);
     let all: usize = slab.arrays.all().iter().map(|(_, piece)| piece.bytes).sum();
     room.check(all)?;
-    let shared = room.zeros(begins[3])?;
-    let base = shared.device_ptr(stream).0;
-    let mut memory = vec![shared];
+    let (mut memory, mut shared) = (Vec::new(), None);
+    let base = if is_shared {
+        let region = Shared::new(context, begins[3])?;
+        // SAFETY: there are as many bytes; the stream is waited for below.
+        unsafe { result::memset_d8_async(region.address, 0, begins[3], stream.cu_stream()) }
+            .map_err(during("clearing a solver's memory"))?;
+        shared.insert(region).address
+    } else {
+        let region = room.zeros(begins[3])?;
+        let base = region.device_ptr(stream).0;
+        memory.push(region);
+        base
+    };
     let mut place = |bytes: usize| -> Result<u64> {
         let buffer = room.zeros(bytes)?;
         let address = buffer.device_ptr(stream).0;
@@ -124,30 +140,26 @@ pub(super) fn load(
     }
     let mut next = addresses.into_iter();
     let arrays = slab.arrays.filled(|| next.next().unwrap_or(0));
-    if let Some((number, diagonal)) = diagonal {
+    if let Some((vector, diagonal)) = diagonal {
         let real = diagonal.dtype().bytes();
-        let to = arrays.homes.wrapping_add(((number * slab.stride + slab.rows.start) * real) as u64);
+        let to = arrays.homes.wrapping_add(((vector * slab.stride + slab.rows.start) * real) as u64);
         // SAFETY: the vector has room for the slab's rows; the stream is waited for while they live.
         unsafe { result::memcpy_htod_async(to, diagonal.as_bytes(), stream.cu_stream()) }
             .map_err(during("loading the diagonal"))?;
     }
     stream.synchronize().map_err(during("loading a matrix"))?;
     let (rows, stride, turn, beyond) = (slab.rows.clone(), slab.stride, slab.turn, slab.beyond.clone());
-    Ok(Loaded { rows, stride, turn, beyond, device, arrays, memory, history: None })
+    Ok(Loaded { number, rows, stride, turn, beyond, device, arrays, memory, shared, history: None })
 }
 
-/// Tells each slab where the regions of the others are.
-pub(super) fn connect(devices: &[Here], slabs: &mut [Loaded]) -> Result<()> {
-    let bases: Vec<u64> = slabs.iter().map(|slab| slab.arrays.arrived).collect();
-    for (number, slab) in slabs.iter_mut().enumerate() {
-        let others = bases.iter().enumerate().filter(|(other, _)| *other != number);
-        let beyond: Vec<i64> = others.map(|(_, base)| base.wrapping_sub(bases[number]) as i64).collect();
-        let here = &devices[slab.device];
-        here.member.context.bind_to_thread().map_err(during("binding the context"))?;
-        // SAFETY: there is room for a number for each other slab; the stream is waited for while they live.
-        unsafe { result::memcpy_htod_async(slab.arrays.beyond, &beyond, here.stream.cu_stream()) }
-            .map_err(during("loading a solver's memory"))?;
-        here.stream.synchronize().map_err(during("loading a solver's memory"))?;
-    }
-    Ok(())
+/// Tells a slab where the regions of all slabs are, as its device finds them.
+pub(super) fn connect(here: &Here, slab: &Loaded, bases: &[u64]) -> Result<()> {
+    let own = slab.arrays.arrived;
+    let others = bases.iter().enumerate().filter(|(other, _)| *other != slab.number);
+    let beyond: Vec<i64> = others.map(|(_, base)| base.wrapping_sub(own) as i64).collect();
+    here.member.context.bind_to_thread().map_err(during("binding the context"))?;
+    // SAFETY: there is room for a number for each other slab; the stream is waited for while they live.
+    unsafe { result::memcpy_htod_async(slab.arrays.beyond, &beyond, here.stream.cu_stream()) }
+        .map_err(during("loading a solver's memory"))?;
+    here.stream.synchronize().map_err(during("loading a solver's memory"))
 }

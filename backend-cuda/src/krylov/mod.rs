@@ -5,13 +5,16 @@
 //! stopping tests run on the device; the history comes back and passes through the same tests of
 //! [`abide_core::solver::Run`] here (`outcome`).
 //!
-//! Several devices (`team`) have a slab of the rows each (`slab`, `loaded`), and a kernel each, launched together (`together`).
+//! Several devices (`team`) have a slab of the rows each (`slab`, `loaded`), and a kernel each, launched together (`together`): of
+//! one process, or of several with a device each (`member`, `fellows`).
 
 mod batch;
 mod epochs;
+mod fellows;
 mod fit;
 mod image;
 mod loaded;
+mod member;
 mod outcome;
 mod session;
 mod slab;
@@ -20,8 +23,8 @@ mod together;
 
 use abide_core::solver::plan::krylov::{Space, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
-    BatchSystem, LinearBackend, LinearSession, Matrix, Parameters, Report, SolveOptions, SolvePlan,
-    SolverError,
+    BatchSystem, LinearBackend, LinearMember, LinearSession, Matrix, Parameters, Report, SolveOptions,
+    SolvePlan, SolverError,
 };
 use abide_core::{Backend, Error, Result};
 
@@ -72,6 +75,10 @@ impl LinearBackend for CudaBackend {
             plan = plan_krylov_configuration(matrix, self.device(), options, &configuration)?;
             plan.notes.push(note);
         }
+    }
+
+    fn member(&self) -> Option<&dyn LinearMember> {
+        Some(self)
     }
 
     /// Solves all systems in one launch, one block per system: conjugate gradients and BiCGStab, without a

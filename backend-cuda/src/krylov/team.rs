@@ -8,7 +8,7 @@ use abide_core::solver::{
     LinearBackend, LinearSession, LinearTeam, Matrix, SolveOptions, SolvePlan, SolverError,
 };
 use abide_core::{Backend, DeviceSpec, Error, Result};
-use cudarc::driver::{CudaContext, sys};
+use cudarc::driver::sys;
 
 use super::fit::fit_solver;
 use super::loaded::Member;
@@ -16,7 +16,11 @@ use super::together::TogetherSession;
 use crate::backend::CudaBackend;
 use crate::driver::during;
 use crate::kernels::target;
+use crate::nvrtc::Cubin;
 use crate::peer;
+
+/// What to change where devices cannot work as one.
+const CHANGE: &str = "take devices of one kind that NVLink connects, one device, or --backend cpu";
 
 /// Devices of one kind, each with a slab of rows for each time that it is named.
 pub struct CudaTeam {
@@ -60,7 +64,6 @@ impl CudaTeam {
     /// Checks that kernels of the first devices can work as one: they are alike, and each can add to the others' memory.
     fn check(&self, count: usize) -> Result<()> {
         let devices = &self.devices[..count.min(self.devices.len())];
-        let change = "take devices of one kind that NVLink connects, one device, or --backend cpu";
         let who = || format!("a linear system on {count} CUDA devices");
         let [first, ..] = devices else { return Ok(()) };
         for own in devices {
@@ -68,24 +71,15 @@ impl CudaTeam {
             if targets[0] != targets[1] {
                 let reason =
                     format!("they are of different architectures, {} and {}", targets[0], targets[1]);
-                return Err(Error::unsupported(who(), reason, change));
+                return Err(Error::unsupported(who(), reason, CHANGE));
             }
             for other in devices {
                 if own.context.ordinal() == other.context.ordinal() {
                     continue;
                 }
-                let numbers = [own, other].map(|device| device.context.ordinal());
-                let lacks = |what: &str| {
-                    let reason =
-                        format!("device {} cannot {what} device {}'s memory", numbers[0], numbers[1]);
-                    Err(Error::unsupported(who(), reason, change))
-                };
-                if !peer::connect(&own.context, &other.context)? {
-                    return lacks("use");
-                }
-                if !adds_to(&own.context, &other.context)? {
-                    return lacks("add to numbers in");
-                }
+                let pair = [own, other].map(|device| (device.context.ordinal(), device.context.cu_device()));
+                check_pair(who, pair, "device")?;
+                peer::connect(&own.context, &other.context)?;
             }
         }
         Ok(())
@@ -109,15 +103,42 @@ fn part(device: &DeviceSpec, times: usize) -> DeviceSpec {
     }
 }
 
-/// Returns whether a device's kernels can add to numbers in another's memory, as one step.
-fn adds_to(own: &CudaContext, other: &CudaContext) -> Result<bool> {
+/// Checks that kernels of the first device can use the second's memory, and add to numbers in it as one step. The devices'
+/// numbers are what `whose` counts.
+pub(super) fn check_pair(
+    who: impl Fn() -> String,
+    [(own, from), (other, to)]: [(usize, sys::CUdevice); 2],
+    whose: &str,
+) -> Result<()> {
+    let lacks = |what: &str| {
+        let reason = format!("{whose} {own}'s device cannot {what} {whose} {other}'s memory");
+        Err(Error::unsupported(who(), reason, CHANGE))
+    };
+    if !peer::reaches(from, to).map_err(during("asking for peer access"))? {
+        return lacks("use");
+    }
     let mut can = 0;
     let attribute = sys::CUdevice_P2PAttribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
     // SAFETY: the call writes one integer.
-    unsafe { sys::cuDeviceGetP2PAttribute(&raw mut can, attribute, own.cu_device(), other.cu_device()) }
+    unsafe { sys::cuDeviceGetP2PAttribute(&raw mut can, attribute, from, to) }
         .result()
         .map_err(during("asking for atomic operations between devices"))?;
-    Ok(can != 0)
+    if can == 0 { lacks("add to numbers in") } else { Ok(()) }
+}
+
+/// Returns the plan of slabs that a device's compiler has no reports against, and its kernel.
+pub(super) fn fitted(
+    device: &CudaBackend,
+    matrix: &Matrix,
+    plan: &SolvePlan,
+    options: &SolveOptions,
+) -> Result<(SolvePlan, Cubin)> {
+    let (mut fitted, cubin) =
+        fit_solver(&device.nvrtc, matrix, plan, options, &target(device.device()), false)?;
+    // What is said of the devices holds for the layout that was kept, too.
+    let said = plan.notes.iter().filter(|note| !fitted.notes.contains(note)).cloned().collect::<Vec<_>>();
+    fitted.notes.extend(said);
+    Ok((fitted, cubin))
 }
 
 impl LinearTeam for CudaTeam {
@@ -149,17 +170,12 @@ impl LinearTeam for CudaTeam {
             return Err(Error::limit("devices of a plan", count, self.devices.len(), change).into());
         }
         self.check(count)?;
-        let first = &self.devices[0];
-        let (mut fitted, cubin) =
-            fit_solver(&first.nvrtc, matrix, plan, options, &target(first.device()), false)?;
-        // What is said of the devices holds for the layout that was kept, too.
-        let said = plan.notes.iter().filter(|note| !fitted.notes.contains(note)).cloned().collect::<Vec<_>>();
-        fitted.notes.extend(said);
+        let (fitted, cubin) = fitted(&self.devices[0], matrix, plan, options)?;
         let members = self.slabs_of(count).into_values().map(|slabs| {
             let device = &self.devices[slabs[0]];
             let multiprocessors = device.device().multiprocessors;
             Member { context: device.context.clone(), multiprocessors, slabs }
         });
-        Ok(Box::new(TogetherSession::open(matrix, fitted, options, &cubin, members.collect())?))
+        Ok(Box::new(TogetherSession::open(matrix, fitted, options, &cubin, members.collect(), None)?))
     }
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use abide_core::reduction;
 use abide_core::solver::plan::krylov::{Krylov, Vector};
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, RankSolve, Report, Run, SolveOptions,
+    Begin, LinearSession, Matrix, Meeting, Observe, Outcome, Parameters, RankSolve, Report, Run, SolveOptions,
     SolvePlan, SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
@@ -21,6 +21,7 @@ use abide_shaders::state::State;
 use cudarc::driver::result;
 
 use super::epochs::{self, Launches, numbers, residuals};
+use super::fellows::Fellows;
 use super::image::Image;
 use super::loaded::{Here, Loaded, Member, connect, load, read};
 use super::outcome::{fresh, left, state_bytes};
@@ -35,10 +36,13 @@ const GIVEN_UP: u64 = 4;
 
 /// A system whose rows are divided among devices.
 pub(super) struct TogetherSession {
+    /// The other processes, where each has a device; what is mapped of them goes before what they map.
+    fellows: Option<Fellows>,
     plan: SolvePlan,
     layout: Krylov,
     dtype: DType,
     image: Image,
+    /// The devices of this process, and their slabs in order.
     devices: Vec<Here>,
     slabs: Vec<Loaded>,
     /// The number of the iterate's vector.
@@ -51,13 +55,15 @@ pub(super) struct TogetherSession {
 }
 
 impl TogetherSession {
-    /// Loads the slabs of a plan, each on its device.
+    /// Loads the slabs of a plan, each on its device. Where processes have one each, `members` is this one's alone, and the
+    /// others are met over `meeting`.
     pub fn open(
         matrix: &Matrix,
         plan: SolvePlan,
         options: &SolveOptions,
         cubin: &Cubin,
         members: Vec<Member>,
+        meeting: Option<Box<dyn Meeting>>,
     ) -> Result<TogetherSession, SolverError> {
         let Some(layout) = plan.krylov().cloned() else {
             let change = "plan it with this backend";
@@ -76,22 +82,31 @@ impl TogetherSession {
                 .map(|made| made.map_err(during("making a stream")));
             devices.push(Here { stream: stream?, word: word?, function, member });
         }
-        let mut slabs: Vec<Option<Loaded>> = plan.ranks.iter().map(|_| None).collect();
-        for (number, here) in devices.iter().enumerate() {
-            for &slab in &here.member.slabs {
-                let loaded =
-                    load(here, number, &image.slab(&layout, slab)?, image.diagonal_of(&plan.ranks[slab])?)?;
-                if let Some(place) = slabs.get_mut(slab) {
-                    *place = Some(loaded);
-                }
+        let mut fellows = meeting.map(Fellows::new);
+        let mut slabs = Vec::with_capacity(plan.ranks.len());
+        for (device, here) in devices.iter().enumerate() {
+            for &number in &here.member.slabs {
+                let Some(rows) = plan.ranks.get(number) else {
+                    let change = "plan with these devices";
+                    return Err(Error::limit("number of a slab", number, plan.ranks.len(), change).into());
+                };
+                let (slab, diagonal) = (image.slab(&layout, number)?, image.diagonal_of(rows)?);
+                slabs.push(load(here, [number, device], &slab, diagonal, fellows.is_some())?);
             }
         }
-        let mut slabs: Vec<Loaded> = slabs.into_iter().flatten().collect();
-        if slabs.len() != plan.ranks.len() {
+        slabs.sort_by_key(|slab| slab.number);
+        let expected = if fellows.is_some() { 1 } else { plan.ranks.len() };
+        if slabs.len() != expected {
             let change = "plan with these devices";
-            return Err(Error::limit("slabs of a plan", plan.ranks.len(), slabs.len(), change).into());
+            return Err(Error::limit("slabs of a plan", expected, slabs.len(), change).into());
         }
-        connect(&devices, &mut slabs)?;
+        let bases = match &mut fellows {
+            Some(fellows) => fellows.connect(&layout, &devices[slabs[0].device], &slabs[0])?,
+            None => slabs.iter().map(|slab| slab.arrays.arrived).collect(),
+        };
+        for slab in &slabs {
+            connect(&devices[slab.device], slab, &bases)?;
+        }
         for here in &devices {
             here.stream.synchronize().map_err(during("loading a matrix"))?;
         }
@@ -99,6 +114,7 @@ impl TogetherSession {
         let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
         let dtype = matrix.dtype();
         Ok(TogetherSession {
+            fellows,
             plan,
             layout,
             dtype,
@@ -170,6 +186,25 @@ impl TogetherSession {
         outcome
     }
 
+    fn solve_in_type(
+        &mut self,
+        b: &Array,
+        x: &mut Array,
+        parameters: &Parameters,
+        observe: &mut Observe<'_>,
+    ) -> Result<Report, SolverError> {
+        match self.dtype {
+            DType::F32 => {
+                let (b, x) = vectors_of::<f32>(b, x)?;
+                self.solve_of(b, x, parameters, observe)
+            }
+            DType::F64 => {
+                let (b, x) = vectors_of::<f64>(b, x)?;
+                self.solve_of(b, x, parameters, observe)
+            }
+        }
+    }
+
     /// Launches on all devices; the number of those that have begun comes with an error.
     fn begin(&self, arguments: &[KrylovArguments]) -> std::result::Result<(), (usize, Error)> {
         let block = (self.layout.threads as u32, 1, 1);
@@ -177,7 +212,8 @@ impl TogetherSession {
         for (begun, here) in self.devices.iter().enumerate() {
             let slabs = &here.member.slabs;
             let mut handed = vec![KrylovArguments::default(); self.layout.slabs.of_a_device.max(slabs.len())];
-            handed.iter_mut().zip(slabs).for_each(|(handed, &slab)| *handed = arguments[slab]);
+            let own = self.slabs.iter().zip(arguments).filter(|(slab, _)| slab.device == begun);
+            handed.iter_mut().zip(own).for_each(|(handed, (_, arguments))| *handed = *arguments);
             let mut parameters: [*mut c_void; 1] = [handed.as_mut_ptr().cast()];
             let grid = ((self.layout.blocks_of_a_slab() * slabs.len()) as u32, 1, 1);
             let mut launch = || {
@@ -217,8 +253,14 @@ impl TogetherSession {
     }
 
     /// Waits for all devices, and returns the first error of one.
-    fn wait(&self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         let mut first = Ok(());
+        if let Some(fellows) = &mut self.fellows {
+            first = self.devices.iter().try_for_each(|here| fellows.wait(here));
+            if first.is_err() {
+                self.give_up();
+            }
+        }
         for here in &self.devices {
             let ended = here.member.context.bind_to_thread().and_then(|()| here.stream.synchronize());
             if let Err(error) = ended
@@ -232,7 +274,7 @@ impl TogetherSession {
     }
 
     /// Reads the state of each slab, which must be the same, and returns it.
-    fn state(&self) -> Result<(State, Outcome)> {
+    fn state(&mut self) -> Result<(State, Outcome)> {
         let mut first: Option<Vec<u8>> = None;
         for slab in &self.slabs {
             let here = &self.devices[slab.device];
@@ -255,7 +297,11 @@ impl TogetherSession {
                 Some(_) => {}
             }
         }
-        left(&first.unwrap_or_default())
+        let first = first.unwrap_or_default();
+        if let Some(fellows) = &mut self.fellows {
+            fellows.compare(&first)?;
+        }
+        left(&first)
     }
 
     /// Keeps an error after which devices may no longer be in step.
@@ -270,6 +316,15 @@ impl Launches for TogetherSession {
             slab.make_room(&self.devices[slab.device], entries)?;
         }
         Ok(())
+    }
+
+    fn ready(&mut self, until: u32) -> Result<u32> {
+        let cleared = self.clear();
+        let agreed = match &mut self.fellows {
+            Some(fellows) => cleared.and_then(|()| fellows.agree(until)),
+            None => cleared.map(|()| until),
+        };
+        self.keep(agreed)
     }
 
     fn launch(
@@ -290,8 +345,6 @@ impl Launches for TogetherSession {
                 }
             })
             .collect();
-        let cleared = self.clear();
-        self.keep(cleared)?;
         let begun = Instant::now();
         if let Err((others, error)) = self.begin(&arguments) {
             if others > 0 {
@@ -307,6 +360,13 @@ impl Launches for TogetherSession {
         let state = ended.and_then(|()| self.state());
         let (state, outcome) = self.keep(state)?;
         Ok((state, outcome, seconds))
+    }
+
+    fn tell<R>(&mut self, tell: impl FnOnce() -> Result<R, SolverError>) -> Result<R, SolverError> {
+        match &mut self.fellows {
+            Some(fellows) => fellows.tell(tell),
+            None => tell(),
+        }
     }
 
     fn history(&mut self, entries: Range<usize>) -> Result<Vec<f64>> {
@@ -351,22 +411,17 @@ impl LinearSession for TogetherSession {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        match self.dtype {
-            DType::F32 => {
-                let (b, x) = vectors_of::<f32>(b, x)?;
-                self.solve_of(b, x, parameters, observe)
-            }
-            DType::F64 => {
-                let (b, x) = vectors_of::<f64>(b, x)?;
-                self.solve_of(b, x, parameters, observe)
-            }
+        let decision = self.fellows.as_mut().map(Fellows::begin);
+        match decision {
+            Some(decision) => self.solve_in_type(b, x, parameters, &mut decision.observer(observe)),
+            None => self.solve_in_type(b, x, parameters, observe),
         }
     }
 
     /// Tells for each slab what share of its launches the first block of it spent in waits for all blocks.
     fn take_ranks(&mut self) -> Vec<RankSolve> {
         let all = std::mem::take(&mut self.seconds);
-        let taken = self.slabs.iter().enumerate().map(|(rank, slab)| {
+        let taken = self.slabs.iter().map(|slab| {
             let here = &self.devices[slab.device];
             // A report is not worth an error.
             let clocks = read(here, slab.arrays.clocks, 16, "reading clocks").unwrap_or_default();
@@ -381,7 +436,7 @@ impl LinearSession for TogetherSession {
                 _ => 0.0,
             };
             RankSolve {
-                rank,
+                rank: slab.number,
                 rows: slab.rows.clone(),
                 exchange: "stores",
                 seconds: all * (1.0 - waited),

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{LinearSlabs, Matrix, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError};
+use super::{
+    LinearMember, LinearSlabs, Matrix, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError,
+};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::real::Array;
@@ -40,6 +42,11 @@ pub trait LinearBackend: Backend {
     /// Returns the part that solves on a slab of rows while other devices have the others; `None` where a system is solved
     /// on one device alone.
     fn slabs(&self) -> Option<&dyn LinearSlabs> {
+        None
+    }
+
+    /// Returns the part whose device solves with those of other processes by itself; `None` where it does not.
+    fn member(&self) -> Option<&dyn LinearMember> {
         None
     }
 

@@ -24,6 +24,7 @@ mod bounds;
 mod engine;
 mod grid_operator;
 mod matrix;
+mod member;
 mod method;
 mod operator;
 mod options;
@@ -44,6 +45,7 @@ pub use bounds::Bounds;
 pub use engine::{Engine, Serial, to_shortest};
 pub use grid_operator::GridOperator;
 pub use matrix::Matrix;
+pub use member::{Decision, LinearMember, Meeting};
 pub use method::{
     BiCgStab, Cg, Chebyshev, Gmres, Jacobi, METHODS, PRECONDITIONERS, PipelinedCg, Profile,
     SingleReductionCg, method, polynomial_factors, preconditioner,

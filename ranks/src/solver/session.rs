@@ -1,18 +1,17 @@
 //! The session of all ranks that solve a system together.
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abide_core::solver::{
-    Exhausted, LinearSession, Observe, Parameters, RankSolve, Report, RowSlab, SolveOptions, SolvePlan,
-    SolverError, check_lengths, check_types,
+    Exhausted, LinearSession, Observe, Parameters, RankSolve, Report, SolvePlan, SolverError, check_lengths,
+    check_types,
 };
 use abide_core::{Array, DType, Error, Result};
 
-use super::slabs;
 use super::together::{Ended, together};
-use crate::backend::Device;
 use crate::connector::Connector;
 use crate::fabric::{Broken, Fabric};
 use crate::line::{Line, SharedLine, array};
@@ -21,6 +20,7 @@ use crate::line::{Line, SharedLine, array};
 pub struct RankedSolver {
     backend: &'static str,
     plan: SolvePlan,
+    kind: Kind,
     connector: Arc<dyn Connector>,
     /// This process's ranks.
     ranks: Vec<Rank>,
@@ -32,12 +32,34 @@ pub struct RankedSolver {
 
 struct Rank {
     rows: Range<usize>,
+    kind: Kind,
     session: Box<dyn LinearSession>,
     line: SharedLine,
 }
 
-/// A rank's device and rows.
-pub type Slab = (Device, Arc<RowSlab>);
+/// How the session of a rank solves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// By messages of its rank: it is given its part of the vectors, and asks its observer at each iterate.
+    Messages,
+    /// By what its device does together with the others: it is given whole vectors of which it improves its rows, and hears
+    /// itself what the first rank's observer decides.
+    Stores,
+}
+
+impl Kind {
+    /// Returns what reports call the exchange.
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Messages => "messages",
+            Kind::Stores => "stores",
+        }
+    }
+}
+
+/// What opens the session of a rank, over the rank's line.
+pub type Opening<'a> =
+    Box<dyn FnOnce(&SharedLine) -> Result<Box<dyn LinearSession>, SolverError> + Send + 'a>;
 
 /// How a solve ended on a rank, and what is told of it: by this rank, or where other processes have ranks by all.
 struct Solved {
@@ -47,6 +69,8 @@ struct Solved {
 
 /// What a rank tells of a solve.
 struct Told {
+    /// The last word of its observer.
+    word: u8,
     /// Bytes that ranks have in common which went the same way: whether it converged, and each residual.
     way: Vec<u8>,
     /// Seconds of all, and of exchanging and waiting among them.
@@ -61,24 +85,29 @@ const STOP: u8 = 1;
 const TOO_LATE: u8 = 2;
 
 impl RankedSolver {
-    /// Opens a session of the slab of each of this process's ranks, at its end of a fabric, on its device.
+    /// Opens the session of each of this process's ranks, at its end of a fabric.
     pub fn open(
         backend: &'static str,
         plan: &SolvePlan,
-        options: &SolveOptions,
-        ranks: Vec<(Box<dyn Fabric>, Slab)>,
+        kind: Kind,
+        ranks: Vec<(Box<dyn Fabric>, Opening<'_>)>,
         connector: Arc<dyn Connector>,
     ) -> Result<RankedSolver, SolverError> {
         let count = plan.ranks.len();
-        let lines = ranks.into_iter().map(|(end, own)| (SharedLine::new(Line::new(backend, end)), own));
-        let open = |line: &SharedLine, (device, slab): Slab| {
-            let slabs = slabs(&*device.backend, count)?;
-            let session = slabs.open_slab(&slab, plan, options, Box::new(line.clone()))?;
-            Ok(Rank { rows: slab.rows(), session, line: line.clone() })
+        let mut lines = Vec::with_capacity(ranks.len());
+        for (end, open) in ranks {
+            let rank = end.rank();
+            let Some(rows) = plan.ranks.get(rank).cloned() else {
+                return Err(Error::limit("rank", rank, count, "plan with these processes").into());
+            };
+            lines.push((SharedLine::new(Line::new(backend, end)), (rows, open)));
+        }
+        let open = |line: &SharedLine, (rows, open): (Range<usize>, Opening<'_>)| {
+            Ok(Rank { rows, kind, session: open(line)?, line: line.clone() })
         };
-        let ranks = together(backend, lines.collect(), open).map_err(|ended| ended.error)?;
+        let ranks = together(backend, lines, open).map_err(|ended| ended.error)?;
         let seconds = vec![[0.0; 2]; count];
-        Ok(RankedSolver { backend, plan: plan.clone(), connector, ranks, seconds, stopped: None })
+        Ok(RankedSolver { backend, plan: plan.clone(), kind, connector, ranks, seconds, stopped: None })
     }
 }
 
@@ -91,10 +120,10 @@ pub fn ends(connector: &dyn Connector, ranks: usize) -> Result<Vec<Box<dyn Fabri
     Ok(ends)
 }
 
-/// What a rank is given for a solve: its parts of the vectors, and the first one the caller's function.
+/// What a rank is given for a solve: the vectors or its parts of them, and the first one the caller's function.
 struct Task<'r, 'o> {
     rank: &'r mut Rank,
-    b: Array,
+    b: Cow<'r, Array>,
     x: Array,
     observe: Option<&'r mut Observe<'o>>,
 }
@@ -108,7 +137,7 @@ impl Task<'_, '_> {
         limit: Option<(Instant, Duration)>,
         is_part: bool,
     ) -> Result<Solved, SolverError> {
-        let begun = Instant::now();
+        let (begun, kind) = (Instant::now(), self.rank.kind);
         let mut word = GO_ON;
         let mut observe = |iteration: usize, residual: f64| {
             let own = self.observe.as_mut().map_or(GO_ON, |observe| {
@@ -120,23 +149,32 @@ impl Task<'_, '_> {
                     ControlFlow::Continue(()) => GO_ON,
                 }
             });
-            word = line.first_word(own).unwrap_or(STOP);
+            word = match kind {
+                Kind::Messages => line.first_word(own).unwrap_or(STOP),
+                Kind::Stores => own,
+            };
             if word == GO_ON { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let outcome = self.rank.session.solve(&self.b, &mut self.x, parameters, &mut observe);
+        // Devices that solve together tell themselves how long they waited.
+        let own = self.rank.session.take_ranks().first().map(|own| (own.seconds, own.exchange_seconds));
         let mut line = line.lock();
-        let seconds = [begun.elapsed().as_secs_f64(), line.seconds];
+        let seconds = match own {
+            Some((computing, exchanging)) => [computing + exchanging, exchanging],
+            None => [begun.elapsed().as_secs_f64(), line.seconds],
+        };
         if let Some(stopped) = &line.stopped {
             return Err(stopped.error.clone().into());
         }
         let outcome = match outcome {
-            Err(SolverError::Stopped { report }) if word == TOO_LATE => {
-                Err(SolverError::NotConverged { limit: Exhausted::Time, report })
-            }
             Err(error) if error.report().is_none() => return Err(error),
             outcome => outcome,
         };
-        let own = Told { way: way(&outcome), seconds, x: self.x };
+        let x = match kind {
+            Kind::Messages => self.x,
+            Kind::Stores => self.x.part(self.rank.rows.clone())?,
+        };
+        let own = Told { word, way: way(&outcome), seconds, x };
         if !is_part {
             return Ok(Solved { outcome, told: vec![own] });
         }
@@ -153,16 +191,17 @@ impl Told {
     fn bytes(&self) -> Vec<u8> {
         let length = (self.way.len() as u64).to_le_bytes();
         let seconds = self.seconds.map(f64::to_le_bytes);
-        [&length[..], &self.way, seconds.as_flattened(), self.x.as_bytes()].concat()
+        [&[self.word], &length[..], &self.way, seconds.as_flattened(), self.x.as_bytes()].concat()
     }
 
     fn of(bytes: &[u8], dtype: DType) -> Option<Told> {
-        let (length, rest) = bytes.split_first_chunk()?;
+        let (&word, rest) = bytes.split_first()?;
+        let (length, rest) = rest.split_first_chunk()?;
         let (way, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
         let (seconds, x) = rest.split_first_chunk::<16>()?;
         let [all, exchanging] = *seconds.as_chunks().0 else { return None };
         let seconds = [all, exchanging].map(f64::from_le_bytes);
-        Some(Told { way: way.to_vec(), seconds, x: array(dtype, x) })
+        Some(Told { word, way: way.to_vec(), seconds, x: array(dtype, x) })
     }
 }
 
@@ -199,7 +238,10 @@ impl LinearSession for RankedSolver {
         let ends = ends(&*self.connector, self.plan.ranks.len())?;
         for (rank, end) in self.ranks.iter_mut().zip(ends) {
             rank.line.connect(self.backend, end);
-            let (b, own) = (b.part(rank.rows.clone())?, x.part(rank.rows.clone())?);
+            let (b, own) = match self.kind {
+                Kind::Messages => (Cow::Owned(b.part(rank.rows.clone())?), x.part(rank.rows.clone())?),
+                Kind::Stores => (Cow::Borrowed(b), x.part(0..x.len())?),
+            };
             tasks.push((rank.line.clone(), Task { rank, b, x: own, observe: observe.take() }));
         }
         // Clocks differ, so the first rank's decides.
@@ -223,7 +265,7 @@ impl LinearSession for RankedSolver {
             let [all, exchange_seconds] = std::mem::take(own);
             let seconds = (all - exchange_seconds).max(0.0);
             let efficiency = if all > 0.0 { seconds / all } else { 0.0 };
-            let (rows, exchange) = (rows.clone(), "messages");
+            let (rows, exchange) = (rows.clone(), self.kind.word());
             RankSolve { rank, rows, exchange, seconds, exchange_seconds, efficiency }
         });
         taken.collect()
@@ -236,19 +278,27 @@ impl RankedSolver {
         let (outcomes, told): (Vec<_>, Vec<_>) =
             solved.into_iter().map(|own| (own.outcome, own.told)).unzip();
         let told: Vec<Told> = told.into_iter().flatten().collect();
+        // All are looked at before a part of any is put in its place.
+        let differs = |(own, rows): (&Told, &Range<usize>)| own.way != told[0].way || own.x.len() != rows.len();
+        if let Some(rank) = told.iter().zip(&self.plan.ranks).position(differs) {
+            let message = "its residuals are not those of rank 0".to_owned();
+            let (operation, backend) = (format!("rank {rank}"), self.backend);
+            return Err(Error::Device { backend, operation, message }.into());
+        }
         for (rank, (own, rows)) in told.iter().zip(&self.plan.ranks).enumerate() {
-            if own.way != told[0].way || own.x.len() != rows.len() {
-                let message = "its residuals are not those of rank 0".to_owned();
-                let (operation, backend) = (format!("rank {rank}"), self.backend);
-                return Err(Error::Device { backend, operation, message }.into());
-            }
             put(x, rows.clone(), &own.x);
             for (all, seconds) in self.seconds[rank].iter_mut().zip(own.seconds) {
                 *all += seconds;
             }
         }
-        let first = outcomes.into_iter().next();
-        first.unwrap_or_else(|| Err(Error::limit("ranks", 0, "at least 1", "plan this system").into()))
+        match outcomes.into_iter().next() {
+            // Of all ranks' clocks and functions those of the first decide.
+            Some(Err(SolverError::Stopped { report })) if told[0].word == TOO_LATE => {
+                Err(SolverError::NotConverged { limit: Exhausted::Time, report })
+            }
+            Some(outcome) => outcome,
+            None => Err(Error::limit("ranks", 0, "at least 1", "plan this system").into()),
+        }
     }
 }
 
