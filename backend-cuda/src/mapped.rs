@@ -46,7 +46,8 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: nothing of this process uses it any more. Nothing can be done about a device that no longer answers.
-        let _ = self.context.bind_to_thread().and_then(|()| unsafe { sys::cuMemFree_v2(self.address).result() });
+        let _ =
+            self.context.bind_to_thread().and_then(|()| unsafe { sys::cuMemFree_v2(self.address).result() });
     }
 }
 

@@ -122,7 +122,10 @@ impl Parcels {
             return Err(Error::invalid("planes lent by another process", reason, "lend as many values"));
         };
         bind(&self.stream)?;
-        let from = self.opened.memory(self.stream.context(), memory).map_err(during("mapping memory of another process"))?;
+        let from = self
+            .opened
+            .memory(self.stream.context(), memory)
+            .map_err(during("mapping memory of another process"))?;
         let made = self.opened.event(event).map_err(during("opening an event of another process"))?;
         wait(&self.stream, made)?;
         let target = to.address() + own.start as u64;

@@ -300,11 +300,7 @@ fn defects_are_found() {
         // read.
         ("cg-sliced", "return arrivals() >= barriers * unsigned(BLOCKS);", "return arrivals() >= 1;"),
         ("cg-split", "if (threadIdx.x == 0) await();\n        __syncthreads();", "__syncthreads();"),
-        (
-            "cg-sliced",
-            "if (threadIdx.x == 0) await();\n                __syncwarp();\n                join_windows",
-            "join_windows",
-        ),
+        ("cg-sliced", "if (threadIdx.x == 0) team.await();\n        __syncwarp();", ""),
         (
             "single-cluster",
             "if constexpr (SPACE == CLUSTER) cluster_barrier();\n            else __syncthreads();",

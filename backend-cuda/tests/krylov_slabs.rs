@@ -75,6 +75,7 @@ struct Case {
     options: SolveOptions,
 }
 
+/// Returns all cases, or those whose words have `ABIDE_CASE` in them.
 fn cases() -> Vec<Case> {
     let matrices = [
         ("laplacian 301×299", Matrix::from(laplacian_2d(301, 299, DType::F64).unwrap())),
@@ -101,6 +102,8 @@ fn cases() -> Vec<Case> {
             all.push(Case { matrix: matrix.clone(), words, options });
         }
     }
+    let only = std::env::var("ABIDE_CASE").unwrap_or_default();
+    all.retain(|case| case.words.contains(&only));
     all
 }
 

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
 use abide_core::solver::{
-    Gmres, GridOperator, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
+    Gmres, GridOperator, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions, SolvePlan,
 };
 use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
@@ -143,6 +143,37 @@ fn slabs_compile_without_spills() {
         println!("{words}: {} registers; {}", report.registers, layout.describe());
         if report.spill_bytes > 0 || report.registers > device.registers_for(layout.threads) {
             wrong.lock().unwrap().push(format!("{words}: {report:?}; {}", layout.describe()));
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The systems that `abide bench scaling` solves have as many threads on several devices as they are planned with, and ask for
+/// as much ahead: no spill takes that away.
+#[test]
+fn systems_that_are_measured_keep_their_threads() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let options = SolveOptions::with_method(Method::Cg);
+    let systems = [
+        ("laplacian", laplacian_2d(1000, 999, DType::F64).unwrap().into()),
+        ("matrix-free", stencil(&[1000, 999], DType::F64)),
+        ("hpcg", hpcg(104, 104, 104, DType::F64).unwrap().into()),
+    ];
+    let runs: Vec<_> = systems.iter().flat_map(|system| [2, 4, 8].map(|count| (system, count))).collect();
+    let wrong = Mutex::new(Vec::new());
+    each(&runs, |((name, matrix), count)| {
+        let alone = plan_krylov(matrix, &device, &options).unwrap();
+        let slabs = Slabs { count: *count, of_a_device: 1 };
+        let planned = plan_krylov_slabs(matrix, &device, &options, slabs, &alone).unwrap();
+        let (fitted, cubin) =
+            fit_solver(&nvrtc, matrix, &planned, &options, &target(&device), false).unwrap();
+        let of = |plan: &SolvePlan| plan.krylov().map(|layout| (layout.threads, layout.ahead));
+        println!("{name} on {count}: {} registers", cubin.report[0].registers);
+        if of(&fitted) != of(&planned) || cubin.report[0].spill_bytes > 0 {
+            let words = format!("{name} on {count}: {:?} of {:?}", of(&fitted), of(&planned));
+            wrong.lock().unwrap().push(words);
         }
     });
     let wrong = wrong.into_inner().unwrap();

@@ -16,10 +16,10 @@ use abide_core::solver::{
 };
 use abide_core::{Backend, Error, Result};
 
+use self::session::{Kind, Opening, RankedSolver, ends};
 use crate::backend::Ranked;
 use crate::fabric::Fabric;
 use crate::line::SharedLine;
-use self::session::{Kind, Opening, RankedSolver, ends};
 
 /// Returns the solvers of a device.
 fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {

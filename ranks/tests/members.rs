@@ -157,15 +157,26 @@ impl LinearSession for Part {
         }
         // What is behind the own rows is nobody's.
         match x {
-            Array::F32(x) => x.iter_mut().enumerate().filter(|(at, _)| !rows.contains(at)).for_each(|(_, x)| *x = f32::NAN),
-            Array::F64(x) => x.iter_mut().enumerate().filter(|(at, _)| !rows.contains(at)).for_each(|(_, x)| *x = f64::NAN),
+            Array::F32(x) => {
+                x.iter_mut().enumerate().filter(|(at, _)| !rows.contains(at)).for_each(|(_, x)| *x = f32::NAN)
+            }
+            Array::F64(x) => {
+                x.iter_mut().enumerate().filter(|(at, _)| !rows.contains(at)).for_each(|(_, x)| *x = f64::NAN)
+            }
         }
         outcome
     }
 
     fn take_ranks(&mut self) -> Vec<RankSolve> {
         let (rank, rows) = (self.rank, self.rows.clone());
-        vec![RankSolve { rank, rows, exchange: "stores", seconds: 3.0, exchange_seconds: 1.0, efficiency: 0.75 }]
+        vec![RankSolve {
+            rank,
+            rows,
+            exchange: "stores",
+            seconds: 3.0,
+            exchange_seconds: 1.0,
+            efficiency: 0.75,
+        }]
     }
 }
 

@@ -107,10 +107,11 @@ struct Team {
     unsigned own_barriers;                           // SLABS: those of the slab's blocks alone
     unsigned turn;                                   // of the exchanged vector
     unsigned sums;                                   // reductions done
+    unsigned tagged;                                 // SLABS: and of those in this launch whose nodes are tagged
     Stream ahead;                                    // AHEAD
 
     __device__ __forceinline__ Team(const Arguments& arguments)
-        : a(arguments), own(arguments.shares[BATCHED ? 0 : own_block()]), barriers(0), own_barriers(0), turn(0), sums(0) {}
+        : a(arguments), own(arguments.shares[BATCHED ? 0 : own_block()]), barriers(0), own_barriers(0), turn(0), sums(0), tagged(0) {}
 
     // In shared memory: [REDUCED][RUNS], in a cluster of two reductions by turns; [REDUCED]; [DERIVED].
     __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT) + (SPACE == CLUSTER ? turn_of_sums() * RUNS : 0); }
@@ -334,15 +335,34 @@ struct Team {
     {
         const long long begun = clock64();
         unsigned turns = 0;
-        while (!is_there()) {
-            const bool is_told = SLABS > 1 && ++turns % LOOKS == 0 && load_devices(a.arrived + GIVEN_UP) != 0;
-            if (is_told || clock64() - begun > PATIENCE) {
-                give_up();
-                break;
-            }
-        }
+        while (!is_there() && !gives_up(begun, turns)) {}
+        count_wait(begun);
+    }
+
+    // One thread, in a wait since `begun`: whether it gives up, because it has waited for too long or another has.
+    __device__ __forceinline__ bool gives_up(long long begun, unsigned& turns) const
+    {
+        const bool is_told = SLABS > 1 && ++turns % LOOKS == 0 && load_devices(a.arrived + GIVEN_UP) != 0;
+        if (!is_told && clock64() - begun <= PATIENCE) return false;
+        give_up();
+        return true;
+    }
+
+    // SLABS: counts the clocks of a wait that is over, of one thread for all.
+    __device__ __forceinline__ void count_wait(long long begun) const
+    {
         if constexpr (SLABS > 1)
-            if (own_block() == 0) atomicAdd(a.clocks, (unsigned long long)(clock64() - begun));
+            if (own_block() == 0 && threadIdx.x == 0) atomicAdd(a.clocks, (unsigned long long)(clock64() - begun));
+    }
+
+    // Returns the places of the next sum's nodes.
+    __device__ __forceinline__ Counted counted() const { return {a.partials + turn_of_sums() * SLOTS}; }
+
+    // Returns those of a sum that need be no barrier for what was stored before.
+    __device__ __forceinline__ auto alone()
+    {
+        if constexpr (SLABS > 1) return Tagged{reinterpret_cast<Node*>(a.tagged), unsigned(a.tags) + ++tagged};
+        else return counted();
     }
 
     // All threads, after they have met: ends the kernel where a wait was given up.
@@ -391,9 +411,9 @@ struct Team {
 
     // One warp, GRID: joins the sums of runs, [K][RUNS], to the block's nodes. A lane has EACH runs beside each
     // other, and shares a node (`node` of the first pass) with the lanes beside it. One of them puts it at its
-    // slot in `to`, [K][SLOTS].
-    template <int K>
-    static __device__ __forceinline__ void join_runs(const Arguments& a, unsigned first_row, unsigned rows, const real* from, unsigned node, real* to)
+    // slot.
+    template <int K, class Nodes>
+    static __device__ __forceinline__ void join_runs(const Arguments& a, unsigned first_row, unsigned rows, const real* from, unsigned node, const Nodes& to)
     {
         const unsigned lane = threadIdx.x % WARP, count = (rows + RUN * WARP - 1) / (RUN * WARP);
         // Of all rows, the runs before the block's, and the first lane's worth of runs that has any of them.
@@ -423,12 +443,7 @@ struct Team {
             }
             if (slot < SLOTS) {
                 #pragma unroll
-                for (int k = 0; k < K; ++k) {
-                    real* const place = to + k * SLOTS + slot;
-                    *place = sums[k];
-                    #pragma unroll
-                    for (int other = 0; other < OTHERS; ++other) *beyond(a, place, other) = sums[k];
-                }
+                for (int k = 0; k < K; ++k) to.put(a, k, slot, sums[k]);
             }
         }
     }
@@ -436,30 +451,18 @@ struct Team {
     // Joins the runs of one sum likewise: a call, where the loops around it need the registers.
     static __device__ __noinline__ void call_join_runs(const Arguments& a, unsigned first_row, unsigned rows, const real* from, unsigned node, real* to)
     {
-        join_runs<1>(a, first_row, rows, from, node, to);
+        join_runs<1>(a, first_row, rows, from, node, Counted{to});
     }
 
     // One warp, GRID: joins the nodes of the windows of a group, of which a lane has WINDOWS beside each other.
-    // [K][SLOTS] nodes lie in `from`. The first WINDOW_LANES lanes end with the group's sums.
-    template <int K>
-    __device__ __forceinline__ void join_windows(const unsigned (&chains)[WINDOWS], const real* from, real (&sums)[K]) const
+    // The first WINDOW_LANES lanes end with the group's sums.
+    template <int K, class Nodes>
+    __device__ __forceinline__ void join_windows(const unsigned (&chains)[WINDOWS], const Nodes& from, real (&sums)[K]) const
     {
         #pragma unroll
         for (int k = 0; k < K; ++k) {
-            // All are loaded before any are added, so that no load waits for another.
-            real nodes[WINDOWS][LINKS], parts[WINDOWS];
-            #pragma unroll
-            for (int n = 0; n < WINDOWS; ++n) {
-                const real* const chain = from + k * SLOTS + (chains[n] & 0xffffff);
-                #pragma unroll
-                for (int link = 0; link < LINKS; ++link) nodes[n][link] = link < int(chains[n] >> 24) ? __ldcg(chain + link * STEP) : nothing();
-            }
-            #pragma unroll
-            for (int n = 0; n < WINDOWS; ++n) {
-                parts[n] = nothing();
-                #pragma unroll
-                for (int link = 0; link < LINKS; ++link) parts[n] += nodes[n][link];
-            }
+            real parts[WINDOWS];
+            from.join(*this, k, chains, parts);
             join_all<SUM, WINDOWS, 1>(parts);
             sums[k] = parts[0];
         }
@@ -486,17 +489,24 @@ struct Team {
     template <int K, int D, class F, class G>
     __device__ __forceinline__ void sum(real (&v)[K], double (&derived)[D], const F& f, const G& derive)
     {
+        sum(v, derived, f, derive, counted());
+    }
+
+    // Sums likewise, by nodes of a kind: whether it is a barrier too follows from that.
+    template <int K, int D, class F, class G, class Nodes>
+    __device__ __forceinline__ void sum(real (&v)[K], double (&derived)[D], const F& f, const G& derive, const Nodes& nodes)
+    {
         leave_terms<K>(scratch(), f);
-        join(v, derived, derive);
+        join(v, derived, derive, nodes);
     }
 
     // Joins the runs' sums in `scratch` to sums over all rows. One warp of each block computes for all what is
     // derived from them, because quotients and roots in double precision are dear.
-    template <int K, int D, class G>
-    __device__ __forceinline__ void join(real (&v)[K], double (&derived)[D], const G& derive)
+    template <int K, int D, class G, class Nodes>
+    __device__ __forceinline__ void join(real (&v)[K], double (&derived)[D], const G& derive, const Nodes& nodes)
     {
         static_assert(K <= REDUCED && D <= DERIVED, "there is no more room");
-        if constexpr (SPACE == GRID) join_grid<K>(derived, derive);
+        if constexpr (SPACE == GRID) join_grid<K>(derived, derive, nodes);
         else {
             const real* const runs = scratch();
             if constexpr (SPACE == CLUSTER) cluster_barrier();
@@ -507,7 +517,7 @@ struct Team {
                 tell(all, derived, derive);
             }
         }
-        ++sums;
+        if constexpr (Nodes::IS_BARRIER) ++sums;
         __syncthreads();
         if constexpr (SPACE == GRID) end_if_lost();
         #pragma unroll
@@ -517,32 +527,30 @@ struct Team {
     }
 
     // GRID: joins the runs' sums in `scratch` to sums over all rows, and tells the block.
-    template <int K, int D, class G>
-    __device__ __forceinline__ void join_grid(double (&derived)[D], const G& derive)
+    template <int K, int D, class G, class Nodes>
+    __device__ __forceinline__ void join_grid(double (&derived)[D], const G& derive, const Nodes& nodes)
     {
         const unsigned warp = threadIdx.x / WARP;
-        real* const nodes = a.partials + turn_of_sums() * SLOTS;
         const unsigned node = warp == 0 ? node_of(a, 0) : 0;
         __syncthreads();
         if (warp == 0) {
             join_runs<K>(a, own.first, own.rows, scratch(), node, nodes);
             __syncwarp();
         }
-        arrive();
+        nodes.tell(*this);
         unsigned chains[WINDOWS];
         if constexpr (GROUPS == 1) {
             if (warp == 0) {
                 real all[K];
                 chains_of(0, chains);
-                if (threadIdx.x == 0) await();
-                __syncwarp();
+                nodes.await(*this);
                 join_windows<K>(chains, nodes, all);
                 tell(all, derived, derive);
             }
         } else {
             // Several warps load the nodes; their sums take the places of the runs'.
             if (warp < GROUPS) chains_of(warp, chains);
-            await_together();
+            nodes.await_together(*this);
             #pragma unroll 1
             for (unsigned group = warp; group < GROUPS; group += WARPS) {
                 real all[K];

@@ -54,7 +54,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         double quotient[1];
         product_and_sum<-1>(team, v, shadow_v, quotient, [&](int k, unsigned i, real (&terms)[1]) {
             terms[0] = shadow.get(k, i) * v.get(k, i);
-        }, [&](const real (&s)[1], double (&to)[1]) { to[0] = rho / s[0]; });
+        }, [&](const real (&s)[1], double (&to)[1]) { to[0] = rho / s[0]; }, team.counted());
         if (!course.nonzero(OF_SHADOW_PRODUCT, shadow_v[0])) break;
         const real alpha = real(quotient[0]);
         team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - alpha * v.get(k, i)); });
@@ -71,7 +71,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         }, [](const real (&s)[3], double (&to)[2]) {
             to[0] = sqrt(double(s[2]));
             to[1] = s[0] / s[1];
-        });
+        }, team.counted());
         if (made[0] <= course.a.threshold) {
             // Half an iteration is enough.
             team.rows([&](int k, unsigned i) { x.set(k, i, x.get(k, i) + alpha * scaled_p(k, i)); });

@@ -52,8 +52,9 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         double quotient[1];
         const auto term = [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * q.get(k, i); };
         const auto divide = [&](const real (&s)[1], double (&to)[1]) { to[0] = rz / s[0]; };
-        if constexpr (REMADE == OF_BLOCKS) multiply_and_sum(team, Remade(team), q, pq, quotient, term, divide);
-        else product_and_sum<P>(team, q, pq, quotient, term, divide);
+        // What blocks have stored for others they have told before: p at the exchange, or z with the residual's sum.
+        if constexpr (REMADE == OF_BLOCKS) multiply_and_sum(team, Remade(team), q, pq, quotient, term, divide, team.alone());
+        else product_and_sum<P>(team, q, pq, quotient, term, divide, team.alone());
         if (!course.positive(OF_CURVATURE, pq[0])) break;
         const real alpha = real(quotient[0]);
         const auto advance = [&](int k, unsigned i) {

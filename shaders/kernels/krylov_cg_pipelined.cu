@@ -74,7 +74,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             to[1] = quotient;
             to[2] = rest;
             to[3] = s[0] / rest;
-        });
+        }, team.counted());
         gamma = sums[0];
         delta = sums[1];
         residual = made[0];

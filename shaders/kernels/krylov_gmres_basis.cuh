@@ -69,7 +69,7 @@ struct Basis {
     }
 
     // GRID: joins the nodes of each product's sum.
-    __device__ __forceinline__ void gather(const Team& team, const real* nodes, unsigned count, real* products) const
+    __device__ __forceinline__ void gather(const Team& team, real* nodes, unsigned count, real* products) const
     {
         const unsigned lane = threadIdx.x % WARP;
         #pragma unroll 1
@@ -79,7 +79,7 @@ struct Basis {
             for (unsigned group = 0; group < GROUPS; ++group) {
                 unsigned chains[WINDOWS];
                 team.chains_of(group, chains);
-                team.join_windows<1>(chains, nodes + k * SLOTS, sum);
+                team.join_windows<1>(chains, Counted{nodes + k * SLOTS}, sum);
                 if (GROUPS > 1) sum[0] = __shfl_sync(0xffffffffu, sum[0], 0);
                 if (lane == group) groups = sum[0];
             }

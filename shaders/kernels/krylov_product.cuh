@@ -257,27 +257,27 @@ __device__ __forceinline__ void product(Team& team, Y& y)
 }
 
 // Computes y = A x of a vector that has no spread rows, and sums the terms that f(k, i, terms) gives for a row once its y is
-// there.
-template <class X, class Y, int K, int D, class F, class G>
-__device__ __forceinline__ void multiply_and_sum(Team& team, const X& x, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive)
+// there, by nodes of a kind.
+template <class X, class Y, int K, int D, class F, class G, class Nodes>
+__device__ __forceinline__ void multiply_and_sum(Team& team, const X& x, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive, const Nodes& nodes)
 {
     if constexpr (ROW_BY_ROW) {
         if constexpr (AHEAD > 0) team.ahead.next = team.own.cached_entries;
         team.leave_terms<K>(team.scratch(), f, [&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
-        team.join(v, derived, derive);
+        team.join(v, derived, derive, nodes);
     } else {
         multiply(team, x, y);
-        team.sum(v, derived, f, derive);
+        team.sum(v, derived, f, derive, nodes);
     }
 }
 
 // Does the same with what was published last: vector V of the method.
-template <int V, class Y, int K, int D, class F, class G>
-__device__ __forceinline__ void product_and_sum(Team& team, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive)
+template <int V, class Y, int K, int D, class F, class G, class Nodes>
+__device__ __forceinline__ void product_and_sum(Team& team, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive, const Nodes& nodes)
 {
-    if constexpr (SPREAD == 0) multiply_and_sum(team, Exchanged<V>(team), y, v, derived, f, derive);
+    if constexpr (SPREAD == 0) multiply_and_sum(team, Exchanged<V>(team), y, v, derived, f, derive, nodes);
     else {
         product<V>(team, y);
-        team.sum(v, derived, f, derive);
+        team.sum(v, derived, f, derive, nodes);
     }
 }

@@ -225,7 +225,8 @@ mod imp {
         let backend = CudaBackend::with_ordinal(before % there.max(1))?;
         // All plan as the first does, because they must have the same plans.
         let costs = gathered(backend.costs().map(|cost| cost.to_bits().to_string()).join(" "))?;
-        let costs = costs_of(&costs[0]).ok_or_else(|| fail("the first process did not tell its costs".to_owned()))?;
+        let costs =
+            costs_of(&costs[0]).ok_or_else(|| fail("the first process did not tell its costs".to_owned()))?;
         let backend = backend.with_costs(costs);
         let weight = weight(backend.device(), 1);
         let all = gathered(format!("{weight} {}", backend.identity()?))?;

@@ -87,11 +87,16 @@ impl Fellows {
             let who = || format!("a linear system on {} processes with a CUDA device each", all.len());
             if other.machine != word.machine || word.machine.is_empty() {
                 let reason = format!("those of ranks {} and {number} are on different machines", own.number);
-                return Err(Error::unsupported(who(), reason, "start all on one machine, or use --backend cpu"));
+                return Err(Error::unsupported(
+                    who(),
+                    reason,
+                    "start all on one machine, or use --backend cpu",
+                ));
             }
             let Some(device) = seen(&other.device)? else {
                 let reason = format!("rank {} does not see the device of rank {number}", own.number);
-                let change = "let each process see the devices of all (CUDA_VISIBLE_DEVICES), or use --backend cpu";
+                let change =
+                    "let each process see the devices of all (CUDA_VISIBLE_DEVICES), or use --backend cpu";
                 return Err(Error::unsupported(who(), reason, change));
             };
             check_pair(who, [(own.number, context.cu_device()), (number, device)], "rank")?;
@@ -133,7 +138,11 @@ impl Fellows {
             None => Ok(()),
             Some(rank) => {
                 let message = format!("its sums are not those of rank {rank}");
-                Err(Error::device("cuda", format!("running a solver on rank {}", self.meeting.rank()), message))
+                Err(Error::device(
+                    "cuda",
+                    format!("running a solver on rank {}", self.meeting.rank()),
+                    message,
+                ))
             }
         }
     }

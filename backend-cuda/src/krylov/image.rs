@@ -25,6 +25,8 @@ pub struct Image {
     pub chains: Vec<u8>,
     /// Nodes of sums. Those that nobody tells change no sum.
     pub partials: Vec<u8>,
+    /// Such nodes that vouch for themselves, where slabs' kernels have them: those that nobody tells have a tag that always holds.
+    pub tagged: Vec<u8>,
     /// The rows that are spread.
     pub spread: Vec<u8>,
     /// Columns.
@@ -108,6 +110,7 @@ impl Image {
             nodes: layout.sums.nodes.iter().flat_map(|node| node.to_ne_bytes()).collect(),
             chains: layout.sums.chains.iter().flat_map(|chain| chain.to_ne_bytes()).collect(),
             partials: Array::from_fn(matrix.dtype(), layout.partials(), |_| -0.0).as_bytes().to_vec(),
+            tagged: tagged(layout, options, matrix.dtype()),
             spread: Vec::new(),
             columns: Vec::new(),
             values: Vec::new(),
@@ -202,6 +205,26 @@ impl Image {
         }
         Ok(())
     }
+}
+
+/// Returns the nodes that vouch for themselves, before any sum: words of 64 bits, each 32 bits of a value below a tag.
+fn tagged(layout: &Krylov, options: &SolveOptions, dtype: DType) -> Vec<u8> {
+    const NEVER: u32 = 0;
+    const ALWAYS: u32 = u32::MAX;
+    if layout.slabs.count == 1 || options.method != Method::Cg {
+        return Vec::new();
+    }
+    let told = layout.sums.told();
+    let neutral = Array::from_fn(dtype, 1, |_| -0.0);
+    let words = |told: bool| {
+        let tag = if told { NEVER } else { ALWAYS };
+        neutral
+            .as_bytes()
+            .chunks(4)
+            .flat_map(move |part| [part, &tag.to_ne_bytes()].concat())
+            .collect::<Vec<u8>>()
+    };
+    told.into_iter().flat_map(words).collect()
 }
 
 fn narrow_number(value: usize) -> Result<u32> {

@@ -105,13 +105,13 @@ pub(super) fn load(
     room.check(all)?;
     let (mut memory, mut shared) = (Vec::new(), None);
     let base = if is_shared {
-        let region = Shared::new(context, begins[3])?;
+        let region = Shared::new(context, begins[4])?;
         // SAFETY: there are as many bytes; the stream is waited for below.
-        unsafe { result::memset_d8_async(region.address, 0, begins[3], stream.cu_stream()) }
+        unsafe { result::memset_d8_async(region.address, 0, begins[4], stream.cu_stream()) }
             .map_err(during("clearing a solver's memory"))?;
         shared.insert(region).address
     } else {
-        let region = room.zeros(begins[3])?;
+        let region = room.zeros(begins[4])?;
         let base = region.device_ptr(stream).0;
         memory.push(region);
         base
@@ -128,6 +128,7 @@ pub(super) fn load(
             "arrived" => base + begins[0] as u64,
             "partials" => base + begins[1] as u64,
             "exchanged" => base + begins[2] as u64,
+            "tagged" => base + begins[3] as u64,
             _ => place(piece.bytes)?,
         };
         if !piece.loaded.is_empty() {

@@ -97,6 +97,7 @@ impl KrylovSession {
             homes: room.zeros(homes)?,
             exchanged: room.zeros(exchanged)?,
             partials: room.load(&image.partials)?,
+            tagged: room.zeros(0)?,
             pieces: room.zeros(pieces)?,
             basis: room.zeros(basis)?,
             triangle: room.zeros(triangle)?,

@@ -39,16 +39,18 @@ pub struct Slab<'a> {
     pub arrays: KrylovArrays<Piece<'a>>,
 }
 
-/// Where the parts of a region begin: arrivals, nodes of sums, the exchanged vector; and the end. All slabs have a region, of
+/// Where the parts of a region begin: arrivals, nodes of sums, the exchanged vector, nodes that vouch for
+/// themselves; and the end. All slabs have a region, of
 /// one layout, into which the others store.
-pub fn region(arrays: &KrylovArrays<Piece<'_>>) -> [usize; 4] {
+pub fn region(arrays: &KrylovArrays<Piece<'_>>) -> [usize; 5] {
     let mut at = 0;
-    let mut begins = [0; 4];
-    for (begin, piece) in begins.iter_mut().zip([&arrays.arrived, &arrays.partials, &arrays.exchanged]) {
+    let mut begins = [0; 5];
+    let parts = [&arrays.arrived, &arrays.partials, &arrays.exchanged, &arrays.tagged];
+    for (begin, piece) in begins.iter_mut().zip(parts) {
         *begin = at;
         at = (at + piece.bytes).next_multiple_of(LINE);
     }
-    begins[3] = at;
+    begins[4] = at;
     begins
 }
 
@@ -112,6 +114,7 @@ impl Image {
                 homes: vectors(layout.vectors.len()),
                 exchanged: room(layout.exchanged() * turn * real, 0),
                 partials: all(&self.partials),
+                tagged: all(&self.tagged),
                 pieces: Piece::default(),
                 basis: vectors(layout.basis()),
                 triangle: room(layout.triangle() * real, 0),

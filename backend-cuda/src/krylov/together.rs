@@ -12,11 +12,11 @@ use std::time::Instant;
 use abide_core::reduction;
 use abide_core::solver::plan::krylov::{Krylov, Vector};
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Meeting, Observe, Outcome, Parameters, RankSolve, Report, Run, SolveOptions,
-    SolvePlan, SolverError, Status, vectors_of,
+    Begin, LinearSession, Matrix, Meeting, Observe, Outcome, Parameters, RankSolve, Report, Run,
+    SolveOptions, SolvePlan, SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
-use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments};
+use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovNumbers};
 use abide_shaders::state::State;
 use cudarc::driver::result;
 
@@ -48,6 +48,8 @@ pub(super) struct TogetherSession {
     /// The number of the iterate's vector.
     x: usize,
     rate: f64,
+    /// The last tag that a launch may have given to nodes.
+    tags: u32,
     /// Seconds of launches since they were last asked for.
     seconds: f64,
     /// Why no solve is possible any more.
@@ -123,6 +125,7 @@ impl TogetherSession {
             slabs,
             x,
             rate: 0.0,
+            tags: 0,
             seconds: 0.0,
             stopped: None,
         })
@@ -334,7 +337,14 @@ impl Launches for TogetherSession {
         parameters: &Parameters,
         until: u32,
     ) -> Result<(State, Outcome, f64)> {
-        let common = numbers(&self.image, run, parameters, until);
+        // There is one sum of tagged nodes an iteration. The last tag of all stands for nodes that nobody tells.
+        let sums = until - base + 2;
+        if self.tags >= u32::MAX - sums {
+            self.tags = 0;
+        }
+        let tags = u64::from(self.tags);
+        self.tags += sums;
+        let common = KrylovNumbers { tags, ..numbers(&self.image, run, parameters, until) };
         let arguments: Vec<KrylovArguments> = (self.slabs.iter())
             .map(|slab| {
                 let mut arrays = slab.arrays;

@@ -75,18 +75,19 @@ void connect()
     for (int slab = 0; slab < HERE; ++slab) {
         Arguments& a = here.of[slab];
         std::map<std::string, Part>& own = parts[slab];
-        const char* const names[] = {"arrived", "partials", "exchanged"};
-        size_t begins[3], at = 0;
-        for (int n = 0; n < 3; ++n) {
+        const char* const names[] = {"arrived", "partials", "exchanged", "tagged"};
+        size_t begins[4], at = 0;
+        for (int n = 0; n < 4; ++n) {
             begins[n] = at;
             at += (own[names[n]].bytes + LINE - 1) / LINE * LINE;
         }
         arrays.emplace_back(at);
         regions[slab] = arrays.back().first();
-        for (int n = 0; n < 3; ++n) memcpy(regions[slab] + begins[n], own[names[n]].first, own[names[n]].bytes);
+        for (int n = 0; n < 4; ++n) memcpy(regions[slab] + begins[n], own[names[n]].first, own[names[n]].bytes);
         a.arrived = reinterpret_cast<unsigned*>(regions[slab] + begins[0]);
         a.partials = reinterpret_cast<real*>(regions[slab] + begins[1]);
         a.exchanged = reinterpret_cast<real*>(regions[slab] + begins[2]);
+        a.tagged = reinterpret_cast<unsigned long long*>(regions[slab] + begins[3]);
     }
     for (int slab = 0; slab < HERE; ++slab) {
         long long* const beyond = const_cast<long long*>(here.of[slab].beyond);
@@ -134,6 +135,8 @@ int main(int, char** words)
         if (a.until > a.most) emulated::fail("a launch left a system running at its last iteration");
         const unsigned until = chunk == 0 ? a.most + 1 : std::min(a.until + chunk, a.most + 1);
         for (Arguments& own : here.of) {
+            // As many tags as the launch before may have given.
+            own.tags += own.until + 2;
             own.until = until;
             own.arrived[0] = 0;
             if constexpr (SLABS > 1) own.arrived[GIVEN_UP] = own.arrived[OWN_ARRIVED] = 0;

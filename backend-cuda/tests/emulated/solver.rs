@@ -50,6 +50,22 @@ const WORDS: &[(&str, &str)] = &[
         r#"asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
         "emulated::pause(); v = *p;",
     ),
+    (
+        r#"asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[WORDS - 1]) : "memory");"#,
+        "{ to->word[0] = word[0]; emulated::sometimes(); to->word[WORDS - 1] = word[WORDS - 1]; }",
+    ),
+    (
+        r#"asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");"#,
+        "to->word[0] = word[0];",
+    ),
+    (
+        r#"asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[WORDS - 1]) : "l"(from) : "memory");"#,
+        "{ emulated::pause(); word[0] = from->word[0]; word[WORDS - 1] = from->word[WORDS - 1]; }",
+    ),
+    (
+        r#"asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");"#,
+        "{ emulated::pause(); word[0] = from->word[0]; }",
+    ),
     rig::AHEAD,
     (r#"asm volatile("exit;");"#, "emulated::fail(\"a wait was given up\");"),
 ];
@@ -462,6 +478,7 @@ impl Program {
                 homes,
                 exchanged: fresh(exchanged, real),
                 partials: image.partials,
+                tagged: Vec::new(),
                 pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
                 basis: fresh(layout.basis() * self.stride, real),
                 triangle: fresh(layout.triangle(), real),

@@ -73,7 +73,10 @@ impl Decision {
     }
 
     /// Returns an observer that tells `observe` all, and ends the solve where the first member's has ended it.
-    pub fn observer<'o>(&self, observe: &'o mut Observe<'_>) -> impl FnMut(usize, f64) -> ControlFlow<()> + Send + 'o {
+    pub fn observer<'o>(
+        &self,
+        observe: &'o mut Observe<'_>,
+    ) -> impl FnMut(usize, f64) -> ControlFlow<()> + Send + 'o {
         let Decision { is_first, last } = self.clone();
         move |iteration, residual| {
             let own = observe(iteration, residual);
@@ -106,7 +109,9 @@ impl Decision {
         let word = all.first().and_then(|first| first[..].try_into().ok()).map(u64::from_le_bytes);
         let Some(last) = word else {
             let change = "start one version of Abide everywhere";
-            return Err(Error::invalid("the decision of the first process", "it is of another kind", change).into());
+            return Err(
+                Error::invalid("the decision of the first process", "it is of another kind", change).into()
+            );
         };
         self.last.store(usize::try_from(last).unwrap_or(NEVER), Ordering::Relaxed);
         tell()
@@ -162,7 +167,8 @@ mod tests {
             let Ok(Begin::Iterate(mut run)) = begun else { panic!("a run of something") };
             (0..4).try_for_each(|launch| {
                 let residuals: Vec<f64> = (0..5).map(|at| 0.9_f64.powi(launch * 5 + at)).collect();
-                let tell = || residuals.iter().try_for_each(|&residual| run.converged_norm(residual).map(drop));
+                let tell =
+                    || residuals.iter().try_for_each(|&residual| run.converged_norm(residual).map(drop));
                 decision.told(meeting, tell)
             })
         };
@@ -172,9 +178,14 @@ mod tests {
     /// Whatever the second member's observer says, both end where that of the first does.
     #[test]
     fn the_first_decides_for_all() {
-        for (first, second, last) in [(7, 99, Some(7)), (99, 3, None), (5, 5, Some(5)), (0, 99, Some(0)), (19, 2, Some(19))] {
+        for (first, second, last) in
+            [(7, 99, Some(7)), (99, 3, None), (5, 5, Some(5)), (0, 99, Some(0)), (19, 2, Some(19))]
+        {
             let ((to_second, from_first), (to_first, from_second)) = (channel(), channel());
-            let mut pair = [Pair { rank: 0, to: to_second, from: from_second }, Pair { rank: 1, to: to_first, from: from_first }];
+            let mut pair = [
+                Pair { rank: 0, to: to_second, from: from_second },
+                Pair { rank: 1, to: to_first, from: from_first },
+            ];
             let [own, other] = &mut pair;
             let ended = thread::scope(|scope| {
                 let other = scope.spawn(move || run(other, second));

@@ -279,7 +279,8 @@ impl RankedSolver {
             solved.into_iter().map(|own| (own.outcome, own.told)).unzip();
         let told: Vec<Told> = told.into_iter().flatten().collect();
         // All are looked at before a part of any is put in its place.
-        let differs = |(own, rows): (&Told, &Range<usize>)| own.way != told[0].way || own.x.len() != rows.len();
+        let differs =
+            |(own, rows): (&Told, &Range<usize>)| own.way != told[0].way || own.x.len() != rows.len();
         if let Some(rank) = told.iter().zip(&self.plan.ranks).position(differs) {
             let message = "its residuals are not those of rank 0".to_owned();
             let (operation, backend) = (format!("rank {rank}"), self.backend);

@@ -15,6 +15,7 @@ use crate::text::{LETTERS, Text};
 const AHEAD: &str = include_str!("../../kernels/krylov_ahead.cuh");
 const DEVICES: &str = include_str!("../../kernels/devices.cuh");
 const SLABS: &str = include_str!("../../kernels/krylov_slabs.cuh");
+const NODES: &str = include_str!("../../kernels/krylov_nodes.cuh");
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
 const COURSE: &str = include_str!("../../kernels/krylov_course.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
@@ -190,6 +191,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     text.file(FLAGS);
     text.file(DEVICES);
     text.file(SLABS);
+    text.file(NODES);
     text.file(ASK);
     text.file(AHEAD);
     text.file(TEAM);

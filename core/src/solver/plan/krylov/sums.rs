@@ -194,6 +194,17 @@ impl Sums {
         run % self.each * self.lanes + run / self.each
     }
 
+    /// Returns for each slot whether a block tells its node.
+    pub fn told(&self) -> Vec<bool> {
+        let mut told = vec![false; self.slots];
+        for node in &self.nodes {
+            if let Some(slot) = told.get_mut((node / JOINS) as usize) {
+                *slot = true;
+            }
+        }
+        told
+    }
+
     /// Lays out the windows' chains.
     fn chain(&mut self, windows: &Windows) {
         let count = windows.cuts.len();
