@@ -99,7 +99,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
         tell(name, same_files(&abide.path, arguments, "cpu", &[1, 2, 4]));
     }
     if gpus >= 2 {
-        for (name, arguments) in RUNS {
+        for (name, arguments) in RUNS.iter().chain(&SOLVES) {
             tell(&format!("{name}, on GPUs"), same_files(&abide.path, arguments, "cuda", &[1, 2]));
         }
     }
