@@ -83,6 +83,7 @@ fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
     let mut chosen = slabs::cases();
     chosen.retain(|case| only.as_ref().is_none_or(|name| case.name.contains(name)));
     check_slabs(&chosen, &compiler);
+    assert!(of_slabs("slabs-cg-groups").layout().unwrap().sums.groups > 1);
     let defects = slabs::DEFECTS.map(|(name, words, instead)| (of_slabs(name), (words, instead)));
     solver::all(&defects, |(case, change)| case.misses(&compiler, *change));
     // Without a word to the other slabs, a block that gives up leaves them waiting.

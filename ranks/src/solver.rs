@@ -1,6 +1,6 @@
 //! Linear systems on several devices: each has a slab of rows ([`row_slabs`]), and all have the bits of one. Devices that
 //! solve together by themselves, such as GPUs, are handed the system (`LinearTeam`); those of processes with one each meet over
-//! the fabric (`LinearMember`). Others are ranks that send each other messages:
+//! the fabric (`LinearFellow`). Others are ranks that send each other messages:
 //!
 //! [`together`] has all ranks work at the same time, `swap` brings them the entries that their rows read, `session` solves.
 
@@ -11,7 +11,7 @@ mod together;
 use std::sync::Arc;
 
 use abide_core::solver::{
-    LinearBackend, LinearMember, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError,
+    LinearBackend, LinearFellow, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError,
     cut_rows, row_slabs, row_unit,
 };
 use abide_core::{Backend, Error, Result};
@@ -51,8 +51,8 @@ impl LinearBackend for Ranked {
         if self.asked == 1 {
             return Ok(plan);
         }
-        if let Some((processes, member)) = self.member()? {
-            let plan = member.plan_members(matrix, options, processes)?;
+        if let Some((processes, fellow)) = self.fellow()? {
+            let plan = fellow.plan_fellows(matrix, options, processes)?;
             self.check_processes(matrix, plan.ranks.len().max(1))?;
             return Ok(plan);
         }
@@ -89,8 +89,8 @@ impl LinearBackend for Ranked {
         }
         plan.check(self.single.name(), matrix, options)?;
         matrix.check(options)?;
-        if let Some((_, member)) = self.member()? {
-            let open = |line: &SharedLine| member.open_member(matrix, plan, options, Box::new(line.clone()));
+        if let Some((_, fellow)) = self.fellow()? {
+            let open = |line: &SharedLine| fellow.open_fellow(matrix, plan, options, Box::new(line.clone()));
             let own = ends(&*self.connector, plan.ranks.len())?.into_iter();
             let own = own.map(|end| (end, Box::new(open) as Opening<'_>)).collect();
             return Ok(Box::new(self.solver(plan, Kind::Stores, own)?));
@@ -116,8 +116,8 @@ impl LinearBackend for Ranked {
 impl Ranked {
     /// Returns the number of processes, and the part of this one's device that solves with those of the others by itself;
     /// `None` where ranks send each other messages.
-    fn member(&self) -> Result<Option<(usize, &dyn LinearMember)>> {
-        Ok(self.connector.processes().zip(linear(&*self.single)?.member()))
+    fn fellow(&self) -> Result<Option<(usize, &dyn LinearFellow)>> {
+        Ok(self.connector.processes().zip(linear(&*self.single)?.fellow()))
     }
 
     /// Checks that so many ranks of a system are one for each process.

@@ -6,15 +6,15 @@
 //! [`abide_core::solver::Run`] here (`outcome`).
 //!
 //! Several devices (`team`) have a slab of the rows each (`slab`, `loaded`), and a kernel each, launched together (`together`): of
-//! one process, or of several with a device each (`member`, `fellows`).
+//! one process, or of several with a device each (`fellow`, `fellows`).
 
 mod batch;
 mod epochs;
+mod fellow;
 mod fellows;
 mod fit;
 mod image;
 mod loaded;
-mod member;
 mod outcome;
 mod session;
 mod slab;
@@ -23,7 +23,7 @@ mod together;
 
 use abide_core::solver::plan::krylov::{Space, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
-    BatchSystem, LinearBackend, LinearMember, LinearSession, Matrix, Parameters, Report, SolveOptions,
+    BatchSystem, LinearBackend, LinearFellow, LinearSession, Matrix, Parameters, Report, SolveOptions,
     SolvePlan, SolverError,
 };
 use abide_core::{Backend, Error, Result};
@@ -77,7 +77,7 @@ impl LinearBackend for CudaBackend {
         }
     }
 
-    fn member(&self) -> Option<&dyn LinearMember> {
+    fn fellow(&self) -> Option<&dyn LinearFellow> {
         Some(self)
     }
 

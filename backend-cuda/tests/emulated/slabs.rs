@@ -50,6 +50,26 @@ pub fn cases() -> Vec<Case> {
             options(Method::Cg, M::BlockJacobi { size: 5 }, SolveCache::Matrix),
             slabs(2, 1, SLICED),
         ),
+        case(
+            "slabs-cg-single",
+            laplacian_2d(17, 23, DType::F32).unwrap().into(),
+            mixed(Method::Cg, M::Jacobi),
+            slabs(2, 2, SLICED),
+        ),
+        // Products of the preconditioner between the sums.
+        case(
+            "slabs-cg-polynomial",
+            plane(),
+            mixed(Method::Cg, M::Chebyshev { degree: 2 }),
+            slabs(2, 1, SLICED),
+        ),
+        // So many blocks that several warps join the nodes.
+        case(
+            "slabs-cg-groups",
+            trefethen(16_500, DType::F64).unwrap().into(),
+            mixed(Method::Cg, M::Jacobi),
+            slabs(2, 40, SLICED),
+        ),
         // Columns far from the diagonal; blocks of rows that no slab cuts.
         case(
             "slabs-cg-split",
@@ -76,7 +96,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// What is taken away from the kernels, and found: words of a case's text, and what stands in their place.
-pub const DEFECTS: [(&str, &str, &str); 15] = [
+pub const DEFECTS: [(&str, &str, &str); 16] = [
     // Rows that another slab reads, nodes of its sums, and arrivals must get there;
     ("slabs-cg", "*beyond(a, place, other) = value;", ";"),
     ("slabs-cg-ring", "i - __ldg(given) < __ldg(given + 1)", "i - __ldg(given) < __ldg(given + 1) / 2"),
@@ -85,6 +105,12 @@ pub const DEFECTS: [(&str, &str, &str); 15] = [
     ("slabs-cg", "node.store(beyond(a, nodes + slot, other));", ";"),
     ("slabs-cg", "unsigned(a.tags) + ++tagged", "unsigned(a.tags) + 1"),
     ("slabs-cg", "part < WORDS; ++part) all = all", "part < 1; ++part) all = all"),
+    // and sums of groups take the places of runs' sums when those are joined;
+    (
+        "slabs-cg-groups",
+        "void await_together(const Team&) const { __syncthreads(); }",
+        "void await_together(const Team&) const {}",
+    ),
     ("slabs-single", "add_devices(beyond(a, a.arrived, other), 1u);", ";"),
     // all blocks of all slabs are waited for;
     ("slabs-cg", "barriers * unsigned(BLOCKS)", "barriers * unsigned(OWN)"),

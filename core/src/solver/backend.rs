@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::{
-    LinearMember, LinearSlabs, Matrix, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError,
+    LinearFellow, LinearSlabs, Matrix, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError,
 };
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ pub trait LinearBackend: Backend {
     }
 
     /// Returns the part whose device solves with those of other processes by itself; `None` where it does not.
-    fn member(&self) -> Option<&dyn LinearMember> {
+    fn fellow(&self) -> Option<&dyn LinearFellow> {
         None
     }
 

@@ -22,9 +22,9 @@
 mod backend;
 mod bounds;
 mod engine;
+mod fellow;
 mod grid_operator;
 mod matrix;
-mod member;
 mod method;
 mod operator;
 mod options;
@@ -43,9 +43,9 @@ mod tests;
 pub use backend::{BatchSystem, LinearBackend, LinearSession, LinearTeam, Observe, check_batch, solve_alone};
 pub use bounds::Bounds;
 pub use engine::{Engine, Serial, to_shortest};
+pub use fellow::{Decision, LinearFellow, Meeting};
 pub use grid_operator::GridOperator;
 pub use matrix::Matrix;
-pub use member::{Decision, LinearMember, Meeting};
 pub use method::{
     BiCgStab, Cg, Chebyshev, Gmres, Jacobi, METHODS, PRECONDITIONERS, PipelinedCg, Profile,
     SingleReductionCg, method, polynomial_factors, preconditioner,

@@ -3,7 +3,7 @@
 use abide_core::Result;
 use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
 use abide_core::solver::{
-    LinearMember, LinearSession, Matrix, Meeting, SolveOptions, SolvePlan, SolverError,
+    LinearFellow, LinearSession, Matrix, Meeting, SolveOptions, SolvePlan, SolverError,
 };
 use abide_core::{Backend, Error};
 
@@ -12,8 +12,8 @@ use super::team::fitted;
 use super::together::TogetherSession;
 use crate::backend::CudaBackend;
 
-impl LinearMember for CudaBackend {
-    fn plan_members(&self, matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan> {
+impl LinearFellow for CudaBackend {
+    fn plan_fellows(&self, matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan> {
         let alone = plan_krylov(matrix, self.device(), options)?;
         if count <= 1 {
             return Ok(alone);
@@ -21,7 +21,7 @@ impl LinearMember for CudaBackend {
         plan_krylov_slabs(matrix, self.device(), options, Slabs { count, of_a_device: 1 }, &alone)
     }
 
-    fn open_member(
+    fn open_fellow(
         &self,
         matrix: &Matrix,
         plan: &SolvePlan,

@@ -11,14 +11,14 @@ use super::{LinearSession, Matrix, Observe, SolveOptions, SolvePlan, SolverError
 use crate::error::{Error, Result};
 
 /// A backend whose device solves together with those of other processes.
-pub trait LinearMember: Sync {
+pub trait LinearFellow: Sync {
     /// Plans how so many devices like this one would solve, as [`LinearBackend::plan_solve`](super::LinearBackend::plan_solve)
     /// does; [`SolvePlan::ranks`] has the rows of each. Fewer solve where there are too few rows; it is empty where one does.
     ///
     /// # Errors
     ///
     /// Those of planning, and what the devices cannot do together.
-    fn plan_members(&self, matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan>;
+    fn plan_fellows(&self, matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan>;
 
     /// Opens a session of this process's rows of such a plan, while all other processes open theirs. Its solves take whole
     /// vectors, and improve these rows of `x`; their observer may end the solve where this is the first process, and is told
@@ -27,7 +27,7 @@ pub trait LinearMember: Sync {
     /// # Errors
     ///
     /// Those of [`LinearBackend::open_solver`](super::LinearBackend::open_solver), and those of the meeting.
-    fn open_member(
+    fn open_fellow(
         &self,
         matrix: &Matrix,
         plan: &SolvePlan,
@@ -36,16 +36,16 @@ pub trait LinearMember: Sync {
     ) -> Result<Box<dyn LinearSession>, SolverError>;
 }
 
-/// What connects a member with all others.
+/// What connects a fellow with all others.
 pub trait Meeting: Send {
-    /// Returns this member's number, counted from 0.
+    /// Returns this one's number, counted from 0.
     fn rank(&self) -> usize;
 
-    /// Returns the bytes that each member gives, in the order of their numbers. Each calls it as often as all others.
+    /// Returns the bytes that each gives, in the order of their numbers. Each calls it as often as all others.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] where a member gives up, is gone, or nothing comes from it within a deadline.
+    /// [`Error::Device`] where a fellow gives up, is gone, or nothing comes from it within a deadline.
     fn meet(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>>;
 
     /// Asks again and again, with pauses, until something that all devices do together is over.
@@ -56,8 +56,8 @@ pub trait Meeting: Send {
     fn until(&mut self, is_over: &mut dyn FnMut() -> Result<bool>) -> Result<()>;
 }
 
-/// What the first member's observer has decided for all: the iteration with which the solve ends.
-#[derive(Clone, Default)]
+/// What the first process's observer has decided for all: the iteration with which the solve ends.
+#[derive(Clone)]
 pub struct Decision {
     is_first: bool,
     /// [`NEVER`] while the solve goes on.
@@ -67,12 +67,12 @@ pub struct Decision {
 const NEVER: usize = usize::MAX;
 
 impl Decision {
-    /// Returns the decision of a new solve, as a member of this number has it: to go on.
+    /// Returns the decision of a new solve, as a fellow of this number has it: to go on.
     pub fn new(rank: usize) -> Decision {
         Decision { is_first: rank == 0, last: Arc::new(AtomicUsize::new(NEVER)) }
     }
 
-    /// Returns an observer that tells `observe` all, and ends the solve where the first member's has ended it.
+    /// Returns an observer that tells `observe` all, and ends the solve where the first process's has ended it.
     pub fn observer<'o>(
         &self,
         observe: &'o mut Observe<'_>,
@@ -90,7 +90,7 @@ impl Decision {
         }
     }
 
-    /// Has a run told what a launch left: on the first member before the others, which are told its decision.
+    /// Has a run told what a launch left: on the first before the others, which are told its decision.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::solver::{Begin, Method, Parameters, Run, SolverError};
 
-    /// One of two members on threads.
+    /// One of two fellows on threads.
     struct Pair {
         rank: usize,
         to: Sender<Vec<u8>>,
@@ -175,7 +175,7 @@ mod tests {
         (outcome, seen)
     }
 
-    /// Whatever the second member's observer says, both end where that of the first does.
+    /// Whatever the second fellow's observer says, both end where that of the first does.
     #[test]
     fn the_first_decides_for_all() {
         for (first, second, last) in
@@ -205,9 +205,9 @@ mod tests {
         }
     }
 
-    /// A member whose fellow is gone does not go on.
+    /// A fellow whose fellow is gone does not go on.
     #[test]
-    fn a_member_that_is_alone_ends() {
+    fn a_fellow_that_is_alone_ends() {
         for rank in [0, 1] {
             let ((to, _), (_, from)) = (channel(), channel());
             let (outcome, _) = run(&mut Pair { rank, to, from }, 99);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use abide_core::solver::{
-    Decision, Exhausted, LinearBackend, LinearMember, LinearSession, Matrix, Meeting, Method, Observe,
+    Decision, Exhausted, LinearBackend, LinearFellow, LinearSession, Matrix, Meeting, Method, Observe,
     Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError, cut_rows, row_unit,
 };
 use abide_core::sparse::laplacian_2d;
@@ -68,15 +68,15 @@ impl LinearBackend for Stand {
         _: &SolvePlan,
         _: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
-        panic!("a member was opened as if it were alone")
+        panic!("a fellow was opened as if it were alone")
     }
-    fn member(&self) -> Option<&dyn LinearMember> {
+    fn fellow(&self) -> Option<&dyn LinearFellow> {
         Some(self)
     }
 }
 
-impl LinearMember for Stand {
-    fn plan_members(&self, matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan> {
+impl LinearFellow for Stand {
+    fn plan_fellows(&self, matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan> {
         let mut plan = self.plan_solve(matrix, options)?;
         let (rows, unit) = (matrix.rows(), row_unit(options));
         let count = count.min(rows.div_ceil(unit));
@@ -86,7 +86,7 @@ impl LinearMember for Stand {
         Ok(plan)
     }
 
-    fn open_member(
+    fn open_fellow(
         &self,
         matrix: &Matrix,
         plan: &SolvePlan,
