@@ -47,13 +47,13 @@ impl LinearBackend for Ranked {
         if let Some(team) = &self.team {
             return team.plan_solve(matrix, options);
         }
-        let mut plan = linear(&*self.single)?.plan_solve(matrix, options)?;
-        if self.asked == 1 {
-            return Ok(plan);
-        }
         if let Some((processes, fellow)) = self.fellow()? {
             let plan = fellow.plan_fellows(matrix, options, processes)?;
             self.check_processes(matrix, plan.ranks.len().max(1))?;
+            return Ok(plan);
+        }
+        let mut plan = linear(&*self.single)?.plan_solve(matrix, options)?;
+        if self.asked == 1 {
             return Ok(plan);
         }
         slabs_of(&*self.single, self.asked)?;

@@ -32,7 +32,6 @@ pub struct RankedSolver {
 
 struct Rank {
     rows: Range<usize>,
-    kind: Kind,
     session: Box<dyn LinearSession>,
     line: SharedLine,
 }
@@ -103,7 +102,7 @@ impl RankedSolver {
             lines.push((SharedLine::new(Line::new(backend, end)), (rows, open)));
         }
         let open = |line: &SharedLine, (rows, open): (Range<usize>, Opening<'_>)| {
-            Ok(Rank { rows, kind, session: open(line)?, line: line.clone() })
+            Ok(Rank { rows, session: open(line)?, line: line.clone() })
         };
         let ranks = together(backend, lines, open).map_err(|ended| ended.error)?;
         let seconds = vec![[0.0; 2]; count];
@@ -123,6 +122,7 @@ pub fn ends(connector: &dyn Connector, ranks: usize) -> Result<Vec<Box<dyn Fabri
 /// What a rank is given for a solve: the vectors or its parts of them, and the first one the caller's function.
 struct Task<'r, 'o> {
     rank: &'r mut Rank,
+    kind: Kind,
     b: Cow<'r, Array>,
     x: Array,
     observe: Option<&'r mut Observe<'o>>,
@@ -137,7 +137,7 @@ impl Task<'_, '_> {
         limit: Option<(Instant, Duration)>,
         is_part: bool,
     ) -> Result<Solved, SolverError> {
-        let (begun, kind) = (Instant::now(), self.rank.kind);
+        let (begun, kind) = (Instant::now(), self.kind);
         let mut word = GO_ON;
         let mut observe = |iteration: usize, residual: f64| {
             let own = self.observe.as_mut().map_or(GO_ON, |observe| {
@@ -242,7 +242,10 @@ impl LinearSession for RankedSolver {
                 Kind::Messages => (Cow::Owned(b.part(rank.rows.clone())?), x.part(rank.rows.clone())?),
                 Kind::Stores => (Cow::Borrowed(b), x.part(0..x.len())?),
             };
-            tasks.push((rank.line.clone(), Task { rank, b, x: own, observe: observe.take() }));
+            tasks.push((
+                rank.line.clone(),
+                Task { rank, kind: self.kind, b, x: own, observe: observe.take() },
+            ));
         }
         // Clocks differ, so the first rank's decides.
         let limit = parameters.time.map(|limit| (started, limit));
