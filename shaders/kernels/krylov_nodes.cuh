@@ -54,9 +54,8 @@ struct Counted {
 };
 
 // A node that vouches for itself: words of 64 bits, 32 bits of its value each, and beside them a tag, the number of its sum. Each
-// word is stored and loaded as a whole; all words of a node are not.
+// word is stored and loaded as a whole; all words of a node are not. A node that nobody tells has the tag ALWAYS, and no value.
 constexpr int WORDS = sizeof(real) / 4;              // words of a node
-constexpr unsigned ALWAYS = ~0u;                     // the tag of a node that nobody tells, of no value
 
 struct alignas(8 * WORDS) Node {
     unsigned long long word[WORDS];

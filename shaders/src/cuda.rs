@@ -28,7 +28,7 @@ use crate::text::{LETTERS, Text};
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use count::{COUNT, count_entry, count_launch};
 pub use functions::{EACH_THREADS, Whose, each_entry, each_kernels};
-pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
+pub use krylov::{KRYLOV_ALWAYS, KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{

@@ -8,7 +8,7 @@ use abide_core::solver::{
     SolverError, polynomial_bounds, polynomial_factors,
 };
 use abide_core::{Array, DType, Error, Real, Result};
-use abide_shaders::cuda::KrylovShare;
+use abide_shaders::cuda::{KRYLOV_ALWAYS, KrylovShare};
 
 /// The arrays that are uploaded once per session; the fields are named as in the kernels' `Arguments`.
 #[derive(Debug, Clone, PartialEq)]
@@ -210,14 +210,13 @@ impl Image {
 /// Returns the nodes that vouch for themselves, before any sum: words of 64 bits, each 32 bits of a value below a tag.
 fn tagged(layout: &Krylov, options: &SolveOptions, dtype: DType) -> Vec<u8> {
     const NEVER: u32 = 0;
-    const ALWAYS: u32 = u32::MAX;
     if layout.slabs.count == 1 || options.method != Method::Cg {
         return Vec::new();
     }
     let told = layout.sums.told();
     let neutral = Array::from_fn(dtype, 1, |_| -0.0);
     let words = |told: bool| {
-        let tag = if told { NEVER } else { ALWAYS };
+        let tag = if told { NEVER } else { KRYLOV_ALWAYS };
         neutral
             .as_bytes()
             .chunks(4)

@@ -16,7 +16,7 @@ use abide_core::solver::{
     SolveOptions, SolvePlan, SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
-use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovNumbers};
+use abide_shaders::cuda::{KRYLOV_ALWAYS, KRYLOV_ENTRY, KrylovArguments, KrylovNumbers};
 use abide_shaders::state::State;
 use cudarc::driver::result;
 
@@ -339,7 +339,7 @@ impl Launches for TogetherSession {
     ) -> Result<(State, Outcome, f64)> {
         // There is one sum of tagged nodes an iteration. The last tag of all stands for nodes that nobody tells.
         let sums = until - base + 2;
-        if self.tags >= u32::MAX - sums {
+        if self.tags >= KRYLOV_ALWAYS - sums {
             self.tags = 0;
         }
         let tags = u64::from(self.tags);

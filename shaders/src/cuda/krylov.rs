@@ -43,6 +43,9 @@ const SCALARS: usize = 6;
 /// Bytes of the method's own numbers at the end of the kernels' `State`.
 pub const KRYLOV_STATE_OWN: usize = 8 * SCALARS;
 
+/// The tag of nodes that nobody tells, which holds in every sum.
+pub const KRYLOV_ALWAYS: u32 = u32::MAX;
+
 /// The enumerations whose names the constants use.
 const NAMES: &str = "\
 enum Home { DEVICE, SHARED, REGISTERS };
@@ -87,6 +90,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         String::new()
     };
     text.push(format!("#define CLUSTERED{clustered}"));
+    text.push(format!("constexpr unsigned ALWAYS = {KRYLOV_ALWAYS}u;"));
     let measure = options.method.profile().measure;
     text.push(format!("constexpr bool BY_ENERGY = {};", measure == Measure::Energy));
     text.push(format!("constexpr double LEAST_SHARE = {:e};", Measure::least_share(dtype)));
