@@ -82,19 +82,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         curvature = made[2];
         alpha = made[3];
     };
-    // The stopping tests. Where the recurred residual is small enough, the true residual decides; recurrences
-    // that no longer follow the true residual start anew from x.
     double true_square = 0;
-    const auto test = [&]() {
-        if (!course.converged(residual)) return;
-        true_square = checked(team, course, x, n);
-        if (!course.lost(true_square)) return;
-        renew();
-        fresh = true;
-        reduce();
-    };
     if (!resumed) {
-        renew();
         team.rows([&](int k, unsigned i) {
             p.set(k, i, real(0));
             s.set(k, i, real(0));
@@ -105,10 +94,35 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         iteration = 0;
         fresh = true;
     }
-    // A launch that continues a run computes the same sums again, and publishes m with them.
-    reduce();
-    if (!resumed) test();
-    while (course.goes_on()) {
+    // What comes before the sums: r, u and w from x, then s, q and z from p; and whether the stopping tests come after them. Each
+    // stands here once, because copies of all their products would take minutes to compile. A launch that continues a run
+    // computes the same sums again, and publishes m with them.
+    bool renewed = !resumed, replaced = false, tested = !resumed;
+    #pragma unroll 1
+    while (true) {
+        if (renewed) renew();
+        if (replaced) {
+            multiply([&](int k, unsigned i) { return p.get(k, i); }, s);
+            if constexpr (!POINTWISE) m.apply(team, s, q);
+            multiply([&](int k, unsigned i) {
+                if constexpr (POINTWISE) return m.pointwise(k, i, s.get(k, i));
+                else return q.get(k, i);
+            }, z);
+        }
+        reduce();
+        // Where the recurred residual is small enough, the true residual decides; recurrences that no longer follow the true
+        // residual start anew from x.
+        if (tested && course.converged(residual)) {
+            true_square = checked(team, course, x, n);
+            if (course.lost(true_square)) {
+                renewed = fresh = true;
+                replaced = tested = false;
+                continue;
+            }
+        }
+        if (!course.goes_on()) break;
+        renewed = replaced = false;
+        tested = true;
         product<-1>(team, n);
         const real before = real(beta), step = real(alpha);
         if (!fresh && (gamma <= real(0) || delta <= real(0) || curvature <= 0)) {
@@ -118,10 +132,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             real sums[1];
             team.sum(sums, [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * n.get(k, i); });
             if (!course.positive(OF_CURVATURE, sums[0])) break;
-            renew();
-            fresh = true;
-            reduce();
-            test();
+            renewed = fresh = true;
             continue;
         }
         if (!course.positive(OF_RHO, gamma) || !course.positive(OF_CURVATURE, real(curvature))) break;
@@ -146,16 +157,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         last_alpha = step;
         if (++iteration == course.a.replacement) {
             iteration = 0;
-            renew();
-            multiply([&](int k, unsigned i) { return p.get(k, i); }, s);
-            if constexpr (!POINTWISE) m.apply(team, s, q);
-            multiply([&](int k, unsigned i) {
-                if constexpr (POINTWISE) return m.pointwise(k, i, s.get(k, i));
-                else return q.get(k, i);
-            }, z);
+            renewed = replaced = true;
         }
-        reduce();
-        test();
     }
     team.leave(x);
     team.leave(r);
