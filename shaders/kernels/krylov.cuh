@@ -216,13 +216,8 @@ struct Team {
         constexpr unsigned ALL = (REPLICA_ROWS + RUN * WARP - 1) / (RUN * WARP);
         const unsigned lane = threadIdx.x % JOINING;
         #pragma unroll
-        for (int k = 0; k < K; ++k) {
-            real parts[EACH];
-            #pragma unroll
-            for (int n = 0; n < EACH; ++n) parts[n] = lane * EACH + n < ALL ? from[k * RUNS + n * JOINING + lane] : nothing();
-            join_all<SUM, EACH, 1>(parts);
-            sums[k] = parts[0];
-        }
+        for (int k = 0; k < K; ++k)
+            sums[k] = join_loaded<SUM, EACH>([&](int n) { return lane * EACH + n < ALL ? from[k * RUNS + n * JOINING + lane] : nothing(); });
         join_lanes<SUM, JOINING>(sums);
     }
 
@@ -426,13 +421,8 @@ struct Team {
             const unsigned told = pass == 0 ? node : node_of(a, pass), joins = told % JOINS, slot = told / JOINS;
             real sums[K];
             #pragma unroll
-            for (int k = 0; k < K; ++k) {
-                real parts[EACH];
-                #pragma unroll
-                for (int n = 0; n < EACH; ++n) parts[n] = begin + n < count ? from[k * RUNS + begin + n] : nothing();
-                join_all<SUM, EACH, 1>(parts);
-                sums[k] = parts[0];
-            }
+            for (int k = 0; k < K; ++k)
+                sums[k] = join_loaded<SUM, EACH>([&](int n) { return begin + n < count ? from[k * RUNS + begin + n] : nothing(); });
             #pragma unroll
             for (int step = 1; step < JOINING; step *= 2) {
                 #pragma unroll

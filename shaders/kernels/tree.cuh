@@ -34,6 +34,23 @@ __device__ __forceinline__ void join_all(real* v)
     }
 }
 
+// Joins `COUNT` values, which `at(n)` loads, to the same result. Of many values few are loaded at a time, so that they fit in registers.
+template <int BY, int COUNT, class F>
+__device__ __forceinline__ real join_loaded(const F& at, int first = 0)
+{
+    constexpr int FEW = 16;
+    if constexpr (COUNT <= FEW) {
+        real v[COUNT];
+        #pragma unroll
+        for (int n = 0; n < COUNT; ++n) v[n] = at(first + n);
+        join_all<BY, COUNT, 1>(v);
+        return v[0];
+    } else {
+        const real low = join_loaded<BY, COUNT / 2>(at, first);
+        return join<BY>(low, join_loaded<BY, COUNT / 2>(at, first + COUNT / 2));
+    }
+}
+
 // Joins neighbouring blocks of `FROM` lanes, then larger ones of fewer than `TO`; each lane ends with its
 // block's value.
 template <int BY, int FROM = 1, int TO = WARP>

@@ -123,6 +123,19 @@ pub fn cases() -> Vec<Case> {
             options(Method::Cg, M::Jacobi, SolveCache::Mixed),
             configuration(Space::Cluster, 3, Division::Split { lanes: 16 }),
         ),
+        // Of so many rows that a lane joins more runs than it loads at once.
+        case(
+            "cg-many-rows",
+            stencil(&[131, 257], "constant=0"),
+            options(Method::Cg, M::None, SolveCache::None),
+            Configuration { run: 1, ..configuration(Space::Grid, 2, Division::Stencil) },
+        ),
+        case(
+            "cg-block-many-rows",
+            stencil(&[131, 129], "constant=0"),
+            options(Method::Cg, M::None, SolveCache::None),
+            Configuration { run: 1, ..configuration(Space::Block, 1, Division::Stencil) },
+        ),
         case(
             "cg-block",
             plane(),
