@@ -94,9 +94,9 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         iteration = 0;
         fresh = true;
     }
-    // What comes before the sums: r, u and w from x, then s, q and z from p; and whether the stopping tests come after them. Each
-    // stands here once, because copies of all their products would take minutes to compile. A launch that continues a run
-    // computes the same sums again, and publishes m with them.
+    // Before the sums r, u and w may be renewed from x, and s, q and z replaced from p; after them the residual may be tested. Each
+    // of these stands here once, because copies of all their products would take minutes to compile. A launch that continues a
+    // run computes the same sums again, and publishes m with them.
     bool renewed = !resumed, replaced = false, tested = !resumed;
     #pragma unroll 1
     while (true) {
