@@ -259,7 +259,7 @@ pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
     if !program.is_plain() {
         for size in sizes {
             let mut problem = Problem::unchecked(program.clone(), Shape::new(size)?, dtype);
-            problem.boundaries = Boundaries::all(program.boundary());
+            problem.boundaries = program.boundaries();
             if problem.check().is_ok() {
                 cases.push(Case::of_start(problem)?);
             }

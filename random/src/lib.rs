@@ -3,11 +3,12 @@
 //!
 //! There are three kinds of programs. Those of [`grown`] take any operator and start from values that include
 //! NaN, infinity and subnormal numbers. Those of [`formulas`] are trees of correctly rounded operators, for
-//! every backend. Those of [`programs`] have fields of several kinds, scalars and reductions; [`cases`] has
-//! such programs written by hand, and [`looped`] one whose formulas have loops.
+//! every backend. Those of [`programs`] have fields of several kinds, scalars and reductions, and those of [`described`]
+//! all parts that a model file can hold; [`cases`] has such programs written by hand, and [`looped`] one whose formulas have loops.
 #![deny(missing_docs)]
 
 pub mod cases;
+pub mod described;
 pub mod formulas;
 pub mod grown;
 pub mod looped;

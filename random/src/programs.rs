@@ -168,7 +168,7 @@ fn points(rng: &mut Rng, extents: &[usize]) -> Vec<[usize; 3]> {
 }
 
 /// Returns a random boundary for each axis or side.
-fn boundary(rng: &mut Rng, dimensions: usize) -> String {
+pub(crate) fn boundary(rng: &mut Rng, dimensions: usize) -> String {
     let mut parts = Vec::new();
     for axis in 3 - dimensions..3 {
         let name = abide_core::domain::axis_name(axis);

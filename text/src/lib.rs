@@ -33,6 +33,7 @@
 //! the bits of the same formula in Rust. [`read`] and [`write()`] are each other's inverse: what is read back has
 //! the same graph, in which each turn of a loop is written out.
 
+mod canonical;
 mod document;
 mod fault;
 mod formula;
@@ -53,7 +54,8 @@ use document::{Entry, Item, Table};
 use fault::Fault;
 use loops::Constants;
 
-pub use write::{option, write};
+pub use canonical::formulas;
+pub use write::{option, run, write};
 
 /// What a model file says.
 #[derive(Debug, Clone)]
@@ -65,11 +67,12 @@ pub struct Model {
 }
 
 /// The keys of a model file.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "base",
     "axes",
     "boundary",
+    "until",
     "shown",
     "fields",
     "temporaries",
@@ -122,11 +125,12 @@ fn model(text: &str, name: &str) -> Result<Model, Fault> {
 
     let mut p = begin(all, name)?;
     let dimensions = p.dimensions();
-    if let Some(boundary) = all.get("boundary") {
-        p.boundary(boundary.string()?.parse().map_err(|error| Fault::of(boundary.at(), error))?);
-    }
     if let Some(table) = part("fields")? {
         parts::fields(&mut p, table, dimensions)?;
+    }
+    if let Some(boundary) = all.get("boundary") {
+        p.boundaries(boundary.string()?);
+        parts::check(&p, boundary)?;
     }
     if let Some(table) = part("temporaries")? {
         parts::temporaries(&mut p, table, dimensions)?;
@@ -150,7 +154,10 @@ fn model(text: &str, name: &str) -> Result<Model, Fault> {
     if let Some(table) = parameters {
         parts::varying(&mut p, table, &tables)?;
     }
-    let program = p.build().map_err(|error| Fault::of(0..0, error))?;
+    let mut program = p.build().map_err(|error| Fault::of(0..0, error))?;
+    if let Some(until) = all.get("until") {
+        program = program.with_until(until.string()?).map_err(|error| Fault::of(until.at(), error))?;
+    }
     Ok(Model { program, options: run_options(all)? })
 }
 

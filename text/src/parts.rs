@@ -7,6 +7,9 @@ use crate::fault::Fault;
 use crate::formula::{self, Meaning};
 use crate::loops::Constants;
 
+/// The start of a field whose values each run gives.
+pub(crate) const GIVEN: &str = "given";
+
 /// Declares the fields of a table, or changes those that there are.
 pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) -> Result<(), Fault> {
     for Entry { key, at, item } in table.entries() {
@@ -56,11 +59,29 @@ pub(crate) fn parameters(p: &mut Definition, table: Table<'_>) -> Result<(), Fau
             false => (Some(item), ""),
             true => {
                 let part = item.table()?;
-                part.only("key of a parameter", &["default", "about", "vary"])?;
+                part.only("key of a parameter", &["default", "about", "vary", "formula", "parts"])?;
                 (part.get("default"), part.get("about").map_or(Ok(""), Item::string)?)
             }
         };
         let is_known = p.is_parameter(key);
+        let formula = if item.is_table() { item.table()?.get("formula") } else { None };
+        if let Some(formula) = formula {
+            if let Some(other) = item.table()?.get("vary").or(number) {
+                let reason = format!("{key} has a formula of parameters, and another value");
+                return Err(Fault::new(other.at(), reason, "leave one of them out"));
+            }
+            derived(p, key, about, item.table()?, formula)?;
+            check_at(p, at)?;
+            continue;
+        }
+        if let Some(parts) = if item.is_table() { item.table()?.get("parts") } else { None } {
+            let reason = format!("{key} has parts of a formula, and no formula");
+            return Err(Fault::new(
+                parts.at(),
+                reason,
+                "write the formula that uses them, or leave them out",
+            ));
+        }
         match number {
             Some(number) if is_known => {
                 let change = "leave the number out, and give the run another one";
@@ -77,6 +98,38 @@ pub(crate) fn parameters(p: &mut Definition, table: Table<'_>) -> Result<(), Fau
         check_at(p, at)?;
     }
     Ok(())
+}
+
+/// Declares a parameter that is a formula of those before it.
+fn derived(
+    p: &mut Definition,
+    key: &str,
+    about: &str,
+    entry: Table<'_>,
+    formula: Item<'_>,
+) -> Result<(), Fault> {
+    let scalars: Vec<String> = p.scalars().iter().filter(|name| p.is_parameter(name)).cloned().collect();
+    let parts = entry.get("parts").map(Item::table).transpose()?;
+    let mut fault = None;
+    p.derived(key, about, |scope| {
+        let mut locals = Vec::new();
+        let mut read = |item: Item<'_>, name: Option<&str>| {
+            let meaning =
+                Meaning { scope, fields: &[], scalars: &scalars, locals: &locals, tables: &[], indices: &[] };
+            let value = formula::read(item.string()?, &meaning).map_err(|fault| item.place(fault))?;
+            locals.extend(name.map(|name| (name.to_owned(), value)));
+            Ok(value)
+        };
+        let mut parts = parts.iter().flat_map(|parts| parts.entries());
+        let value = parts
+            .try_for_each(|part| read(part.item, Some(part.key)).map(drop))
+            .and_then(|()| read(formula, None));
+        value.unwrap_or_else(|found: Fault| {
+            fault = Some(found);
+            scope.constant(0.0)
+        })
+    });
+    fault.map_or_else(|| check(p, formula), Err)
 }
 
 /// Makes those parameters vary whose entries have a formula; the scalars that it needs are declared by now.
@@ -128,7 +181,7 @@ pub(crate) fn scalars(p: &mut Definition, table: Table<'_>, dimensions: usize) -
 }
 
 /// Fails if the definition has a fault, which the item has caused.
-fn check(p: &Definition, item: Item<'_>) -> Result<(), Fault> {
+pub(crate) fn check(p: &Definition, item: Item<'_>) -> Result<(), Fault> {
     check_at(p, item.at())
 }
 
@@ -146,6 +199,9 @@ pub(crate) fn centring(item: Item<'_>, dimensions: usize) -> Result<Centring, Fa
 fn start(item: Item<'_>) -> Result<Start, Fault> {
     if item.is_number() {
         return Ok(Start::Constant(item.number()?));
+    }
+    if item.is_text() && item.string()? == GIVEN {
+        return Ok(Start::Given);
     }
     if item.is_text() {
         return item.string()?.parse().map_err(|error| Fault::of(item.at(), error));

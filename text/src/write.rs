@@ -3,10 +3,14 @@
 use std::fmt::Write;
 
 use abide_core::domain::{Sides, axis_name};
+use abide_core::expr::{Dag, Node};
 use abide_core::program::{Centring, Does, Program, Reduction, Region, Stage, Start};
 use abide_core::{Error, Result};
 use toml::Value;
 
+use crate::MOST_BYTES;
+use crate::canonical::{counted, place, scalars, whole};
+use crate::parts::GIVEN;
 use crate::print::{Lines, Names, lines};
 use crate::stages::WORDS;
 
@@ -14,13 +18,41 @@ use crate::stages::WORDS;
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] for a name that no formula can use: one with backquotes, or a word of a stage's table.
+/// [`Error::Invalid`] for a name that no formula can use (one with backquotes, or a word of a stage's table), and for a
+/// program whose text would mean another one, as where names of fields look like components; [`Error::Limit`] for a text
+/// that is longer than a model file may be.
 pub fn write(program: &Program) -> Result<String> {
+    let text = written_out(program)?;
+    if text.len() > MOST_BYTES {
+        let what = format!("bytes of {} as text", program.name());
+        return Err(Error::limit(
+            what,
+            text.len(),
+            MOST_BYTES,
+            "write a smaller program, or keep it in code",
+        ));
+    }
+    let refused = |reason: String| {
+        let change = "give its parts other names, as without brackets and signs";
+        Error::invalid(format!("{} as text", program.name()), reason, change)
+    };
+    let read = crate::model(&text, "").map_err(|fault| refused(fault.reason))?;
+    let (own, read) = (whole(program), whole(&read.program));
+    match own.lines().zip(read.lines()).find(|(own, read)| own != read) {
+        Some((own, read)) => Err(refused(format!("it would be read as `{read}` where it is `{own}`"))),
+        None => Ok(text),
+    }
+}
+
+fn written_out(program: &Program) -> Result<String> {
     let mut text = String::new();
     let axes = program.dimensions();
     entry(&mut text, "name", quoted(program.name()));
     entry(&mut text, "axes", axes);
-    entry(&mut text, "boundary", quoted(program.boundary().to_string()));
+    entry(&mut text, "boundary", quoted(program.boundaries().describe(axes)));
+    if let Some(until) = program.until() {
+        entry(&mut text, "until", quoted(until.describe(program)));
+    }
     if program.shown() > 0 {
         entry(&mut text, "shown", quoted(&program.fields()[program.shown()]));
     }
@@ -51,12 +83,17 @@ pub fn write(program: &Program) -> Result<String> {
     }
     if !program.parameters().is_empty() {
         section(&mut text, "parameters");
-        for parameter in program.parameters() {
+        for (place, parameter) in program.parameters().iter().enumerate() {
             check_name(&parameter.name)?;
-            let mut entries = vec![("default", number(parameter.default))];
+            let mut entries = match program.derived().iter().find(|derived| derived.parameter == place) {
+                Some(derived) => formula(&derived.dag, program)?,
+                None => vec![("default", number(parameter.default))],
+            };
             about(&mut entries, &parameter.about);
-            let is_bare = entries.len() == 1;
-            let value = if is_bare { number(parameter.default) } else { table(&entries) };
+            let value = match entries.as_slice() {
+                [("default", default)] => default.clone(),
+                entries => table(entries),
+            };
             entry(&mut text, &key(&parameter.name), value);
         }
     }
@@ -75,7 +112,7 @@ pub fn write(program: &Program) -> Result<String> {
             entry(&mut text, &key(&scalar.name), table(&entries));
         }
     }
-    let (names, scalars) = (program.names(), scalar_names(program));
+    let (names, scalars) = (program.names(), scalars(program));
     for step in program.steps() {
         let is_single = program.steps().len() == 1;
         if !is_single {
@@ -100,6 +137,31 @@ pub fn option(name: &str, values: &[String]) -> String {
     }
 }
 
+/// Returns the table `run` for options as [`read`](crate::read) returns them; an empty text for none.
+pub fn run(options: &[String]) -> String {
+    let mut text = String::new();
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for written in options {
+        let (name, value) = written.trim_start_matches('-').split_once('=').unzip();
+        let name = name.unwrap_or(written.trim_start_matches('-'));
+        let values = value.map(str::to_owned);
+        match all.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => known.extend(values),
+            None => all.push((name, values.into_iter().collect())),
+        }
+    }
+    for (name, values) in all {
+        if text.is_empty() {
+            section(&mut text, "run");
+        }
+        match values.is_empty() {
+            true => entry(&mut text, name, true),
+            false => text.push_str(&option(name, &values)),
+        }
+    }
+    text
+}
+
 fn write_stage(
     text: &mut String,
     program: &Program,
@@ -107,16 +169,8 @@ fn write_stage(
     [fields, scalars]: [&[String]; 2],
 ) -> Result<()> {
     let axes = program.dimensions();
-    let centring = |field: usize| match program.kinds().get(field) {
-        Some(kind) => kind.centring,
-        None => program.temporaries()[field - program.fields().len()].centring,
-    };
-    let own = match stage.does {
-        Does::Update => centring(stage.writes[0]),
-        Does::Reduce(_, region, _) => region.centring,
-        Does::Scalar(_) => Centring::CELL,
-    };
-    let stands_alike = |field: usize| centring(field) == own;
+    let own = place(program, stage);
+    let stands_alike = |field: usize| program.centring(field) == own;
     let names = Names { dimensions: axes, fields, scalars, stands_alike: &stands_alike };
     let Lines { locals, outputs } = lines(&stage.dag, &names)?;
     if stage.does == Does::Update {
@@ -131,6 +185,15 @@ fn write_stage(
         && region != Region::from(Centring::CELL)
     {
         entry(text, "over", over(region, axes));
+    }
+    // A name before all others has the formula meet this value first.
+    if let Some(tap) = counted(program, stage) {
+        let first = Dag { nodes: vec![Node::Tap(tap)], outputs: vec![0] };
+        let mut name = "as_many_as".to_owned();
+        while fields.iter().chain(scalars).any(|known| *known == name) {
+            name.push('_');
+        }
+        entry(text, &name, quoted(&lines(&first, &names)?.outputs[0]));
     }
     for (name, formula) in &locals {
         entry(text, name, quoted(formula));
@@ -156,9 +219,15 @@ fn write_stage(
     Ok(())
 }
 
-fn scalar_names(program: &Program) -> Vec<String> {
-    let parameters = program.parameters().iter().map(|parameter| &parameter.name);
-    parameters.chain(program.scalars().iter().map(|scalar| &scalar.name)).cloned().collect()
+/// Returns the entries of a parameter that is a formula of others: the formula, and the parts of it that have names.
+fn formula(dag: &Dag, program: &Program) -> Result<Vec<(&'static str, String)>> {
+    let scalars = scalars(program);
+    let names =
+        Names { dimensions: program.dimensions(), fields: &[], scalars: &scalars, stands_alike: &|_| true };
+    let Lines { locals, outputs } = lines(dag, &names)?;
+    let parts: Vec<(&str, String)> = locals.iter().map(|(name, part)| (&**name, quoted(part))).collect();
+    let parts = (!parts.is_empty()).then(|| ("parts", table(&parts)));
+    Ok(parts.into_iter().chain([("formula", quoted(&outputs[0]))]).collect())
 }
 
 fn over(region: Region, axes: usize) -> String {
@@ -176,6 +245,7 @@ fn start(start: &Start) -> String {
         Start::Random { seed, low, high } => {
             table(&[("random", seed.to_string()), ("low", number(low)), ("high", number(high))])
         }
+        Start::Given => quoted(GIVEN),
         Start::Gaussian => quoted("gaussian"),
         Start::Point => quoted("point"),
         Start::Seeds { inside, outside, seed } => {

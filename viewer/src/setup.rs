@@ -195,8 +195,8 @@ impl Setup {
         if !self.boundary.trim().is_empty() {
             builder = builder.boundary_text(self.boundary.trim().parse::<BoundaryText>()?);
         }
-        // A formula that was changed may have lost a parameter.
-        let is_known = |name: &String| self.formulas.is_none() || program.parameter(name).is_ok();
+        // A formula that was changed may have lost a parameter, or compute it from others.
+        let is_known = |name: &String| self.formulas.is_none() || program.settable(name).is_ok();
         for (name, value) in self.parameters.iter().filter(|(name, _)| is_known(name)) {
             builder = builder.param(name, *value);
         }

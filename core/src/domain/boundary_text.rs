@@ -42,8 +42,24 @@ impl BoundaryText {
     /// Returns the boundaries of all fields of a program of `dimensions` axes, with `default` for the sides
     /// that are not named. Fails if an axis is named that the program does not have.
     pub fn resolve(&self, default: Boundary, dimensions: usize) -> Result<Boundaries> {
-        let named = self.all.named(dimensions)?;
-        Ok(named.over(Boundaries::all(self.all.every.unwrap_or(default))))
+        self.over(Boundaries::all(default), dimensions)
+    }
+
+    /// Returns the boundaries of all fields as [`BoundaryText::resolve`] does, with those of `others` for the sides that
+    /// are not named.
+    pub fn over(&self, others: Boundaries, dimensions: usize) -> Result<Boundaries> {
+        let named = self.of_all(dimensions)?;
+        Ok(named.over(self.all.every.map_or(others, Boundaries::all)))
+    }
+
+    /// Returns the boundary of every side of all fields, where one is named.
+    pub(crate) fn every(&self) -> Option<Boundary> {
+        self.all.every
+    }
+
+    /// Returns the boundaries of all fields at the sides that are named.
+    pub(crate) fn of_all(&self, dimensions: usize) -> Result<Sides> {
+        self.all.named(dimensions)
     }
 
     /// Returns the boundaries of each of a program's fields that are named for that field alone, or for all of

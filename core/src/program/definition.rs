@@ -2,6 +2,7 @@
 //! each step of a cycle.
 
 use super::centring::Centring;
+use super::derived::Derived;
 use super::stage::{Does, Stage, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
@@ -9,7 +10,7 @@ use super::step::Step;
 use super::{FieldKind, MAX_COMPONENTS, MAX_FIELDS, Program, Scalar, component, is_of};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
-use crate::expr::{Expr, Looped, Node, Tap, Term};
+use crate::expr::{Dag, Expr, Looped, Node, Tap, Term};
 
 /// Defines a program, part by part; [`Definition::build`] checks all of it.
 ///
@@ -41,8 +42,12 @@ pub struct Definition {
     pub(super) kinds: Vec<(Centring, Option<FieldPart>)>,
     /// Of each name among scalars: a parameter or a computed scalar.
     pub(super) values: Vec<Value>,
+    /// The scalars that are formulas of parameters, by their numbers.
+    derived: Vec<(usize, Dag)>,
     pub(super) steps: Vec<Vec<Stage>>,
     boundary: Boundary,
+    sides: Sides,
+    until: Option<String>,
     shown: Option<String>,
     fault: Option<Error>,
 }
@@ -69,8 +74,11 @@ impl Definition {
             names: Names { dimensions, ..Names::default() },
             kinds: Vec::new(),
             values: Vec::new(),
+            derived: Vec::new(),
             steps: Vec::new(),
             boundary: Boundary::Fixed,
+            sides: Sides::default(),
+            until: None,
             shown: None,
             fault,
         }
@@ -112,8 +120,11 @@ impl Definition {
             },
             kinds: fields.chain(temporaries).collect(),
             values: parameters.chain(computed).collect(),
+            derived: program.derived.iter().map(|own| (own.parameter, own.dag.clone())).collect(),
             steps: program.steps.iter().map(|step| program.stages[step.clone()].to_vec()).collect(),
             boundary: program.boundary,
+            sides: program.sides,
+            until: program.until.map(|until| until.describe(program)),
             shown: program.fields.get(program.shown).cloned(),
             fault: None,
         }
@@ -247,7 +258,53 @@ impl Definition {
 
     /// Sets the boundary of all fields that have none of their own; `fixed` unless given.
     pub fn boundary(&mut self, boundary: Boundary) -> &mut Self {
-        self.boundary = boundary;
+        (self.boundary, self.sides) = (boundary, Sides::default());
+        self
+    }
+
+    /// Sets boundaries as a user writes them: for all fields as in `periodic` or `x-=mirror,x+=constant=1`, and for
+    /// single ones as in `u:x=-reflect`. Sides that it does not name keep theirs. The fields that it names are declared
+    /// before.
+    pub fn boundaries(&mut self, text: &str) -> &mut Self {
+        let dimensions = self.names.dimensions;
+        let read = text.parse::<BoundaryText>().and_then(|text| {
+            let own = text.of_fields(&self.names.fields, dimensions)?;
+            Ok((text.every(), text.of_all(dimensions)?, own))
+        });
+        match read {
+            Ok((every, sides, own)) => {
+                match every {
+                    Some(every) => drop(self.boundary(every)),
+                    None => self.sides = sides.or(self.sides),
+                }
+                let of_temporaries = self.kinds.iter_mut().zip(&own).zip(&self.names.fields).find_map(
+                    |((kind, own), name)| {
+                        match &mut kind.1 {
+                            Some(part) => part.sides = own.or(part.sides),
+                            None if *own != Sides::default() => return Some(name.clone()),
+                            None => {}
+                        }
+                        None
+                    },
+                );
+                if let Some(name) = of_temporaries {
+                    let change = "name a field; beyond the domain a temporary is its formula there";
+                    self.note(Err(Error::invalid(
+                        format!("boundary of {name}"),
+                        "it is a temporary",
+                        change,
+                    )));
+                }
+            }
+            Err(fault) => self.note(Err(fault)),
+        }
+        self
+    }
+
+    /// Ends each run of the program by a condition on a computed scalar, as in `time >= 15.5`, unless a run has
+    /// another one.
+    pub fn until(&mut self, condition: &str) -> &mut Self {
+        self.until = Some(condition.to_owned());
         self
     }
 
@@ -279,6 +336,40 @@ impl Definition {
         self.new_name(name);
         self.names.scalars.push(name.to_owned());
         self.values.push(Value::Parameter(Parameter::new(name, default, about)));
+        self
+    }
+
+    /// Declares a parameter that is a formula of parameters declared before, with its meaning. No host sets it: the
+    /// host computes it in f64 whenever one of them is set, and rounds it once to the run's type. Its default is its
+    /// value where they have theirs.
+    ///
+    /// ```
+    /// use abide_core::program::{Centring, Definition};
+    ///
+    /// let mut p = Definition::new("upwind", 1);
+    /// p.field("u", Centring::CELL).parameter("dt", 0.1, "step in s").parameter("dx", 0.5, "cell in m");
+    /// p.derived("courant", "cells a step at 1 m/s", |s| s.param("dt") / s.param("dx"));
+    /// p.step().stage("move", |s| {
+    ///     let u = s.field("u");
+    ///     s.set("u", u.here() + s.param("courant") * (u.at([-1]) - u.here()));
+    /// });
+    /// assert_eq!(p.build()?.parameters()[2].default, 0.1 / 0.5);
+    /// # Ok::<(), abide_core::Error>(())
+    /// ```
+    pub fn derived(
+        &mut self,
+        name: &str,
+        about: &str,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        let number = self.names.scalars.len();
+        let centring = |field| self.centring(field);
+        let stage = single(name, &self.names, &centring, Does::Scalar(number), define);
+        self.parameter(name, f64::NAN, about);
+        match stage {
+            Ok(stage) => self.derived.push((number, stage.dag)),
+            Err(fault) => self.note(Err(fault)),
+        }
         self
     }
 
@@ -395,6 +486,8 @@ impl Definition {
             ));
         }
         check_order(&self)?;
+        self.check_derived()?;
+        let until = self.until.take();
         let shown = match &self.shown {
             None => 0,
             Some(name) => self
@@ -407,12 +500,39 @@ impl Definition {
                 .ok_or_else(|| Error::unknown("field", name, &self.names.fields))?,
         };
         let program = self.program(shown);
-        program.check_count().map(|()| program)
+        program.check_count()?;
+        match until {
+            Some(condition) => program.with_until(&condition),
+            None => Ok(program),
+        }
+    }
+
+    /// Checks that formulas of parameters are of nothing else, and set nothing else.
+    fn check_derived(&self) -> Result<()> {
+        let is_parameter = |number: usize| matches!(self.values.get(number), Some(Value::Parameter(_)));
+        for (number, dag) in &self.derived {
+            let used = dag.nodes.iter().filter_map(|node| match *node {
+                Node::Param(used) => Some(usize::from(used)),
+                _ => None,
+            });
+            if let Some(other) = used.chain([*number]).find(|&used| !is_parameter(used)) {
+                let name = &self.names.scalars[*number];
+                return Err(Error::invalid(
+                    format!("parameter {name}"),
+                    format!(
+                        "it is a formula of parameters, and {} is computed in each step",
+                        self.names.scalars[other]
+                    ),
+                    format!("make {name} a scalar that a stage computes"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Puts fields before temporaries, and parameters before computed scalars.
     fn program(self, shown: usize) -> Program {
-        let Definition { name, names, kinds, values, steps, boundary, .. } = self;
+        let Definition { name, names, kinds, values, mut derived, steps, boundary, sides, .. } = self;
         let is_field: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
         let is_parameter: Vec<bool> =
             values.iter().map(|value| matches!(value, Value::Parameter(_))).collect();
@@ -424,10 +544,13 @@ impl Definition {
             kinds: Vec::new(),
             temporaries: Vec::new(),
             parameters: Vec::new(),
+            derived: Vec::new(),
             scalars: Vec::new(),
             stages: Vec::new(),
             steps: Vec::new(),
             boundary,
+            sides,
+            until: None,
             shown,
             starts: Vec::new(),
         };
@@ -453,6 +576,17 @@ impl Definition {
             program.stages.extend(step);
             program.steps.push(first..program.stages.len());
         }
+        for (number, dag) in &mut derived {
+            dag.nodes.iter_mut().for_each(|node| renumber(node, &field_order, &scalar_order));
+            *number = scalar_order[*number];
+        }
+        derived.sort_unstable_by_key(|(number, _)| *number);
+        program.derived = derived.into_iter().map(|(parameter, dag)| Derived { parameter, dag }).collect();
+        let mut defaults: Vec<f64> = program.parameters.iter().map(|parameter| parameter.default).collect();
+        program.derive(&mut defaults);
+        for (parameter, default) in program.parameters.iter_mut().zip(defaults) {
+            parameter.default = default;
+        }
         program
     }
 }
@@ -464,13 +598,18 @@ fn ordered(is_first: &[bool]) -> Vec<usize> {
     is_first.iter().map(|&f| if f { first.next() } else { second.next() }.unwrap_or(0)).collect()
 }
 
+/// Gives a node the new numbers of the field or the scalar that it reads.
+fn renumber(node: &mut Node, fields: &[usize], scalars: &[usize]) {
+    match node {
+        Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
+        Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
+        _ => {}
+    }
+}
+
 impl Stage {
     fn renumber(&mut self, fields: &[usize], scalars: &[usize]) {
-        let renumber = |node: &mut Node| match node {
-            Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
-            Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
-            _ => {}
-        };
+        let renumber = |node: &mut Node| renumber(node, fields, scalars);
         self.dag.nodes.iter_mut().for_each(renumber);
         for term in self.looped.iter_mut().flat_map(|looped| &mut looped.terms) {
             match term {

@@ -7,6 +7,7 @@
 mod boxes;
 mod centring;
 mod definition;
+mod derived;
 mod footprint;
 mod groups;
 mod linear;
@@ -29,7 +30,7 @@ mod watch;
 
 use std::ops::Range;
 
-use crate::domain::{Boundary, Sides};
+use crate::domain::{Boundaries, Boundary, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
 pub use crate::reduction::Reduction;
@@ -37,6 +38,7 @@ pub use crate::reduction::Reduction;
 pub use self::boxes::{Boxes, Buffer, Indices, Shown, around, is_empty};
 pub use self::centring::Centring;
 pub use self::definition::Definition;
+pub use self::derived::Derived;
 pub use self::footprint::{Footprint, Neighbourhood};
 pub use self::groups::{Groups, made, ordered, outlasts, uses_scalar, waits};
 pub use self::linear::LinearStencil;
@@ -69,11 +71,16 @@ pub struct Program {
     kinds: Vec<FieldKind>,
     temporaries: Vec<Temporary>,
     parameters: Vec<Parameter>,
+    /// The parameters that are formulas of others.
+    derived: Vec<Derived>,
     scalars: Vec<Scalar>,
     /// The stages of all steps of the cycle, and the stages of each.
     stages: Vec<Stage>,
     steps: Vec<Range<usize>>,
     boundary: Boundary,
+    /// The sides at which all fields have another boundary.
+    sides: Sides,
+    until: Option<Until>,
     shown: usize,
     starts: Vec<Start>,
 }
@@ -185,10 +192,13 @@ impl Program {
             fields,
             temporaries: Vec::new(),
             parameters,
+            derived: Vec::new(),
             scalars: Vec::new(),
             steps: std::iter::once(0..stages.len()).collect(),
             stages,
             boundary: first.boundary(),
+            sides: Sides::default(),
+            until: None,
             shown,
             starts,
         };
@@ -253,6 +263,13 @@ impl Program {
         &self.temporaries
     }
 
+    /// Returns the places of the values of a field or a temporary, by its number in taps.
+    pub fn centring(&self, number: usize) -> Centring {
+        let temporary = |number: usize| self.temporaries.get(number).map(|temporary| temporary.centring);
+        let field = self.kinds.get(number).map(|kind| kind.centring);
+        field.or_else(|| temporary(number.checked_sub(self.fields.len())?)).unwrap_or_default()
+    }
+
     /// Returns the names of the fields and then of the temporaries, by their numbers in taps.
     pub fn names(&self) -> Vec<String> {
         self.fields.iter().chain(self.temporaries.iter().map(|temporary| &temporary.name)).cloned().collect()
@@ -288,9 +305,29 @@ impl Program {
             && self.stages.iter().all(|stage| stage.does == Does::Update && stage.points.is_empty())
     }
 
-    /// Returns the boundary that suits the program.
+    /// Returns the boundary that suits the program, at the sides that [`Program::boundaries`] does not name otherwise.
     pub fn boundary(&self) -> Boundary {
         self.boundary
+    }
+
+    /// Returns the boundary at each axis and side that suits the program, for the fields that have none of their own.
+    pub fn boundaries(&self) -> Boundaries {
+        self.sides.over(Boundaries::all(self.boundary))
+    }
+
+    /// Returns the program with a condition on a computed scalar that ends its runs, as in `time >= 15.5`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] for a text that is no condition, [`Error::Unknown`] for a scalar that it does not have.
+    pub fn with_until(mut self, condition: &str) -> Result<Program> {
+        self.until = Some(Until::parse(condition, &self)?);
+        Ok(self)
+    }
+
+    /// Returns the condition that ends a run unless the run has another one.
+    pub fn until(&self) -> Option<Until> {
+        self.until
     }
 
     /// Returns the number of the field that a picture shows.

@@ -51,13 +51,13 @@ impl Problem {
     /// Makes the same problem, for a caller that changes it before it checks it.
     pub fn unchecked(program: Arc<Program>, shape: Shape, dtype: DType) -> Self {
         Problem {
-            boundaries: Boundaries::all(program.boundary()),
+            boundaries: program.boundaries(),
             sides: program.kinds().iter().map(|kind| kind.sides).collect(),
             parameters: program.parameters().iter().map(|p| p.default).collect(),
             scalars: program.scalars().iter().map(|s| before(s, &shape)).collect(),
             batch: Vec::new(),
             first_step: 0,
-            until: None,
+            until: program.until(),
             marks: None,
             record: None,
             program,

@@ -53,6 +53,8 @@ pub enum Start {
         /// The probability of a 1.
         probability: f64,
     },
+    /// None: each run gives the field's values itself.
+    Given,
 }
 
 impl FromStr for Start {
@@ -82,9 +84,18 @@ impl Start {
             Start::Random { seed, .. } | Start::Seeds { seed, .. } | Start::Coin { seed, .. } => {
                 *seed = seed.wrapping_add(member as u64);
             }
-            Start::Constant(_) | Start::Gaussian | Start::Point | Start::Corner { .. } => {}
+            Start::Constant(_) | Start::Gaussian | Start::Point | Start::Corner { .. } | Start::Given => {}
         }
         own
+    }
+
+    /// Returns the error of a field whose run does not give its values.
+    pub fn missing(field: &str) -> Error {
+        Error::invalid(
+            format!("the start of {field}"),
+            "the program has none, and the run gives none",
+            "give the run values, a number, or a name such as random:1",
+        )
     }
 
     /// Returns the start's values on a domain. Fails if the machine does not have that much memory.
@@ -95,6 +106,9 @@ impl Start {
     /// Returns the start's values on some planes of a domain along its slowest axis. Fails if the machine does not have
     /// that much memory.
     pub fn fill_planes(&self, shape: &Shape, dtype: DType, planes: Range<usize>) -> Result<Array> {
+        if *self == Start::Given {
+            return Err(Start::missing("a field"));
+        }
         let plane = shape.cells() / shape.extents().first().copied().unwrap_or(1).max(1);
         let own = planes.start * plane..planes.end * plane;
         let mut array = Array::zeros(dtype, own.len())?;
@@ -112,6 +126,7 @@ impl Start {
         };
         let middle = shape.padded().map(|n| n / 2);
         match *self {
+            Start::Given => {}
             Start::Constant(value) => write(&mut |_| value),
             Start::Random { seed, low, high } => {
                 let mut rng = random(seed);

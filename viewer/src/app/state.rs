@@ -333,13 +333,13 @@ impl State {
         }
         self.versus.variants[0] = Variant::of(&started.setup);
         self.draft = started.setup.clone();
-        self.draft.parameters = started
-            .problem
-            .program
+        let program = &started.problem.program;
+        self.draft.parameters = program
             .parameters()
             .iter()
             .zip(&started.problem.parameters)
             .filter(|(parameter, value)| parameter.default != **value)
+            .filter(|(parameter, _)| program.settable(&parameter.name).is_ok())
             .map(|(parameter, value)| (parameter.name.clone(), *value))
             .collect();
         for note in &started.notes {

@@ -45,7 +45,12 @@ fn parameters(ui: &mut Ui, state: &mut State) {
     if parameters.is_empty() {
         ui.label(RichText::new("It has no parameters.").weak());
     }
+    let program = problem.program.clone();
+    let mut is_changed = false;
     for (parameter, value) in parameters.iter().zip(&mut problem.parameters) {
+        if program.settable(&parameter.name).is_err() {
+            continue;
+        }
         ui.add_space(4.0);
         ui.horizontal(|ui| {
             let label = ui.label(RichText::new(&parameter.name).monospace());
@@ -55,12 +60,16 @@ fn parameters(ui: &mut Ui, state: &mut State) {
                 *value = parameter.default;
                 changed = true;
             }
+            is_changed |= changed;
             if changed {
                 state.draft.set(&parameter.name, *value);
                 state.orders.push(Order::Parameter { name: parameter.name.clone(), value: *value });
             }
         });
         ui.label(RichText::new(&parameter.about).small().weak());
+    }
+    if is_changed {
+        problem.derive();
     }
 }
 
