@@ -262,7 +262,17 @@ impl Simulation {
 
     /// Sets a parameter for the steps that follow, in a batch of all members.
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
-        set_parameter(&mut self.problem, self.session.as_mut(), name, value)
+        self.set_parameters(&[(name, value)])
+    }
+
+    /// Sets several parameters at once. Parameters that are formulas of them follow.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] and [`Error::Invalid`] for a name or a value that cannot be set, and for values of which a
+    /// formula has no value; then all parameters stay as they are. Those of the device.
+    pub fn set_parameters(&mut self, values: &[(&str, f64)]) -> Result<()> {
+        set_parameters(&mut self.problem, self.session.as_mut(), values)
     }
 
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where the checkpoint cannot
@@ -362,7 +372,7 @@ impl Running<'_> {
 
     /// Sets a parameter for the steps that follow.
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
-        set_parameter(self.problem, self.session, name, value)
+        set_parameters(self.problem, self.session, &[(name, value)])
     }
 
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves an earlier
@@ -430,11 +440,37 @@ fn write(problem: &Problem, session: &mut dyn Session, name: &str, values: &Arra
     session.write(field, values)
 }
 
-fn set_parameter(problem: &mut Problem, session: &mut dyn Session, name: &str, value: f64) -> Result<()> {
-    let number = problem.program.parameter(name)?;
-    crate::builder::check_parameter(name, value, problem.dtype)?;
-    session.set_parameter(number, value)?;
-    let all = problem.batch.iter_mut().map(|member| &mut member.parameters).chain([&mut problem.parameters]);
-    all.for_each(|parameters| parameters[number] = value);
+fn set_parameters(problem: &mut Problem, session: &mut dyn Session, values: &[(&str, f64)]) -> Result<()> {
+    let program = problem.program.clone();
+    let mut given = Vec::new();
+    for &(name, value) in values {
+        let number = program.settable(name)?;
+        crate::builder::check_parameter(name, value, problem.dtype)?;
+        given.push((number, value));
+    }
+    // Of each member of a batch, and of the single domain last.
+    let own = problem.batch.iter().map(|member| &member.parameters).chain([&problem.parameters]);
+    let mut own: Vec<Vec<f64>> = own.cloned().collect();
+    for parameters in &mut own {
+        given.iter().for_each(|&(number, value)| parameters[number] = value);
+        program.derive(parameters);
+        program.check_derived(parameters, problem.dtype)?;
+    }
+    let changed = program.dependents(&given.iter().map(|(number, _)| *number).collect::<Vec<_>>());
+    if let Some(&number) = changed.iter().find(|&&number| {
+        let bits = |parameters: &Vec<f64>| parameters[number].to_bits();
+        own.iter().any(|parameters| bits(parameters) != bits(&own[0]))
+    }) {
+        return Err(Error::unsupported(
+            format!("parameter {}", program.parameters()[number].name),
+            "it is computed from parameters that differ between the members of the batch",
+            "begin a batch with these values",
+        ));
+    }
+    for number in changed {
+        session.set_parameter(number, own[0][number])?;
+        let all = problem.batch.iter_mut().map(|member| &mut member.parameters);
+        all.chain([&mut problem.parameters]).for_each(|parameters| parameters[number] = own[0][number]);
+    }
     Ok(())
 }

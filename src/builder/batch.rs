@@ -21,7 +21,7 @@ pub(super) enum Setting {
 impl Setting {
     /// Sets a parameter of a problem, in a batch of all members.
     pub(super) fn set(&self, problem: &mut Problem, name: &str) -> Result<()> {
-        let number = problem.program.parameter(name)?;
+        let number = problem.program.settable(name)?;
         let members = problem.members();
         match self {
             Setting::Spread(first, last) if !problem.is_batch() => {

@@ -48,6 +48,7 @@ pub struct Builder {
     devices: Option<Devices>,
     options: Options,
     resume: Option<PathBuf>,
+    force: bool,
     first_step: u64,
     output_bytes: Option<u64>,
 }
@@ -73,6 +74,7 @@ impl Builder {
             devices: None,
             options: Options::default(),
             resume: None,
+            force: false,
             first_step: 0,
             output_bytes: None,
         }
@@ -116,7 +118,7 @@ impl Builder {
     }
 
     /// Ends the run by a condition on a computed scalar, tested after each step: `SCALAR OP NUMBER`, as in
-    /// `time >= 15.5`. NaN in the scalar ends it too.
+    /// `time >= 15.5`; the program's own condition, if it has one, unless given. NaN in the scalar ends it too.
     pub fn until(mut self, condition: &str) -> Self {
         self.until = Some(condition.to_owned());
         self
@@ -317,9 +319,16 @@ impl Builder {
         self
     }
 
-    /// Goes on from a checkpoint. Whatever else is given must agree with it.
+    /// Goes on from a checkpoint. Whatever else is given must agree with it, the formulas of the program too.
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.resume = Some(path.into());
+        self
+    }
+
+    /// Sets whether a checkpoint of a program with other formulas is resumed all the same. Its fields, parameters and
+    /// scalars must have the names of the program's; a note says what differs.
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
         self
     }
 
@@ -345,7 +354,10 @@ impl Builder {
     /// Checks the description, fills the fields and loads them onto the device.
     pub fn build(self) -> Result<Simulation> {
         let (builder, prepared) = self.prepare()?;
-        let Prepared { problem, resumed } = prepared;
+        let Prepared { problem, resumed, notes: known } = prepared;
+        if resumed.is_none() {
+            builder.check_starts(&problem)?;
+        }
         let host = host(&problem, &builder)?;
         let devices = match (&builder.opened, builder.devices) {
             (Some(opened), Some(several)) if !several.is_one() => {
@@ -364,7 +376,7 @@ impl Builder {
             Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, &mut source)?,
             None => backend::begin(builder.choice, &devices, &problem, &builder.options, host, &mut source)?,
         };
-        let mut notes = source.into_notes();
+        let mut notes = [known, source.into_notes()].concat();
         notes.extend(backend::cache_refusal());
         notes.append(&mut begun.notes);
         begun.notes = notes;

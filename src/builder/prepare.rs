@@ -7,9 +7,9 @@ use super::{Builder, Initial, Model, Values};
 use crate::backend::Host;
 use crate::domain::Sides;
 use crate::io;
-use crate::io::checkpoint::Head;
+use crate::io::checkpoint::{Formulas, Head};
 use crate::program::{Marks, Member, Probe, Problem, Record, Until, check_members};
-use crate::{Boundaries, DType, Error, Result, Shape};
+use crate::{Boundaries, DType, Error, Result, Shape, Start};
 
 impl Builder {
     /// Checks the description against the program, its inputs' sizes and the checkpoint.
@@ -24,11 +24,10 @@ impl Builder {
         members.map_or(Ok(()), check_members)?;
         let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head), members)?;
         let program = model.program(shape.dimensions())?;
-        let default = program.boundary();
         if let Some(text) = &self.boundary_text {
-            self.boundaries = Some(text.resolve(default, program.dimensions())?);
+            self.boundaries = Some(text.over(program.boundaries(), program.dimensions())?);
         }
-        let boundaries = self.boundaries.unwrap_or_else(|| Boundaries::all(default));
+        let boundaries = self.boundaries.unwrap_or_else(|| program.boundaries());
         let dtype = self.dtype.unwrap_or(DType::F32);
         let mut problem = Problem::unchecked(program, shape, dtype);
         problem.boundaries = boundaries;
@@ -43,10 +42,9 @@ impl Builder {
             problem.scalars[number] = *value;
         }
         problem.first_step = self.first_step;
-        problem.until = match &self.until {
-            Some(condition) => Some(Until::parse(condition, &problem.program)?),
-            None => None,
-        };
+        if let Some(condition) = &self.until {
+            problem.until = Some(Until::parse(condition, &problem.program)?);
+        }
         problem.marks = match &self.marks {
             Some((scalar, by)) => Some(Marks::new(&problem.program, scalar, *by)?),
             None => None,
@@ -62,14 +60,37 @@ impl Builder {
         for (name, setting) in &self.parameters {
             setting.set(&mut problem, name)?;
         }
+        problem.derive();
         for (name, _) in &self.initial {
             problem.program.field(name)?;
         }
+        let mut notes = Vec::new();
         if let Some((_, head)) = &resumed {
-            self.adopt(head, &mut problem)?;
+            self.adopt(head, &mut problem, &mut notes)?;
+        }
+        let of_members = problem.batch.iter().map(|member| &member.parameters);
+        for parameters in of_members.chain([&problem.parameters]) {
+            problem.program.check_derived(parameters, problem.dtype)?;
         }
         problem.check()?;
-        Ok((self, Prepared { problem, resumed }))
+        Ok((self, Prepared { problem, resumed, notes }))
+    }
+
+    /// Checks that the run gives values to the fields for which the program has none.
+    pub(super) fn check_starts(&self, problem: &Problem) -> Result<()> {
+        let program = &problem.program;
+        for (number, name) in program.fields().iter().enumerate() {
+            let own = self.initial.iter().rfind(|(field, _)| field == name).map(|(_, initial)| initial);
+            let start = match own {
+                None => program.start(number),
+                Some(Initial::Start(start)) => start,
+                Some(_) => continue,
+            };
+            if *start == Start::Given {
+                return Err(Start::missing(&format!("field {name}")));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the size: the given one, else the one that the checkpoint or an input implies, else the
@@ -112,7 +133,7 @@ impl Builder {
     }
 
     /// Takes from a checkpoint everything that was not given, and refuses whatever was given otherwise.
-    fn adopt(&self, checkpoint: &Head, problem: &mut Problem) -> Result<()> {
+    fn adopt(&self, checkpoint: &Head, problem: &mut Problem, notes: &mut Vec<String>) -> Result<()> {
         let path = self.resume.clone().unwrap_or_default();
         let differs = |what: &str, stored: String, given: String| {
             Error::file(
@@ -125,8 +146,26 @@ impl Builder {
             return Err(Error::file(path, "a checkpoint brings all fields with it", "leave the inputs out"));
         }
         let program = &problem.program;
-        if checkpoint.program != program.name() {
+        if checkpoint.program != program.name() && !self.force {
             return Err(differs("the program", checkpoint.program.clone(), program.name().to_owned()));
+        }
+        match (&checkpoint.formulas, checkpoint.formulas.differs(program)) {
+            (_, Some(difference)) if !self.force => {
+                return Err(Error::file(
+                    path,
+                    format!("it is of another program named {}: {difference}", checkpoint.program),
+                    "resume with the program that wrote it, or by force",
+                ));
+            }
+            (_, Some(difference)) => notes.push(format!(
+                "{} is of another program, and the run goes on by force: {difference}",
+                path.display()
+            )),
+            (Formulas::Unknown, None) => notes.push(format!(
+                "{} does not say of which formulas it is: it was written before checkpoints had them",
+                path.display()
+            )),
+            _ => {}
         }
         if checkpoint.fields != program.fields() {
             return Err(differs("the fields", checkpoint.fields.join(", "), program.fields().join(", ")));
@@ -211,6 +250,8 @@ pub(super) struct Prepared {
     pub problem: Problem,
     /// The checkpoint that the run goes on from; its fields are still to be read.
     pub resumed: Option<(PathBuf, Head)>,
+    /// What the user should know.
+    pub notes: Vec<String>,
 }
 
 /// Returns the host's memory that filling the fields and writing them will take.

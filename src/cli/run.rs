@@ -103,6 +103,10 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
+    /// Resume a checkpoint of a program with other formulas, too; the report says what differs
+    #[arg(long, requires = "resume")]
+    force: bool,
+
     /// Write the run as a model file, with its program and the options given: `abide run FILE` has the same bits
     #[arg(long, value_name = "FILE")]
     write_config: Option<PathBuf>,
@@ -152,7 +156,7 @@ impl Run {
             builder = builder.devices(devices);
         }
         if let Some(path) = &self.resume {
-            builder = builder.resume(path);
+            builder = builder.resume(path).force(self.force);
         }
         if let Some(condition) = &self.until {
             builder = builder.until(condition);

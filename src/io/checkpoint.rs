@@ -1,6 +1,8 @@
 //! Checkpoints: an `.npz` that NumPy opens. It holds every field exactly, and `abide.json`, which says what
 //! the fields belong to.
 
+mod formulas;
+mod numbers;
 mod planes;
 
 use std::io::{Read, Seek};
@@ -18,10 +20,14 @@ use crate::domain::{BoundaryText, Sides};
 use crate::program::{Member, Problem};
 use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 
+pub use self::formulas::Formulas;
+use self::numbers::Number;
 pub(crate) use self::planes::{Planes, changed};
 
 const ABOUT: &str = "abide.json";
 const FORMAT: &str = "abide-checkpoint";
+/// The formulas of the program, as text.
+const FORMULAS: &str = "abide.formulas.txt";
 /// The version of a plain problem's checkpoint, of any other's, and of a batch's.
 const VERSIONS: [u32; 3] = [1, 2, 3];
 /// The entries that hold what each member of a batch has of its own. No field has a dot in its name.
@@ -37,13 +43,16 @@ struct About {
     dtype: String,
     /// Per axis from the slowest: the low side and the high.
     boundaries: Vec<[String; 2]>,
-    parameters: Vec<(String, f64)>,
+    parameters: Vec<(String, Number)>,
     steps: u64,
     fields: Vec<String>,
+    /// The digest of the program's formulas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    formulas: Option<String>,
     /// The boundaries of single fields, as they are written on the command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     boundaries_of_fields: Vec<(String, String)>,
-    /// The computed scalars. They are texts because JSON knows no infinity.
+    /// The computed scalars. All are texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     scalars: Vec<(String, String)>,
     /// The number of members of a batch, whose own values are in entries of their own.
@@ -51,8 +60,8 @@ struct About {
     members: Option<usize>,
 }
 
-/// The run that a checkpoint belongs to.
-#[derive(Debug, Clone, PartialEq)]
+/// The run that a checkpoint belongs to. Two are equal where their values have the same bits, NaN too.
+#[derive(Debug, Clone)]
 pub struct Head {
     /// The program's name.
     pub program: String,
@@ -74,6 +83,31 @@ pub struct Head {
     pub scalars: Vec<(String, f64)>,
     /// The members of a batch; none where the run is of a single domain.
     pub batch: Vec<Member>,
+    /// The formulas of the program.
+    pub formulas: Formulas,
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        let all = |head: &Head| {
+            let Head { program, shape, dtype, boundaries, fields, steps, sides, formulas, .. } = head.clone();
+            (program, shape, dtype, boundaries, fields, steps, sides, formulas)
+        };
+        let names = |head: &Head| -> Vec<String> {
+            head.parameters.iter().chain(&head.scalars).map(|(name, _)| name.clone()).collect()
+        };
+        let bits = |head: &Head| -> Vec<u64> {
+            let own = head.parameters.iter().chain(&head.scalars).map(|(_, value)| value);
+            let members =
+                head.batch.iter().flat_map(|member| member.parameters.iter().chain(&member.scalars));
+            own.chain(members).map(|value| value.to_bits()).collect()
+        };
+        let counts = |head: &Head| [head.parameters.len(), head.batch.len()];
+        all(self) == all(other)
+            && counts(self) == counts(other)
+            && names(self) == names(other)
+            && bits(self) == bits(other)
+    }
 }
 
 impl Head {
@@ -124,6 +158,10 @@ pub(crate) fn write_parts(
     let scalars = problem.program.scalars().iter().map(|s| s.name.clone());
     let own = problem.program.fields().iter().zip(&problem.sides);
     let own = own.filter(|(_, sides)| **sides != Sides::default());
+    let (digest, formulas) = match Formulas::of(&problem.program) {
+        Formulas::Known { digest, text } => (Some(digest), text),
+        Formulas::Unknown => (None, String::new()),
+    };
     let about = About {
         format: FORMAT.to_owned(),
         version: VERSIONS[if problem.is_batch() { 2 } else { usize::from(!problem.is_plain()) }],
@@ -131,16 +169,17 @@ pub(crate) fn write_parts(
         size: shape.extents().to_vec(),
         dtype: problem.dtype.to_string(),
         boundaries: axes.map(|axis| problem.boundaries.0[axis].map(|b| b.to_string())).collect(),
-        parameters: names.zip(problem.parameters.iter().copied()).collect(),
+        parameters: names.zip(problem.parameters.iter().copied().map(Number)).collect(),
         steps,
         fields: problem.program.fields().to_vec(),
+        formulas: digest,
         boundaries_of_fields: own.map(|(name, sides)| (name.clone(), sides.to_string())).collect(),
-        scalars: scalars.zip(problem.scalars.iter().map(|value| format!("{value:?}"))).collect(),
+        scalars: scalars.zip(problem.scalars.iter().map(|&value| numbers::text(value))).collect(),
         members: problem.is_batch().then_some(problem.members()),
     };
     let json = serde_json::to_vec_pretty(&about).map_err(|e| foreign(path, e.to_string()))?;
     // Entries that are written as they are, and before each field's values what stands before them there.
-    let mut entries = vec![(ABOUT.to_owned(), json)];
+    let mut entries = vec![(ABOUT.to_owned(), json), (FORMULAS.to_owned(), formulas.into_bytes())];
     for (name, values) in OF_MEMBERS.iter().zip(of_members(problem)).filter(|(_, values)| !values.is_empty())
     {
         let extents = [problem.members(), values.len() / problem.members()];
@@ -253,15 +292,27 @@ fn head(zip: &mut ZipArchive<impl Read + Seek>, length: u64, path: &Path) -> Res
     }
     let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(path, e.to_string()))?;
     let sides = sides(&about, shape.dimensions()).map_err(|e| foreign(path, e.to_string()))?;
-    let scalar = |(name, text): &(String, String)| match text.parse() {
-        Ok(value) => Ok((name.clone(), value)),
-        Err(_) => Err(foreign(path, format!("{ABOUT}: the scalar {name} is `{text}`"))),
+    let scalar = |(name, text): &(String, String)| match numbers::value(text) {
+        Some(value) => Ok((name.clone(), value)),
+        None => Err(foreign(path, format!("{ABOUT}: the scalar {name} is `{text}`"))),
     };
     let scalars = about.scalars.iter().map(scalar).collect::<Result<_>>()?;
     let counts = [about.parameters.len(), about.scalars.len()];
     let batch = about.members.map_or(Ok(Vec::new()), |members| batch(zip, members, counts, length, path))?;
-    let About { program, parameters, steps, fields, .. } = about;
-    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars, batch })
+    let About { program, parameters, steps, fields, formulas, .. } = about;
+    let parameters = parameters.into_iter().map(|(name, Number(value))| (name, value)).collect();
+    let text = formulas.as_ref().map_or(Ok(String::new()), |_| formulas_text(zip, path))?;
+    let formulas = Formulas::read(formulas, text);
+    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars, batch, formulas })
+}
+
+/// Reads what a checkpoint holds of the text of its formulas.
+fn formulas_text(zip: &mut ZipArchive<impl Read + Seek>, path: &Path) -> Result<String> {
+    let entry = zip.by_name(FORMULAS).map_err(|e| foreign(path, format!("{FORMULAS}: {e}")))?;
+    let mut text = String::new();
+    let read = entry.take(formulas::MOST_BYTES as u64).read_to_string(&mut text);
+    read.map_err(|e| foreign(path, format!("{FORMULAS}: {e}")))?;
+    Ok(text)
 }
 
 /// Reads the members of a batch, each of which has so many parameters and scalars.

@@ -7,6 +7,7 @@ mod bench;
 mod devices;
 mod endings;
 mod files;
+mod formulas;
 mod gas;
 mod memory;
 mod models;

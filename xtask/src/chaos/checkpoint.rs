@@ -17,7 +17,7 @@ pub fn steps(bytes: &[u8]) -> Result<u64> {
         if name == "abide.json" {
             let about: serde_json::Value = serde_json::from_slice(&content).context("abide.json")?;
             steps = about["steps"].as_u64();
-        } else {
+        } else if name.ends_with(".npy") {
             super::complete::npy(&content).with_context(|| format!("entry {name}"))?;
         }
     }
