@@ -19,14 +19,16 @@ def resume(
     *,
     backend: str = "auto",
     devices: Devices | None = None,
+    force: bool = False,
 ) -> Simulation:
     """Goes on from a checkpoint, with the bits of a run that was never interrupted.
 
-    A checkpoint has the values but no formulas: for a program of your own, give the program too. Entries of
-    the catalogue are found by their names.
+    For a program of your own, give the program too. Entries of the catalogue are found by their names. A checkpoint
+    knows the formulas of its program: one with other formulas of the same name raises ``ab.FileError``, which says
+    what differs, unless ``force`` is true.
     """
     if program is not None:
-        return program.resume(path, backend=backend, devices=devices)
+        return program.resume(path, backend=backend, devices=devices, force=force)
     name = _pyabide.program_of(fspath(path))
     if name not in {entry[0] for entry in _pyabide.catalogue()}:
         raise Invalid(
@@ -34,5 +36,10 @@ def resume(
             "program too, as in "
             f"ab.resume(path, {name})"
         )
-    options = {"resume": fspath(path), "backend": backend, "devices": devices_named(devices)}
+    options = {
+        "resume": fspath(path),
+        "force": force,
+        "backend": backend,
+        "devices": devices_named(devices),
+    }
     return Simulation(_pyabide.start(name, [], options), None)

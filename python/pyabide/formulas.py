@@ -1,13 +1,9 @@
-"""Recorded formulas: as text, and their values where they are of parameters and numbers alone."""
+"""Recorded formulas as text."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import Any, TypeAlias
-
-import numpy as np
 
 Op: TypeAlias = tuple[Any, ...]
 """A recorded operation: its name, and the numbers of its operands or what it stands for."""
@@ -74,58 +70,3 @@ def _is_one_pair(whole: str) -> bool:
         if depth == 0:
             return place == len(whole) - 1
     return False
-
-
-_OF_NUMBERS: dict[str, Callable[..., float]] = {
-    "Add": lambda a, b: a + b,
-    "Sub": lambda a, b: a - b,
-    "Mul": lambda a, b: a * b,
-    "Div": lambda a, b: a / b,
-    "Pow": lambda a, b: a**b,
-    "Neg": lambda a: -a,
-    "Abs": abs,
-    "Sqrt": math.sqrt,
-    "Floor": lambda a: float(math.floor(a)),
-    "Exp": math.exp,
-    "Log": math.log,
-    "Sin": math.sin,
-    "Cos": math.cos,
-    "Tanh": math.tanh,
-    "Cbrt": lambda a: float(np.cbrt(a)),
-    "Expm1": math.expm1,
-    "Log1p": math.log1p,
-    "Erf": math.erf,
-    "Atan2": math.atan2,
-    "Min": lambda a, b: a if a < b else b,
-    "Max": lambda a, b: a if a > b else b,
-    "Less": lambda a, b: float(a < b),
-    "LessEqual": lambda a, b: float(a <= b),
-    "Greater": lambda a, b: float(a > b),
-    "GreaterEqual": lambda a, b: float(a >= b),
-    "Equal": lambda a, b: float(a == b),
-    "NotEqual": lambda a, b: float(a != b),
-    "fma": lambda a, b, c: float(Fraction(a) * Fraction(b) + Fraction(c)),
-    "select": lambda condition, yes, no: yes if condition != 0 else no,
-}
-
-
-def evaluate(ops: Sequence[Op], number: int, parameters: dict[str, float]) -> float:
-    """Returns the value of a formula of parameters and numbers, as Python computes it."""
-    needed, waiting = set[int](), [number]
-    while waiting:
-        at = waiting.pop()
-        if at not in needed:
-            needed.add(at)
-            if ops[at][0] not in {"constant", "scalar"}:
-                waiting.extend(ops[at][1:])
-    values: dict[int, float] = {}
-    for at in sorted(needed):
-        op = ops[at]
-        match op[0]:
-            case "constant":
-                values[at] = op[1]
-            case "scalar":
-                values[at] = parameters[op[1]]
-            case name:
-                values[at] = _OF_NUMBERS[name](*(values[operand] for operand in op[1:]))
-    return values[number]

@@ -45,4 +45,4 @@ def _program(core: _pyabide.Program, options: list[str]) -> Program:
                 parameter, _, number = value.partition("=")
                 parameters[parameter] = float(number)
             # The others say what the command writes, and when.
-    return Program.of_text(core, parameters, defaults)
+    return Program.of_text(core, parameters, defaults, options)

@@ -12,7 +12,6 @@ from .arguments import Devices, devices_named, dtype_name, extents, number_of
 from .boundaries import Boundary
 from .errors import Invalid, Unknown
 from .fields import Starts
-from .formulas import Op, evaluate
 from .recording import Recorder
 from .simulation import Simulation
 
@@ -31,32 +30,41 @@ class Program:
         self.boundary = recorded.boundary
         self.until = recorded.until
         self.parameters: dict[str, float] = dict(recorded.parameters)
-        self._ops: tuple[Op, ...] = tuple(recorded.tape.ops)
-        self._derived = tuple(recorded.derived.values())
-        self._starts = frozenset(recorded.with_start)
         self._core = recorded.define()
+        self._given = frozenset(self._core.given)
         self.fields: tuple[str, ...] = tuple(self._core.fields)
         self.scalars: tuple[str, ...] = tuple(self._core.scalars)
         self._defaults: Mapping[str, Any] = {}
+        self._run: list[str] = []
 
     @classmethod
     def of_text(
-        cls, core: _pyabide.Program, parameters: Mapping[str, float], defaults: Mapping[str, Any]
+        cls,
+        core: _pyabide.Program,
+        parameters: Mapping[str, float],
+        defaults: Mapping[str, Any],
+        run: list[str],
     ) -> Program:
         """Makes the program of a model file, with what ``start`` takes where it is told nothing else."""
         own = cls.__new__(cls)
         own.name, own.dimensions = core.name, core.dimensions
-        own.boundary, own.until = defaults.get("boundary"), defaults.get("until")
+        own.boundary = defaults.get("boundary", core.boundary)
+        own.until = defaults.get("until", core.until)
         own.parameters = {name: default for name, default, _ in core.parameters} | dict(parameters)
-        own._ops, own._derived = (), ()
         own.fields, own.scalars = tuple(core.fields), tuple(core.scalars)
-        own._starts = frozenset(_base(field) for field in own.fields)
-        own._core, own._defaults = core, dict(defaults)
+        own._given = frozenset(core.given)
+        own._core, own._defaults, own._run = core, dict(defaults), run
         return own
 
     def text(self) -> str:
-        """Returns the program as the text of a model file, which ``ab.loads`` and ``abide run`` read."""
-        return self._core.text()
+        """Returns the program as the text of a model file, which ``ab.loads`` and ``abide run`` read.
+
+        A program that is read from it has the same bits, for other parameters too. A field without a start has
+        ``"given"`` there: each run gives its values.
+
+        Raises ``ab.Invalid`` for a name that a model file cannot hold, as one with a backquote.
+        """
+        return self._core.text(self._run)
 
     def start(
         self,
@@ -96,7 +104,7 @@ class Program:
         Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
         """
         fields, parameters, scalars = self._sorted(values)
-        missing = [name for name in self.fields if name not in fields and _base(name) not in self._starts]
+        missing = [name for name in self.fields if name not in fields and name in self._given]
         if missing:
             raise Invalid(
                 f"{self.name}: nothing is said of the start of {', '.join(missing)}; give an array, a "
@@ -136,10 +144,16 @@ class Program:
         backend: str = "auto",
         devices: Devices | None = None,
         until: str | None = None,
+        force: bool = False,
     ) -> Simulation:
-        """Goes on from a checkpoint of this program, to the bit."""
+        """Goes on from a checkpoint of this program, to the bit.
+
+        Raises ``ab.FileError`` for a checkpoint of a program with other formulas, which ``force`` resumes all the
+        same; ``sim.notes`` says what differs.
+        """
         options = {
             "resume": fspath(path),
+            "force": force,
             "backend": backend,
             "devices": devices_named(devices),
             "until": until or self.until,
@@ -184,30 +198,14 @@ class Program:
         boundary: Boundary | None,
         until: str | None,
     ) -> dict[str, Any]:
-        chosen = self.boundary if boundary is None else boundary
+        chosen = self._defaults.get("boundary") if boundary is None else boundary
         return {
-            "parameters": list(self._with_derived(self.parameters | dict(parameters)).items()),
+            "parameters": list((self.parameters | dict(parameters)).items()),
             "shape": extents(shape),
             "dtype": dtype_name(dtype),
             "boundary": None if chosen is None else boundaries.text(chosen, self.fields),
-            "until": until or self.until,
+            "until": until or self._defaults.get("until"),
         }
-
-    def _with_derived(
-        self, parameters: Mapping[str, float], changed: frozenset[str] | None = None
-    ) -> dict[str, float]:
-        """Returns the parameters with the values that are computed from them; with ``changed``, those
-        alone."""
-        own = {name: value for name, value in parameters.items() if changed is None or name in changed}
-        for derived in self._derived:
-            if changed is None or derived.uses & changed:
-                try:
-                    own[derived.name] = evaluate(self._ops, derived.number, dict(parameters))
-                except (ArithmeticError, ValueError) as error:
-                    raise Invalid(
-                        f"{self.name}: {derived.name} has no value ({error}); give other parameters"
-                    ) from None
-        return own
 
     def _sorted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
         """Sorts values by what they are for: fields, parameters, scalars."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from . import _pyabide, boundaries, declare
@@ -13,7 +12,7 @@ from .boundaries import Boundary
 from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
 from .errors import Invalid, Unknown
 from .expressions import Field, Tape
-from .formulas import Op, evaluate, text
+from .formulas import Op, text
 
 RESERVED = (
     "backend",
@@ -38,15 +37,6 @@ RESERVED = (
 """Arguments of ``start``, which no field and no parameter may be named after."""
 
 
-@dataclass(frozen=True)
-class Derived:
-    """A value that the host computes from parameters, and the kernels read as one."""
-
-    name: str
-    number: int
-    uses: frozenset[str]
-
-
 class Recorder:
     """Records a function: declares its arguments, calls it once, and sorts what it returns or yields."""
 
@@ -68,30 +58,17 @@ class Recorder:
         self.parameters: dict[str, float] = {}
         self.made: set[str] = set()
         """The computed scalars."""
-        self.with_start: set[str] = set()
-        self.derived: dict[int, Derived] = {}
+        self.derived: dict[int, str] = {}
+        """The names of formulas of parameters, which the host computes and the kernels read as parameters."""
         self.steps: list[list[tuple[Any, ...]]] = [[]]
 
     def define(self) -> _pyabide.Program:
-        word = boundaries.text(self.boundary, tuple(self.kinds)) if self.boundary is not None else None
-        own = word if word is not None and not {":", "="} & set(word.removeprefix("constant=")) else None
-        derived = [
-            ("parameter", part.name, self._value(part), "of other parameters")
-            for part in self.derived.values()
-        ]
+        own = boundaries.text(self.boundary, tuple(self.kinds)) if self.boundary is not None else None
+        derived = [(name, number) for number, name in self.derived.items()]
         steps = [step for step in self.steps if step]
-        # The tape's numbers stay as they are: where a formula of parameters stood, there is now the parameter.
-        ops = list(self.tape.ops)
-        for part in self.derived.values():
-            ops[part.number] = ("scalar", part.name)
-        return _pyabide.Program.define(self.name, self.tape.dimensions, own, self.parts + derived, ops, steps)
-
-    def _value(self, part: Derived) -> float:
-        try:
-            return evaluate(self.tape.ops, part.number, self.parameters)
-        except (ArithmeticError, ValueError):
-            # The defaults need not go together; whatever a run gives is checked then.
-            return 0.0
+        return _pyabide.Program.define(
+            self.name, self.tape.dimensions, own, self.until, self.parts, list(self.tape.ops), derived, steps
+        )
 
     def record(self) -> None:
         arguments = [
@@ -148,8 +125,6 @@ class Recorder:
     def _field(self, name: str, part: FieldPart) -> Field | list[Field]:
         own = boundaries.text(part.boundary) if part.boundary is not None else None
         self.parts.append(("field", name, part.on, part.components, part.start, own))
-        if part.start is not None:
-            self.with_start.add(name)
         names = [f"{name}[{component}]" for component in range(part.components)] or [name]
         self.kinds |= dict.fromkeys(names, part.on)
         fields = [Field(self.tape, each) for each in names]
@@ -284,7 +259,7 @@ class Recorder:
             while name in taken:
                 name += "'"
             taken.add(name)
-            self.derived[number] = Derived(name, number, frozenset(uses))
+            self.derived[number] = name
 
 
 def _operands(op: Op) -> tuple[int, ...]:

@@ -298,9 +298,7 @@ class Parameters(MutableMapping[str, float]):
         for name in changed:
             if name not in own:
                 raise _unknown(name, own)
-        program = self._simulation._program
-        everything = changed if program is None else program._with_derived(own | changed, frozenset(changed))
-        self._simulation._core.set_parameters(list(everything.items()))
+        self._simulation._core.set_parameters(list(changed.items()))
 
     def __delitem__(self, name: str) -> None:
         raise Invalid(f"parameter {name}: a program keeps its parameters; set another value")

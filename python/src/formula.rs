@@ -56,6 +56,13 @@ impl Tape {
         Ok(tape)
     }
 
+    /// Has parameters stand in the place of formulas. They have been checked.
+    pub fn name(&mut self, named: Vec<(String, usize)>) {
+        for (name, number) in named {
+            self.0[number] = Op::Scalar(name);
+        }
+    }
+
     /// Checks that formulas of these numbers were recorded.
     pub fn check(&self, mut numbers: impl Iterator<Item = usize>) -> PyResult<()> {
         match numbers.all(|number| number < self.0.len()) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use abide::program::{Centring, Definition, Reduction, Region, Scope, Start};
-use abide::{Boundary, Error, text};
+use abide::{Error, text};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -19,25 +19,36 @@ pub struct Program(pub Arc<abide::Program>);
 #[pymethods]
 impl Program {
     /// Builds a program of declared parts and of the stages of each step, whose formulas are numbers on the
-    /// tape.
+    /// tape. Those of `derived` are formulas of parameters, which become parameters of these names.
     #[staticmethod]
-    #[pyo3(signature = (name, dimensions, boundary, parts, tape, steps))]
+    #[pyo3(signature = (name, dimensions, boundary, until, parts, tape, derived, steps))]
+    #[allow(clippy::too_many_arguments)]
     fn define(
         name: &str,
         dimensions: usize,
         boundary: Option<&str>,
+        until: Option<&str>,
         parts: Vec<Bound<'_, PyTuple>>,
         tape: Vec<Bound<'_, PyTuple>>,
+        derived: Vec<(String, usize)>,
         steps: Vec<Vec<Bound<'_, PyTuple>>>,
     ) -> PyResult<Program> {
         caught(|| {
-            let tape = Tape::read(&tape)?;
+            let mut tape = Tape::read(&tape)?;
             let mut definition = Definition::new(name, dimensions);
-            if let Some(boundary) = boundary {
-                definition.boundary(boundary.parse::<Boundary>().map_err(exception)?);
-            }
             for part in &parts {
                 declare(&mut definition, dimensions, part)?;
+            }
+            tape.check(derived.iter().map(|(_, number)| *number))?;
+            for (name, number) in &derived {
+                definition.derived(name, "of other parameters", |s| tape.replay(s, &[*number])[0]);
+            }
+            tape.name(derived);
+            if let Some(boundary) = boundary {
+                definition.boundaries(boundary);
+            }
+            if let Some(until) = until {
+                definition.until(until);
             }
             for stages in &steps {
                 let mut step = definition.step();
@@ -67,11 +78,33 @@ impl Program {
         self.0.fields().to_vec()
     }
 
-    /// Name, default and meaning of each parameter.
+    /// Name, default and meaning of each parameter that is no formula of others.
     #[getter]
     fn parameters(&self) -> Vec<(String, f64, String)> {
-        let own = self.0.parameters().iter();
-        own.map(|parameter| (parameter.name.clone(), parameter.default, parameter.about.clone())).collect()
+        let own = self.0.parameters().iter().enumerate().filter(|(number, _)| !self.0.is_derived(*number));
+        own.map(|(_, parameter)| (parameter.name.clone(), parameter.default, parameter.about.clone()))
+            .collect()
+    }
+
+    /// The names of the fields whose values each run gives.
+    #[getter]
+    fn given(&self) -> Vec<String> {
+        let own = self.0.fields().iter().enumerate();
+        own.filter(|(number, _)| *self.0.start(*number) == Start::Given)
+            .map(|(_, name)| name.clone())
+            .collect()
+    }
+
+    /// The boundary of the fields that have none of their own, in words.
+    #[getter]
+    fn boundary(&self) -> String {
+        self.0.boundaries().describe(self.0.dimensions())
+    }
+
+    /// The condition that ends a run, if there is one.
+    #[getter]
+    fn until(&self) -> Option<String> {
+        self.0.until().map(|until| until.describe(&self.0))
     }
 
     /// The names of the computed scalars.
@@ -80,9 +113,9 @@ impl Program {
         self.0.scalars().iter().map(|scalar| scalar.name.clone()).collect()
     }
 
-    /// The program as the text of a model file.
-    fn text(&self) -> PyResult<String> {
-        caught(|| text::write(&self.0).map_err(exception))
+    /// The program as the text of a model file, with a table `run` for these options.
+    fn text(&self, run: Vec<String>) -> PyResult<String> {
+        caught(|| Ok(text::write(&self.0).map_err(exception)? + &text::run(&run)))
     }
 
     /// Whether every schedule can run it.
@@ -111,9 +144,8 @@ fn declare(definition: &mut Definition, dimensions: usize, part: &Bound<'_, PyTu
                 0 => definition.field(&name, centring),
                 count => definition.components(&name, count, centring),
             };
-            if let Some(start) = start {
-                definition.start(&name, start_of(&start)?);
-            }
+            let start = start.map_or(Ok(Start::Given), |start| start_of(&start))?;
+            definition.start(&name, start);
             if let Some(boundary) = boundary {
                 definition.boundary_of(&name, &boundary);
             }

@@ -269,11 +269,8 @@ impl Simulation {
 
     /// Sets parameters for the steps that follow.
     fn set_parameters(&self, py: Python<'_>, values: Vec<(String, f64)>) -> PyResult<()> {
-        self.with(py, |simulation| {
-            values
-                .iter()
-                .try_for_each(|(name, value)| simulation.set_parameter(name, *value).map_err(exception))
-        })
+        let values: Vec<(&str, f64)> = values.iter().map(|(name, value)| (&**name, *value)).collect();
+        self.with(py, |simulation| simulation.set_parameters(&values).map_err(exception))
     }
 
     /// The parameters' names and values.

@@ -109,7 +109,7 @@ fn described(model: &Model, options: &Bound<'_, PyDict>) -> PyResult<Builder> {
     builder = builder.execution(execution).cache(cache).depth(depth).tune(tune).exchange(exchange);
     builder = builder.pin(option(options, "pin")?.unwrap_or(false));
     if let Some(path) = option::<PathBuf>(options, "resume")? {
-        builder = builder.resume(path);
+        builder = builder.resume(path).force(option(options, "force")?.unwrap_or(false));
     }
     if let Some(asked) = option::<Asked>(options, "devices")? {
         builder = builder.devices(asked.devices()?);
