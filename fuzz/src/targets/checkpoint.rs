@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-use abide::io::checkpoint::{Checkpoint, Head, read, read_from, write};
+use abide::io::checkpoint::{Checkpoint, Formulas, Head, read, read_from, write};
 use abide::program::{Centring, Definition};
 use abide::{Parameter, Problem, Program, Scope, Stencil};
 
@@ -32,6 +32,11 @@ pub const WORDS: &[&str] = &[
     "\"scalars\"",
     "\"boundaries_of_fields\"",
     "\"members\"",
+    "\"formulas\"",
+    "sha256-1:",
+    "abide.formulas.txt",
+    "\"NaN\"",
+    "NaN:fff8000000000000",
     "abide.parameters.npy",
     "abide.scalars.npy",
     "\\u001b",
@@ -96,7 +101,13 @@ fn back(checkpoint: &Checkpoint) -> Result<(), String> {
         let all = head.scalars.iter().map(|(_, value)| value).chain(of_members);
         all.map(|value| value.to_bits()).collect::<Vec<_>>()
     };
-    let without = |head: &Head| Head { scalars: Vec::new(), batch: Vec::new(), ..head.clone() };
+    // The program that holds its fields has formulas of its own.
+    let without = |head: &Head| Head {
+        scalars: Vec::new(),
+        batch: Vec::new(),
+        formulas: Formulas::Unknown,
+        ..head.clone()
+    };
     let same = without(&again.head) == without(head)
         && again.head.members() == head.members()
         && bits(&again.head) == bits(head)
