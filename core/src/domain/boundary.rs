@@ -129,7 +129,7 @@ kinds! {
     MinusReflect, "-reflect", "MINUS_REFLECT", true, true, |r| r + 1, |i, n| -i, n - 2 - i + n;
     /// Ghost cells hold the value of the cell at the edge, `u[-k] = u[0]`: no gradient.
     Clamp, "clamp", "CLAMP", true, false, |_r| 0, |i, n| 0, n - 1;
-    /// Ghost cells hold this value, in every field.
+    /// Ghost cells hold this value, in every field but coefficients ([`Problem::boundaries_of`](crate::Problem::boundaries_of)).
     Constant(f64), "constant=C", "CONSTANT", false, false, |_r| 0, |i, n| 0, n - 1;
 }
 
@@ -150,6 +150,11 @@ impl Boundary {
             Boundary::Open => Some(0.0),
             _ => None,
         }
+    }
+
+    /// Returns whether ghost cells hold a number or a scalar's value that a user asked for.
+    pub fn holds_value(self) -> bool {
+        matches!(self, Boundary::Constant(_) | Boundary::Scalar(_))
     }
 
     /// Returns one boundary of each plain kind.
@@ -266,6 +271,17 @@ pub enum Source {
 }
 
 impl Boundaries {
+    /// Returns whether ghost cells at any side hold a number or a scalar's value.
+    pub fn holds_values(&self) -> bool {
+        self.0.iter().flatten().any(|side| side.holds_value())
+    }
+
+    /// Returns the boundaries with [`Boundary::Clamp`] for each that holds a number or a scalar's value.
+    pub fn without_values(self) -> Boundaries {
+        let clamped = |side: Boundary| if side.holds_value() { Boundary::Clamp } else { side };
+        Boundaries(self.0.map(|sides| sides.map(clamped)))
+    }
+
     /// Returns the same boundary on all axes and sides.
     pub fn all(boundary: Boundary) -> Self {
         Boundaries([[boundary; 2]; 3])

@@ -430,6 +430,7 @@ impl Definition {
             boundary,
             shown,
             starts: Vec::new(),
+            coefficients: Vec::new(),
         };
         for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
             match part {
@@ -453,6 +454,7 @@ impl Definition {
             program.stages.extend(step);
             program.steps.push(first..program.stages.len());
         }
+        program.find_coefficients();
         program
     }
 }
