@@ -232,6 +232,11 @@ pub struct Boundaries(pub [[Boundary; 2]; 3]);
 pub struct Sides(pub [[Option<Boundary>; 2]; 3]);
 
 impl Sides {
+    /// Returns the boundaries of all sides, for a field that has each of them of its own.
+    pub fn all(boundaries: Boundaries) -> Sides {
+        Sides(boundaries.0.map(|sides| sides.map(Some)))
+    }
+
     /// Returns the boundaries, with `others` for the sides that have none here.
     pub fn over(self, others: Boundaries) -> Boundaries {
         Boundaries(
