@@ -281,10 +281,11 @@ impl Boundaries {
         self.0.iter().flatten().any(|side| side.holds_value())
     }
 
-    /// Returns the boundaries with [`Boundary::Clamp`] for each that holds a number or a scalar's value.
-    pub fn without_values(self) -> Boundaries {
-        let clamped = |side: Boundary| if side.holds_value() { Boundary::Clamp } else { side };
-        Boundaries(self.0.map(|sides| sides.map(clamped)))
+    /// Returns the boundaries with [`Boundary::Clamp`] for each that holds a number or a scalar's value, from an axis on.
+    pub fn without_values(mut self, slowest: usize) -> Boundaries {
+        let sides = self.0.iter_mut().skip(slowest).flatten();
+        sides.filter(|side| side.holds_value()).for_each(|side| *side = Boundary::Clamp);
+        self
     }
 
     /// Returns the same boundary on all axes and sides.

@@ -72,7 +72,7 @@ impl Problem {
     /// sets, has its value at the edge there (`clamp`), unless it has a boundary of its own.
     pub fn boundaries_of(&self, field: usize) -> Boundaries {
         let is_held = self.boundaries.holds_values() && self.program.is_tapped_coefficient(field);
-        let shared = if is_held { self.boundaries.without_values() } else { self.boundaries };
+        let shared = if is_held { self.boundaries.without_values(self.slowest()) } else { self.boundaries };
         self.sides.get(field).map_or(shared, |sides| sides.over(shared))
     }
 
