@@ -118,7 +118,7 @@ impl WgpuBackend {
 
     /// Returns the launches and kernels of a problem that is not plain, within the device's limits.
     fn made(&self, problem: &Problem, plan: &Plan) -> Result<Made> {
-        let made = Made::of(problem, plan)?;
+        let made = Made::of(problem, plan, self.gpu.adapter.f64)?;
         let largest = made.storage.buffers.iter().map(|buffer| buffer.len()).max().unwrap_or(0);
         self.check(problem, &made.kernels.kernels, largest)?;
         Ok(made)
@@ -202,7 +202,12 @@ impl Backend for WgpuBackend {
         }
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;
-        let plan = planned(&self.tuning(problem, options), self)?;
+        let mut plan = planned(&self.tuning(problem, options), self)?;
+        let computes = problem.program.stages().iter().any(|stage| stage.does.scalar().is_some());
+        if computes && !self.gpu.adapter.f64 {
+            let device = &self.gpu.adapter.name;
+            plan.notes.push(format!("computed scalars are kept in f32, because {device} has no f64"));
+        }
         match problem.is_plain() {
             true => self.check_plain(problem, &wgsl::kernels(problem, &plan)?)?,
             false => drop(self.made(problem, &plan)?),

@@ -148,6 +148,34 @@ fn ring(dimensions: usize, own: &str) -> Result<Program> {
     p.build()
 }
 
+/// A clock that f32 cannot count, and what follows from it: scalars by elementary functions, of parameters and of
+/// reductions, which a stage, a point and a ghost value read; and a coefficient that is tapped beyond the domain.
+fn clock(dimensions: usize) -> Result<Program> {
+    let mut p = Definition::new("clock", dimensions);
+    let fast = dimensions - 1;
+    p.field("u", Centring::CELL).field("k", Centring::CELL).boundary_of("u", "x-=constant=wave");
+    p.parameter("dt", 1e-3, "time step").scalar("time", Some(40_000.0), "the clock");
+    p.scalar("wave", Some(0.1), "what comes in").scalar("total", None, "sum").scalar("mean", None, "mean");
+    p.step()
+        .compute("time", |s| s.param("time") + s.param("dt"))
+        .compute("wave", |s| {
+            let time = s.param("time");
+            0.4 * (0.3 * time).sin() * (time * -1e-5).exp() / (1.0 + time.pow(s.constant(0.3)).log())
+        })
+        .stage("spread", |s| {
+            let (u, k) = (s.field("u"), s.field("k"));
+            let flow = along(u, fast, &[(-1, 0.2), (0, -0.3), (1, 0.1)]);
+            let weight = along(k, 0, &[(-1, 0.5), (2, 0.5)]) + 0.25 * k.along(fast, -2);
+            s.set("u", 0.9 * u.here() + weight * flow + 1e-3 * s.param("wave"));
+        })
+        .points_slice("source", &[vec![0; dimensions]], |s| {
+            s.set("u", 0.5 * s.field("u").here() + 1e-6 * s.param("time"));
+        })
+        .reduce("total", Reduction::Sum, Centring::CELL, |s| s.field("u").here() * s.param("wave"))
+        .compute("mean", |s| s.param("total") / 3.0 + s.param("dt") * 1e-9);
+    p.build()
+}
+
 /// Fields that keep their outermost values, beside others of the same centring that do not; copies and swaps.
 fn walls(dimensions: usize) -> Result<Program> {
     let mut p = Definition::new("walls", dimensions);
@@ -276,6 +304,9 @@ pub fn cases() -> Result<Vec<Case>> {
         }
         all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[0], F64, 4)?);
         all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[1], F32, 3)?);
+        for dtype in [F32, F64] {
+            all.push(Case::new("clock", clock(dimensions)?, "constant=0.75", extents[1], dtype, 5)?);
+        }
         let mut reduced = Case::new("reductions", reductions(dimensions)?, "mirror", extents[1], F64, 3)?;
         marked(&mut reduced);
         all.push(reduced);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use abide_core::domain::Sides;
 use abide_core::expr::{Binary, Expr, Node, Unary};
 use abide_core::{Boundaries, Boundary, DType, Parameter, Problem, Program, Result, Scope, Shape, Stencil};
 use proptest::prelude::*;
@@ -157,6 +158,8 @@ impl Case {
         let shape = Shape::new(&self.extents[3 - self.stages[0].axes..])?;
         let mut problem = Problem::unchecked(Arc::new(program), shape, self.dtype);
         problem.boundaries = self.boundaries;
+        // A field that no stage sets has the constants of all fields, too, so that every schedule runs the program.
+        problem.sides.fill(Sides::all(self.boundaries));
         problem.check()?;
         Ok(problem)
     }
@@ -174,6 +177,7 @@ impl Case {
                 *value = value.abs();
             }
         }
+        problem.sides.fill(Sides::all(problem.boundaries));
         Ok(problem)
     }
 }

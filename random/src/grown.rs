@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use abide_core::domain::Sides;
 use abide_core::{
     Array, Boundaries, Boundary, DType, Expr, Parameter, Problem, Program, Real, Scope, Shape, Stencil,
 };
@@ -118,6 +119,8 @@ impl Case {
         let shape = Shape::new(&self.extents[3 - self.stages[0].dimensions..]).ok()?;
         let mut problem = Problem::unchecked(program, shape, dtype);
         (problem.boundaries, problem.parameters) = (Boundaries(self.boundaries), vec![0.3, -1.0]);
+        // A field that no stage sets has the constants of all fields, too, so that every schedule runs the program.
+        problem.sides.fill(Sides::all(problem.boundaries));
         problem.check().is_ok().then_some(problem)
     }
 

@@ -14,14 +14,16 @@ struct Progress {
     double mark;                    // that a scalar reaches next
 };
 
-// A launch's buffers by their slots, all scalars (first the parameters), the leaves of a reduction, how far the
-// run has come, and the rows of its record.
+// A launch's buffers by their slots, all scalars (first the parameters) as stages of fields read them, the leaves of a
+// reduction, how far the run has come, the rows of its record, and all scalars in f64. Where `real` is f64, both
+// pointers to scalars are the same.
 struct Arguments {
     real* values[SLOTS];
     real* scalars;
     real* leaves;
     Progress* progress;
     double* rows;
+    double* exact;
 };
 
 constexpr int THREADS = THREADS_Z * THREADS_Y * THREADS_X;
@@ -73,11 +75,12 @@ __device__ __forceinline__ real read(const real* from)
 
 // Returns a quotient. Exact division goes a long way round for a dividend of zero, and most of a domain may be at rest;
 // the product is the quotient then, with its sign, unless the divisor is zero, infinite or not a number.
-__device__ __forceinline__ real divide(real a, real b)
+template <class Number>
+__device__ __forceinline__ Number divide(Number a, Number b)
 {
-    if (a == real(0)) {
-        const real product = a * b;
-        if (product == real(0) && b != real(0)) return product;
+    if (a == Number(0)) {
+        const Number product = a * b;
+        if (product == Number(0) && b != Number(0)) return product;
     }
     return a / b;
 }
@@ -206,5 +209,12 @@ __device__ __forceinline__ void points(const Arguments& arguments, unsigned tile
 struct Alone {
     const Arguments& arguments;
 
-    __device__ __forceinline__ real parameter(int i) const { return arguments.scalars[i]; }
+    __device__ __forceinline__ double parameter(int i) const { return arguments.exact[i]; }
 };
+
+// Sets a scalar: in f64, and rounded once for stages of fields.
+__device__ __forceinline__ void set_scalar(const Arguments& arguments, int number, double value)
+{
+    arguments.exact[number] = value;
+    if (sizeof(real) < sizeof(double)) arguments.scalars[number] = real(value);
+}

@@ -10,7 +10,7 @@ struct Column {
 
     __device__ __forceinline__ double value(const Arguments& arguments) const
     {
-        return slot < 0 ? arguments.scalars[at] : arguments.values[slot][at];
+        return slot < 0 ? arguments.exact[at] : arguments.values[slot][at];
     }
 };
 

@@ -82,5 +82,5 @@ __device__ __forceinline__ void join_leaves(const Arguments& arguments)
     join_boxes<S, S::BLOCKS_Z, S::BLOCKS_Y * S::BLOCKS_X>(from, to);
     join_boxes<S, S::BLOCKS_Y, S::BLOCKS_X>(from, to);
     join_boxes<S, S::BLOCKS_X, 1>(from, to);
-    if (threadIdx.x == 0) arguments.scalars[S::SCALAR] = *from;
+    if (threadIdx.x == 0) set_scalar(arguments, S::SCALAR, *from);
 }

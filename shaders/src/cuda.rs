@@ -33,7 +33,7 @@ pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, 
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{
     Course, KernelLaunch, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, persistent_kernels,
-    program_kernels,
+    program_kernels, program_scalars,
 };
 pub use resident::outbox_bytes;
 pub use stores::{

@@ -14,8 +14,8 @@ pub(crate) fn of<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<Func
     nodes.into_iter().filter_map(|node| node.function()).collect()
 }
 
-/// Writes functions in a language, after `operations`, the file of the operations that their steps are; nothing if
-/// there are none.
+/// Writes functions in a language, after `operations`, the file of the operations that their steps are, unless that is
+/// empty; nothing if there are no functions.
 pub(crate) fn write(
     text: &mut Text,
     operations: &str,
@@ -26,7 +26,9 @@ pub(crate) fn write(
     if functions.is_empty() {
         return;
     }
-    text.file(operations);
+    if !operations.is_empty() {
+        text.file(operations);
+    }
     for &function in functions {
         let [rare, common, other] =
             [Form::Rare, Form::Common, Form::Other].map(|form| function.record(dtype, form));

@@ -61,8 +61,10 @@ pub struct Launched<T> {
     /// What groups are made for; `None` where each launch is alone.
     sizes: Option<Sizes>,
     buffers: Vec<Vec<T>>,
-    /// The parameters, and then the computed scalars.
-    scalars: Vec<T>,
+    /// The parameters, and then the computed scalars: f64 whatever the type of the fields.
+    scalars: Vec<f64>,
+    /// The same values rounded once to the type of the fields, which stages of fields read.
+    rounded: Vec<T>,
     /// The steps done since `storage` was made.
     steps: u64,
     /// Steps of the last advance that were not done.
@@ -108,7 +110,8 @@ impl<T: Real> Launched<T> {
             buffers.push(zeros(kind)?);
         }
         let scalars = problem.parameters.iter().chain(&problem.scalars);
-        let scalars = scalars.map(|&value| T::from_f64(value)).collect();
+        let scalars: Vec<f64> = scalars.copied().collect();
+        let rounded = scalars.iter().map(|&value| T::from_f64(value)).collect();
         let (ground, mut plan) = (Ground::new(problem, &boxes), plan.clone());
         #[cfg(all(target_arch = "x86_64", unix))]
         if crate::native::is_refused() {
@@ -131,6 +134,7 @@ impl<T: Real> Launched<T> {
             sizes,
             buffers,
             scalars,
+            rounded,
             steps: 0,
             undone: 0,
             watch,
@@ -148,12 +152,12 @@ impl<T: Real> Launched<T> {
             let launches = &self.storage.launches(self.steps).launches;
             for group in &self.groups[self.storage.place(self.steps)] {
                 let begun = times.is_some().then(Instant::now);
-                self.ground.set_scalars(&self.scalars);
+                self.ground.set_scalars(&self.rounded);
                 let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
                 let sweep = |tape, launch: &Launch| Sweep {
                     ground: &self.ground,
                     tape,
-                    scalars: &self.scalars,
+                    scalars: &self.rounded,
                     chunk: self.chunk,
                     reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
                 };
@@ -171,7 +175,7 @@ impl<T: Real> Launched<T> {
                     }
                     ([launch], Some(Stage::Points(dag))) => {
                         let stage = &self.ground.problem.program.stages()[launch.stage()];
-                        points::update(&self.ground, stage, dag, &self.scalars, launch, &buffers);
+                        points::update(&self.ground, stage, dag, &self.rounded, launch, &buffers);
                         None
                     }
                     ([launch], Some(Stage::Reduce(tape, reduction, scalar))) => {
@@ -184,11 +188,11 @@ impl<T: Real> Launched<T> {
                             }
                             None => sweep.reduce(*reduction, own, works),
                         };
-                        Some((*scalar, value))
+                        Some((*scalar, value.to_f64()))
                     }
                     ([_], Some(Stage::Scalar(dag, scalar))) => {
                         let mut values = Vec::new();
-                        dag.evaluate(&mut values, &self.scalars, [0; 3], |_| T::ZERO);
+                        dag.evaluate(&mut values, &self.scalars, [0; 3], |_| f64::NAN);
                         Some((*scalar, values[dag.outputs[0] as usize]))
                     }
                     _ => {
@@ -199,6 +203,7 @@ impl<T: Real> Launched<T> {
                 };
                 if let Some((scalar, value)) = made {
                     self.scalars[scalar] = value;
+                    self.rounded[scalar] = T::from_f64(value);
                 }
                 if let (Some(times), Some(begun)) = (times.as_deref_mut(), begun) {
                     let seconds = begun.elapsed().as_secs_f64();
@@ -243,7 +248,7 @@ impl<T: Real> Launched<T> {
             let values = &self.buffers[now[probe.field]];
             Ok(values[probe.position(problem.extents_of(probe.field))].to_f64())
         };
-        self.watch.step(problem.first_step + self.steps, |number| scalars[number].to_f64(), probed)
+        self.watch.step(problem.first_step + self.steps, |number| scalars[number], probed)
     }
 
     /// Returns the number of the buffer that holds a field.
@@ -314,7 +319,7 @@ fn stages_of<T: Real>(problem: &Problem, fused: bool) -> Vec<Stage> {
                 *node = Node::Const(Constant::new(value));
             }
         }
-        let dag = dag.simplified(problem.dtype);
+        let dag = dag.simplified(stage.dtype(problem.dtype));
         let tape = |dag| Tape::new(dag, fused).compiled::<T>();
         match stage.does {
             Does::Update if !stage.points.is_empty() => Stage::Points(dag),
@@ -447,7 +452,8 @@ impl<T: Real> Session for Launched<T> {
         let names = self.ground.problem.program.parameters().iter().map(|p| p.name.as_str());
         let known = parameters.get_mut(parameter);
         *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
-        self.scalars[parameter] = T::from_f64(value);
+        self.scalars[parameter] = value;
+        self.rounded[parameter] = T::from_f64(value);
         self.is_stale = true;
         self.watch.go_on();
         Ok(())
@@ -468,6 +474,6 @@ impl<T: Real> Session for Launched<T> {
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
         let parameters = self.ground.problem.parameters.len();
-        Ok(self.scalars[parameters..].iter().map(|value| value.to_f64()).collect())
+        Ok(self.scalars[parameters..].to_vec())
     }
 }

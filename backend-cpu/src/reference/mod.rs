@@ -106,9 +106,7 @@ fn run_stages<T: Real>(
     let arrays = |state: &State<T>| -> Vec<Array> {
         state.fields.iter().map(|values| T::into_array((**values).clone())).collect()
     };
-    let computed = |state: &State<T>| -> Vec<f64> {
-        state.scalars[problem.parameters.len()..].iter().map(|value| value.to_f64()).collect()
-    };
+    let computed = |state: &State<T>| -> Vec<f64> { state.scalars[problem.parameters.len()..].to_vec() };
     for _ in 0..steps {
         state.step(problem, |stage, state| after(stage, &arrays(state), &computed(state)));
     }

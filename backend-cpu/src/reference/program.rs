@@ -2,6 +2,9 @@
 //!
 //! A temporary is not stored. Wherever it is read, it is its formula there, of the values that its inputs had
 //! when its stage came.
+//!
+//! Scalars are f64 in every run: their formulas are evaluated in f64, and stages of fields read them rounded once to the
+//! type of the fields.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,8 +19,8 @@ use abide_core::{Array, Boundaries, Problem, Real};
 pub(super) struct State<T> {
     /// The values of each field.
     pub fields: Vec<Rc<Vec<T>>>,
-    /// The parameters, and then the computed scalars.
-    pub scalars: Vec<T>,
+    /// The parameters, and then the computed scalars: f64 whatever the type of the fields.
+    pub scalars: Vec<f64>,
     /// The steps done, by which the cycle of steps goes on.
     pub steps: u64,
 }
@@ -36,6 +39,7 @@ struct Set<T> {
 struct Inputs<T> {
     fields: Vec<Rc<Vec<T>>>,
     temporaries: Vec<Option<Rc<Set<T>>>>,
+    /// The scalars, rounded once to the type of the fields.
     scalars: Vec<T>,
 }
 
@@ -45,7 +49,7 @@ impl<T: Real> State<T> {
         let scalars = problem.parameters.iter().chain(&problem.scalars);
         State {
             fields: fields.iter().filter_map(T::slice).map(|values| Rc::new(values.to_vec())).collect(),
-            scalars: scalars.map(|&value| T::from_f64(value)).collect(),
+            scalars: scalars.copied().collect(),
             steps: problem.first_step,
         }
     }
@@ -61,17 +65,22 @@ impl<T: Real> State<T> {
             let inputs = Rc::new(Inputs {
                 fields: self.fields.clone(),
                 temporaries: temporaries.clone(),
-                scalars: self.scalars.clone(),
+                scalars: self.scalars.iter().map(|&value| T::from_f64(value)).collect(),
             });
             let value = |output: usize, at: [isize; 3]| {
                 inputs.evaluate(problem, &stage.dag, at)[stage.dag.outputs[output] as usize]
             };
             match stage.does {
-                Does::Scalar(scalar) => self.scalars[scalar] = value(0, [0; 3]),
+                Does::Scalar(scalar) => {
+                    let mut values = Vec::with_capacity(stage.dag.nodes.len());
+                    stage.dag.evaluate(&mut values, &self.scalars, [0; 3], |_| f64::NAN);
+                    self.scalars[scalar] = values[stage.dag.outputs[0] as usize];
+                }
                 Does::Reduce(reduction, region, scalar) => {
                     let indices = problem.indices_of(stage, region);
                     let dimensions = program.dimensions();
-                    self.scalars[scalar] = tree(reduction, &indices, dimensions, &mut |at| value(0, at));
+                    let value = tree(reduction, &indices, dimensions, &mut |at| value(0, at));
+                    self.scalars[scalar] = value.to_f64();
                 }
                 Does::Update => {
                     for (output, &target) in stage.writes.iter().enumerate() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use abide_core::program::{Buffer, Storage};
 use abide_core::{Array, DType, Error, Problem, Result, with_array};
-use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values};
+use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values, program_scalars};
+use abide_shaders::numbers;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 
 use crate::count::Counter;
@@ -20,14 +21,15 @@ pub struct Memory {
     pub stream: Arc<CudaStream>,
     dtype: DType,
     buffers: Vec<Allocation>,
-    /// The parameters, and then the computed scalars.
+    /// The parameters, and then the computed scalars, as [`program_scalars`] has them.
     scalars: CudaSlice<u8>,
     /// The kernels' `Progress`.
     progress: CudaSlice<u64>,
     /// The rows of the record that have not been taken.
     rows: CudaSlice<f64>,
-    /// The addresses of the scalars, of the leaves of reductions, of the progress and of the rows.
-    last: [u64; 4],
+    /// The addresses of the scalars as stages of fields read them, of the leaves of reductions, of the progress, of the
+    /// rows, and of the scalars in f64.
+    last: [u64; 5],
     leaves: CudaSlice<u8>,
 }
 
@@ -83,22 +85,22 @@ impl Memory {
         let values = storage.buffers.iter().map(|buffer| pitched_values(buffer, dtype) as u128).sum::<u128>();
         let bytes = (values + kernels.leaves as u128) * dtype.bytes() as u128;
         ask_for(context, bytes + rows as u128 * size_of::<f64>() as u128)?;
-        let all: Vec<f64> = problem.parameters.iter().chain(&problem.scalars).copied().collect();
-        let scalars = Array::from_fn(dtype, all.len().max(1), |i| all.get(i).copied().unwrap_or(0.0));
         let buffers = storage.buffers.iter().map(|buffer| Allocation::new(&stream, buffer, dtype));
         let buffers = buffers.collect::<Result<_>>()?;
-        let scalars = stream.clone_htod(scalars.as_bytes()).map_err(during("loading scalars"))?;
+        let scalars = stream.clone_htod(&program_scalars(problem)).map_err(during("loading scalars"))?;
         let leaves = allocate(&stream, kernels.leaves * dtype.bytes())?;
         let words = Progress::default().words().len();
         let progress = stream.alloc_zeros(words).map_err(during("allocating the progress"))?;
         let rows = stream.alloc_zeros(rows.max(1)).map_err(during("allocating the record"))?;
         // Addresses are asked for now, because asking adds an event to the stream, which a recording does not
         // want.
+        let exact = scalars.device_ptr(&stream).0;
         let last = [
-            scalars.device_ptr(&stream).0,
+            exact + rounded_at(scalars.len(), dtype) as u64,
             leaves.device_ptr(&stream).0,
             progress.device_ptr(&stream).0,
             rows.device_ptr(&stream).0,
+            exact,
         ];
         Ok(Memory { buffers, last, scalars, progress, rows, leaves, context: context.clone(), stream, dtype })
     }
@@ -127,7 +129,7 @@ impl Memory {
         Ok(rows)
     }
 
-    /// Returns the addresses of buffers, then of the scalars, leaves, progress and rows: the kernels'
+    /// Returns the addresses of buffers, then of the scalars, leaves, progress, rows and scalars in f64: the kernels'
     /// `Arguments`. A slot without a buffer is never used.
     pub fn arguments(&self, buffers: &[Option<usize>], slots: usize) -> Vec<u64> {
         let address = |slot: usize| {
@@ -170,10 +172,10 @@ impl Memory {
     }
 
     /// Returns the scalars' values: first the parameters'.
-    pub fn scalars(&self) -> Result<Vec<u8>> {
+    pub fn scalars(&self) -> Result<Vec<f64>> {
         let bytes = self.stream.clone_dtoh(&self.scalars).map_err(during("reading scalars"))?;
         self.stream.synchronize().map_err(during("reading scalars"))?;
-        Ok(bytes)
+        Ok(numbers(DType::F64, &bytes[..exact_bytes(bytes.len(), self.dtype)]).collect())
     }
 
     /// Returns the first of the values of leaves, once all that was launched is done.
@@ -192,9 +194,14 @@ impl Memory {
 
     /// Sets one of the scalars, whose number has been checked.
     pub fn set_scalar(&mut self, number: usize, value: f64) -> Result<()> {
-        let (one, size) = (Array::from_fn(self.dtype, 1, |_| value), self.dtype.bytes());
-        let mut place = self.scalars.slice_mut(number * size..(number + 1) * size);
-        self.stream.memcpy_htod(one.as_bytes(), &mut place).map_err(during("setting a scalar"))?;
+        let rounded_at = rounded_at(self.scalars.len(), self.dtype);
+        // Where fields are f64, both are the same place.
+        for (dtype, begin) in [(DType::F64, 0), (self.dtype, rounded_at)] {
+            let (one, size) = (Array::from_fn(dtype, 1, |_| value), dtype.bytes());
+            let first = begin + number * size;
+            let mut place = self.scalars.slice_mut(first..first + size);
+            self.stream.memcpy_htod(one.as_bytes(), &mut place).map_err(during("setting a scalar"))?;
+        }
         self.stream.synchronize().map_err(during("setting a scalar"))
     }
 
@@ -225,6 +232,22 @@ impl Memory {
                 .map_err(during("copying a field"))?;
         }
         self.stream.synchronize().map_err(during("copying a field"))
+    }
+}
+
+/// Returns the bytes of the scalars in f64 among all of [`program_scalars`].
+fn exact_bytes(all: usize, dtype: DType) -> usize {
+    match dtype {
+        DType::F32 => all / (size_of::<f64>() + size_of::<f32>()) * size_of::<f64>(),
+        DType::F64 => all,
+    }
+}
+
+/// Returns where, among [`program_scalars`], the scalars begin as stages of fields read them.
+fn rounded_at(all: usize, dtype: DType) -> usize {
+    match dtype {
+        DType::F32 => exact_bytes(all, dtype),
+        DType::F64 => 0,
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use abide_core::backend::{Gather, LaunchTime, Peer, check_field, check_values, check_window};
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
-use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
+use abide_core::{Array, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, persistent_kernels, program_kernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 
@@ -459,20 +459,7 @@ impl Session for ProgramSession {
     }
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
-        let bytes = self.memory.scalars()?;
-        let all: Vec<f64> = match self.problem.dtype {
-            DType::F32 => bytes
-                .chunks_exact(4)
-                .filter_map(|value| value.try_into().ok())
-                .map(|value| f64::from(f32::from_ne_bytes(value)))
-                .collect(),
-            DType::F64 => bytes
-                .chunks_exact(8)
-                .filter_map(|value| value.try_into().ok())
-                .map(f64::from_ne_bytes)
-                .collect(),
-        };
-        let computed = all.into_iter().skip(self.problem.parameters.len());
+        let computed = self.memory.scalars()?.into_iter().skip(self.problem.parameters.len());
         Ok(computed.take(self.problem.program.scalars().len()).collect())
     }
 }

@@ -238,7 +238,10 @@ int main(int, char** words)
     if (!file) emulated::fail("cannot read the launches");
     for (auto left = number(); left > 0; --left) buffers.push_back(content());
     Memory scalars = content(), leaves(number() * sizeof(real));
-    arguments.scalars = reinterpret_cast<real*>(scalars.first());
+    // In f64, and where fields are f32, behind them rounded.
+    const size_t exact = sizeof(real) < sizeof(double) ? scalars.length() / 12 * 8 : 0;
+    arguments.exact = reinterpret_cast<double*>(scalars.first());
+    arguments.scalars = reinterpret_cast<real*>(scalars.first() + exact);
     arguments.leaves = reinterpret_cast<real*>(leaves.first());
     Memory rows(number() * sizeof(double)), progress(sizeof(Progress));
     arguments.rows = reinterpret_cast<double*>(rows.first());

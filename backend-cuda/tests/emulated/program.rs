@@ -11,6 +11,7 @@ use abide_core::program::{Boxes, Buffer, Groups, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_shaders::cuda::{
     Course, KernelLaunch, ProgramKernels, buffer_pitch, persistent_kernels, pitched_values, program_kernels,
+    program_scalars,
 };
 
 use crate::rig;
@@ -190,10 +191,9 @@ impl<'a> Program<'a> {
             add(&mut script, bytes.len() as u64);
             script.extend(bytes);
         }
-        let scalars: Vec<f64> = problem.parameters.iter().chain(&problem.scalars).copied().collect();
-        let scalars = Array::from_fn(dtype, scalars.len(), |i| scalars[i]);
-        add(&mut script, scalars.as_bytes().len() as u64);
-        script.extend(scalars.as_bytes());
+        let scalars = program_scalars(problem);
+        add(&mut script, scalars.len() as u64);
+        script.extend(&scalars);
         add(&mut script, self.kernels.leaves as u64);
         let first = problem.first_step;
         let (width, due, until_due) = match &problem.record {
@@ -227,8 +227,9 @@ impl<'a> Program<'a> {
                 contents[number].chunks_exact(pitch).flat_map(|bytes| &bytes[..row]).copied().collect();
             array(dtype, &values)
         });
+        let (scalars, rest) = rest.split_at(scalars.len());
         let count = problem.parameters.len() + problem.scalars.len();
-        let (scalars, rest) = rest.split_at(count * dtype.bytes());
+        let scalars = array(DType::F64, &scalars[..count * size_of::<f64>()]).to_f64();
         let (recorded, progress) = rest.split_at(rest.len() - PROGRESS * size_of::<u64>());
         let progress: Vec<u64> = progress
             .chunks_exact(8)
@@ -238,7 +239,7 @@ impl<'a> Program<'a> {
         recorded.truncate(progress[2] as usize * width);
         Ok(Ended {
             fields: fields.collect(),
-            scalars: array(dtype, scalars).to_f64().split_off(problem.parameters.len()),
+            scalars: scalars[problem.parameters.len()..].to_vec(),
             recorded,
             progress,
         })

@@ -2,9 +2,9 @@
 //! the leaves of reductions.
 
 use abide_core::program::{Buffer, Storage};
-use abide_core::{Array, DType, Problem, Result};
+use abide_core::{DType, Problem, Result};
 use abide_shaders::numbers;
-use abide_shaders::wgsl::{self, PROGRESS_BYTES};
+use abide_shaders::wgsl::{self, ScalarLayout};
 
 use super::Made;
 use crate::gpu::Gpu;
@@ -16,8 +16,10 @@ pub struct Memory {
     buffers: Vec<Allocation>,
     /// Whether the run has ended, the steps done, the parameters, and then the computed scalars.
     pub scalars: wgpu::Buffer,
-    /// The bytes of the scalars.
-    bytes: usize,
+    /// Where they lie.
+    pub layout: ScalarLayout,
+    /// How many scalars there are.
+    count: usize,
     /// The leaves of reductions.
     pub leaves: wgpu::Buffer,
 }
@@ -44,12 +46,14 @@ impl Memory {
         for buffer in &made.storage.buffers {
             buffers.push(Allocation::new(gpu, buffer, dtype).await?);
         }
-        let bytes = wgsl::scalars(problem);
+        let layout = made.layout;
+        let bytes = wgsl::scalars(problem, layout);
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let scalars = gpu.buffer("scalars", bytes.len() as u64, usage).await?;
         let leaf_bytes = (made.kernels.leaves.max(1) * dtype.bytes()) as u64;
         let leaves = gpu.buffer("leaves of reductions", leaf_bytes, wgpu::BufferUsages::STORAGE).await?;
-        let memory = Memory { dtype, buffers, scalars, bytes: bytes.len(), leaves };
+        let count = problem.parameters.len() + problem.scalars.len();
+        let memory = Memory { dtype, buffers, scalars, layout, count, leaves };
         memory.load(gpu, 0, &bytes).await?;
         Ok(memory)
     }
@@ -80,8 +84,10 @@ impl Memory {
 
     /// Sets one of the scalars, whose number has been checked.
     pub async fn set_scalar(&self, gpu: &Gpu, number: usize, value: f64) -> Result<()> {
-        let one = Array::from_fn(self.dtype, 1, |_| value);
-        self.load(gpu, PROGRESS_BYTES + number * self.dtype.bytes(), one.as_bytes()).await
+        for (at, one) in self.layout.value(number, value) {
+            self.load(gpu, at, one.as_bytes()).await?;
+        }
+        Ok(())
     }
 
     /// Sets whether the run has ended, and the steps done.
@@ -99,9 +105,9 @@ impl Memory {
 
     /// Returns the parameters, and then the computed scalars.
     pub async fn scalars(&self, gpu: &Gpu, staging: &mut Staging) -> Result<Vec<f64>> {
-        let mut bytes = vec![0; self.bytes];
+        let mut bytes = vec![0; self.layout.kept_at(self.count)];
         staging.fetch(gpu, self.whole(&self.scalars, [1; 3]), 0, &mut bytes).await?;
-        Ok(numbers(self.dtype, &bytes[PROGRESS_BYTES..]).collect())
+        Ok(numbers(self.layout.kept(), &bytes[self.layout.kept_at(0)..]).collect())
     }
 
     /// Moves the fields, of which some share a buffer, to the first buffers of another storage, one for each.

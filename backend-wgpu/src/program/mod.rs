@@ -12,7 +12,7 @@ use std::sync::Arc;
 use abide_core::backend::{LaunchTime, check_fields};
 use abide_core::program::{Boxes, Rows, Storage};
 use abide_core::{Array, Error, Plan, Problem, Result};
-use abide_shaders::wgsl::{ProgramKernels, program_kernels};
+use abide_shaders::wgsl::{ProgramKernels, ScalarLayout, program_kernels};
 
 use self::bound::Dispatches;
 use self::memory::Memory;
@@ -31,19 +31,22 @@ const STEPS_AT_ONCE: u64 = 4096;
 pub(crate) struct Made {
     pub storage: Storage,
     pub kernels: ProgramKernels,
+    pub layout: ScalarLayout,
 }
 
 impl Made {
-    /// Makes the launches and kernels of a problem for its plan, from its first step on.
-    pub fn of(problem: &Problem, plan: &Plan) -> Result<Made> {
+    /// Makes the launches and kernels of a problem for its plan, from its first step on, for a device that computes in
+    /// f64 or does not.
+    pub fn of(problem: &Problem, plan: &Plan, has_f64: bool) -> Result<Made> {
         plan.check(problem)?;
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
         let problem = &tiles.partition.split_problem(problem)?;
         let storage = Storage::of_groups(problem, &Boxes::of(problem)?, &tiles.partition.groups())?;
-        let kernels = program_kernels(problem, tiles, &storage)?;
-        Ok(Made { storage, kernels })
+        let layout = ScalarLayout::of(problem, has_f64);
+        let kernels = program_kernels(problem, tiles, &storage, layout)?;
+        Ok(Made { storage, kernels, layout })
     }
 }
 
@@ -88,9 +91,9 @@ impl ProgramSession {
             pace: Pace::new(plan, dispatches.of_a_step()),
             problem: problem.clone(),
             plan: plan.clone(),
+            recorder: Recorder::new(&gpu, problem, made.layout, &fields).await?,
             made,
             memory,
-            recorder: Recorder::new(&gpu, problem, &fields).await?,
             dispatches,
             staging: Staging::default(),
             gpu,
@@ -221,7 +224,7 @@ impl ProgramSession {
     async fn settle(&mut self) -> Result<()> {
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
-        let made = Made::of(&problem, &self.plan)?;
+        let made = Made::of(&problem, &self.plan, self.gpu.adapter.f64)?;
         let names = self.made.storage.fields_after(self.steps).to_vec();
         self.memory.settle(&self.gpu, &names, &made.storage).await?;
         self.dispatches = Dispatches::new(&self.gpu, &made, &self.memory).await?;

@@ -4,7 +4,7 @@
 use abide_core::program::{Record, Rows, Storage};
 use abide_core::{Array, DType, Problem, Result};
 use abide_shaders::numbers;
-use abide_shaders::wgsl::PROGRESS_BYTES;
+use abide_shaders::wgsl::ScalarLayout;
 
 use super::memory::Memory;
 use crate::gpu::Gpu;
@@ -17,6 +17,7 @@ const BYTES: usize = 1 << 20;
 pub struct Recorder {
     record: Record,
     dtype: DType,
+    layout: ScalarLayout,
     /// The place of each probe's value in its field.
     positions: Vec<usize>,
     /// Where the computed scalars begin, and how many they are.
@@ -30,18 +31,23 @@ pub struct Recorder {
 impl Recorder {
     /// Makes the recorder of a problem with these initial fields, of which the first row tells; `None` if the
     /// problem records nothing.
-    pub async fn new(gpu: &Gpu, problem: &Problem, fields: &[Array]) -> Result<Option<Recorder>> {
+    pub async fn new(
+        gpu: &Gpu,
+        problem: &Problem,
+        layout: ScalarLayout,
+        fields: &[Array],
+    ) -> Result<Option<Recorder>> {
         let Some(record) = problem.record.clone() else { return Ok(None) };
         let rows = record.first(problem, fields)?;
         let scalars = [problem.parameters.len(), problem.program.scalars().len()];
-        let width = (scalars[1] + record.probes.len()) * problem.dtype.bytes();
+        let width = scalars[1] * layout.kept().bytes() + record.probes.len() * problem.dtype.bytes();
         let room = BYTES / width.max(1);
         let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let memory = gpu.buffer("rows of the record", (room * width) as u64, usage).await?;
         let position = |probe: &abide_core::program::Probe| probe.position(problem.extents_of(probe.field));
         let positions = record.probes.iter().map(position).collect();
         let (dtype, room) = (problem.dtype, room as u64);
-        Ok(Some(Recorder { record, dtype, positions, scalars, memory, room, rows }))
+        Ok(Some(Recorder { record, dtype, layout, positions, scalars, memory, room, rows }))
     }
 
     /// Returns the most steps from one, counted from the start, whose rows the memory has room for.
@@ -77,7 +83,7 @@ impl Recorder {
             at += bytes as u64;
         };
         if count > 0 {
-            copy(&memory.scalars, PROGRESS_BYTES + first * bytes, count * bytes);
+            copy(&memory.scalars, self.layout.kept_at(first), count * self.layout.kept().bytes());
         }
         let names = storage.fields_after(step);
         for (probe, position) in self.record.probes.iter().zip(&self.positions) {
@@ -99,9 +105,10 @@ impl Recorder {
         let mut step = from;
         for row in bytes.chunks_exact(width) {
             step += self.until_due(step);
-            let values: Vec<f64> = numbers(self.dtype, row).collect();
+            let (scalars, probed) = row.split_at(self.scalars[1] * self.layout.kept().bytes());
+            let values: Vec<f64> = numbers(self.layout.kept(), scalars).collect();
             let scalars = self.record.scalars.iter().map(|&number| values[number]);
-            self.rows.push(step, scalars.chain(values[self.scalars[1]..].iter().copied()))?;
+            self.rows.push(step, scalars.chain(numbers(self.dtype, probed)))?;
         }
         Ok(())
     }
@@ -113,6 +120,6 @@ impl Recorder {
 
     /// Returns the bytes of a row.
     fn width(&self) -> usize {
-        (self.scalars[1] + self.positions.len()) * self.dtype.bytes()
+        self.scalars[1] * self.layout.kept().bytes() + self.positions.len() * self.dtype.bytes()
     }
 }

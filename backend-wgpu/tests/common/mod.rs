@@ -7,6 +7,7 @@ pub mod random;
 use std::sync::Arc;
 
 use abide_core::backend::Backend;
+use abide_core::domain::Sides;
 use abide_core::{Array, Boundaries, Boundary, DType, Options, Problem, Program, Result, Session, Shape};
 use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
 
@@ -28,6 +29,10 @@ pub fn backend() -> Option<WgpuBackend> {
 pub fn problem(program: Program, extents: &[usize], dtype: DType, boundary: &str) -> Result<Problem> {
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents)?, dtype)?;
     problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed)?;
+    // A field that no stage sets has the constants of all fields, too, so that every schedule runs the program.
+    for field in (0..problem.sides.len()).filter(|&field| problem.program.is_tapped_coefficient(field)) {
+        problem.sides[field] = Sides::all(problem.boundaries);
+    }
     problem.check()?;
     Ok(problem)
 }

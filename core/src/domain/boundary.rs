@@ -129,7 +129,7 @@ kinds! {
     MinusReflect, "-reflect", "MINUS_REFLECT", true, true, |r| r + 1, |i, n| -i, n - 2 - i + n;
     /// Ghost cells hold the value of the cell at the edge, `u[-k] = u[0]`: no gradient.
     Clamp, "clamp", "CLAMP", true, false, |_r| 0, |i, n| 0, n - 1;
-    /// Ghost cells hold this value, in every field.
+    /// Ghost cells hold this value, in every field but coefficients ([`Problem::boundaries_of`](crate::Problem::boundaries_of)).
     Constant(f64), "constant=C", "CONSTANT", false, false, |_r| 0, |i, n| 0, n - 1;
 }
 
@@ -150,6 +150,11 @@ impl Boundary {
             Boundary::Open => Some(0.0),
             _ => None,
         }
+    }
+
+    /// Returns whether ghost cells hold a number or a scalar's value that a user asked for.
+    pub fn holds_value(self) -> bool {
+        matches!(self, Boundary::Constant(_) | Boundary::Scalar(_))
     }
 
     /// Returns one boundary of each plain kind.
@@ -227,6 +232,11 @@ pub struct Boundaries(pub [[Boundary; 2]; 3]);
 pub struct Sides(pub [[Option<Boundary>; 2]; 3]);
 
 impl Sides {
+    /// Returns the boundaries of all sides, for a field that has each of them of its own.
+    pub fn all(boundaries: Boundaries) -> Sides {
+        Sides(boundaries.0.map(|sides| sides.map(Some)))
+    }
+
     /// Returns the boundaries, with `others` for the sides that have none here.
     pub fn over(self, others: Boundaries) -> Boundaries {
         Boundaries(
@@ -266,6 +276,18 @@ pub enum Source {
 }
 
 impl Boundaries {
+    /// Returns whether ghost cells at any side hold a number or a scalar's value.
+    pub fn holds_values(&self) -> bool {
+        self.0.iter().flatten().any(|side| side.holds_value())
+    }
+
+    /// Returns the boundaries with [`Boundary::Clamp`] for each that holds a number or a scalar's value, from an axis on.
+    pub fn without_values(mut self, slowest: usize) -> Boundaries {
+        let sides = self.0.iter_mut().skip(slowest).flatten();
+        sides.filter(|side| side.holds_value()).for_each(|side| *side = Boundary::Clamp);
+        self
+    }
+
     /// Returns the same boundary on all axes and sides.
     pub fn all(boundary: Boundary) -> Self {
         Boundaries([[boundary; 2]; 3])

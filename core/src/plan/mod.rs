@@ -371,7 +371,7 @@ fn base(
         batch: None,
         ranks: None,
         compiled: Vec::new(),
-        notes: Vec::new(),
+        notes: problem.note_of_coefficients().into_iter().collect(),
     }
 }
 

@@ -553,6 +553,7 @@ impl Definition {
             until: None,
             shown,
             starts: Vec::new(),
+            coefficients: Vec::new(),
         };
         for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
             match part {
@@ -587,6 +588,7 @@ impl Definition {
         for (parameter, default) in program.parameters.iter_mut().zip(defaults) {
             parameter.default = default;
         }
+        program.find_coefficients();
         program
     }
 }

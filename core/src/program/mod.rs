@@ -83,6 +83,8 @@ pub struct Program {
     until: Option<Until>,
     shown: usize,
     starts: Vec<Start>,
+    /// The coefficients that are read beyond the domain, by their numbers; see [`Program::is_tapped_coefficient`].
+    coefficients: Vec<usize>,
 }
 
 /// The kind of a field.
@@ -185,7 +187,7 @@ impl Program {
             .collect::<Result<Vec<_>>>()?;
         let fields = names.fields;
         let shown = first.shown().min(fields.len() - 1);
-        let program = Program {
+        let mut program = Program {
             name,
             dimensions,
             kinds: vec![FieldKind::default(); fields.len()],
@@ -201,7 +203,9 @@ impl Program {
             until: None,
             shown,
             starts,
+            coefficients: Vec::new(),
         };
+        program.find_coefficients();
         program.check_count().map(|()| program)
     }
 
@@ -397,6 +401,28 @@ impl Program {
         self.stages.iter().any(|stage| stage.writes.contains(&field))
     }
 
+    /// Returns whether a field is a coefficient that may be read beyond the domain: a stage taps it away from the place of
+    /// the value, or the program has temporaries, whose values beyond the domain are their formulas there.
+    pub fn is_tapped_coefficient(&self, field: usize) -> bool {
+        self.coefficients.binary_search(&field).is_ok()
+    }
+
+    fn find_coefficients(&mut self) {
+        let has_temporaries = !self.temporaries.is_empty();
+        let mut found = vec![false; self.fields.len()];
+        for stage in &self.stages {
+            for (found, radius) in found.iter_mut().zip(&stage.footprint.field_radius) {
+                *found |= radius.is_some_and(|radius| has_temporaries || radius != [0; 3]);
+            }
+        }
+        for &field in self.stages.iter().flat_map(|stage| &stage.writes) {
+            if let Some(found) = found.get_mut(field) {
+                *found = false;
+            }
+        }
+        self.coefficients = (0..found.len()).filter(|&field| found[field]).collect();
+    }
+
     /// Returns the radius along each of the three axes, slowest first: the largest of any stage's.
     pub fn radius(&self) -> [usize; 3] {
         let mut radius = [0; 3];
@@ -427,11 +453,11 @@ impl Program {
         bytes.div_ceil(self.steps.len())
     }
 
-    /// Returns the same program with every stage's formula simplified for a type; no value changes by a bit.
+    /// Returns the same program with every stage's formula simplified for a type of the fields; no value changes by a bit.
     pub fn simplified(&self, dtype: DType) -> Program {
         let mut program = self.clone();
         for stage in &mut program.stages {
-            stage.dag = stage.dag.simplified(dtype);
+            stage.dag = stage.dag.simplified(stage.dtype(dtype));
             stage.footprint = Footprint::of(&stage.dag, self.fields.len() + self.temporaries.len());
         }
         program

@@ -66,9 +66,39 @@ impl Problem {
         }
     }
 
-    /// Returns the boundaries of a field.
+    /// Returns the boundaries of a field: its own, and those of all fields at the sides where it has none.
+    ///
+    /// The value that ghost cells of all fields hold is one of what the program computes. A coefficient, which no stage
+    /// sets, has its value at the edge there (`clamp`), unless it has a boundary of its own.
     pub fn boundaries_of(&self, field: usize) -> Boundaries {
-        self.sides.get(field).map_or(self.boundaries, |sides| sides.over(self.boundaries))
+        let is_held = self.boundaries.holds_values() && self.program.is_tapped_coefficient(field);
+        let shared = if is_held { self.boundaries.without_values(self.slowest()) } else { self.boundaries };
+        self.sides.get(field).map_or(shared, |sides| sides.over(shared))
+    }
+
+    /// Returns what a plan says of coefficients that have the boundary `clamp` where all fields have a constant; `None` if
+    /// there are none.
+    pub(crate) fn note_of_coefficients(&self) -> Option<String> {
+        let fields = self.program.fields();
+        let own =
+            |field: usize| self.sides.get(field).map_or(self.boundaries, |own| own.over(self.boundaries));
+        let held: Vec<&str> = (0..fields.len())
+            .filter(|&field| self.boundaries_of(field) != own(field))
+            .map(|field| &*fields[field])
+            .collect();
+        let first = held.first()?;
+        let more = match held.len() {
+            1 => String::new(),
+            more => format!(" and {} more coefficients", more - 1),
+        };
+        let launches = match self.program.is_plain() && self.boundaries.is_plain() {
+            true => "; the program runs a launch per stage for it",
+            false => "",
+        };
+        Some(format!(
+            "{first}{more}: no stage sets it, so where the boundary of all fields is a constant it has its value at the \
+             edge (clamp), unless it has a boundary of its own ({first}:constant=C){launches}"
+        ))
     }
 
     /// Returns the boundaries of a field while the parameters, and then the computed scalars, have these
@@ -106,7 +136,7 @@ impl Problem {
     pub fn is_plain(&self) -> bool {
         self.program.is_plain()
             && self.boundaries.is_plain()
-            && (0..self.sides.len()).all(|field| self.boundaries_of(field) == self.boundaries)
+            && (0..self.program.fields().len()).all(|field| self.boundaries_of(field) == self.boundaries)
     }
 
     /// Checks that domain, boundaries, parameters and scalars fit the program.

@@ -3,7 +3,7 @@
 use super::{Problem, Program};
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::real::{Array, DType};
+use crate::real::Array;
 
 /// What a run records, and how often. A row holds the scalars, and then the probed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,11 +75,7 @@ impl Record {
         problem: &Problem,
         probed: impl FnMut(&Probe) -> Result<f64>,
     ) -> Result<Rows> {
-        let rounded = |value: f64| match problem.dtype {
-            DType::F32 => f64::from(value as f32),
-            DType::F64 => value,
-        };
-        let scalars = self.scalars.iter().map(|&scalar| rounded(problem.scalars[scalar]));
+        let scalars = self.scalars.iter().map(|&scalar| problem.scalars[scalar]);
         let probed = self.probes.iter().map(probed).collect::<Result<Vec<_>>>()?;
         let mut rows = Rows::new(self.width());
         rows.push(problem.first_step, scalars.chain(probed))?;
@@ -248,6 +244,7 @@ mod tests {
     use super::*;
     use crate::catalogue;
     use crate::domain::Shape;
+    use crate::real::DType;
 
     fn problem(name: &str, extents: &[usize]) -> Problem {
         let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();

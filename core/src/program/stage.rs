@@ -6,7 +6,7 @@ use super::region::Region;
 use super::stencil::{Names, Scope};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Graph, Looped, Node, Tap};
-use crate::real::Real;
+use crate::real::{DType, Real};
 use crate::reduction::Reduction;
 
 /// One stage of a program: all its results are computed from the values before the stage.
@@ -66,6 +66,15 @@ impl Stage {
 }
 
 impl Stage {
+    /// Returns the type in which the formula is evaluated where the fields are of a type: a formula of scalars is
+    /// evaluated in f64 whatever that is.
+    pub fn dtype(&self, fields: DType) -> DType {
+        match self.does {
+            Does::Scalar(_) => DType::F64,
+            Does::Update | Does::Reduce(..) => fields,
+        }
+    }
+
     /// Returns the fields and temporaries that are set one by one, by outputs of the formula with its loops; loops set the
     /// others that it writes.
     pub fn set_alone(&self) -> &[usize] {

@@ -16,16 +16,16 @@ use abide_core::plan::fused::Group;
 use abide_core::plan::{PersistentProgram, Stepwise};
 use abide_core::program::{Boxes, Does, Launch, made};
 use abide_core::reduction::leaf;
-use abide_core::{DType, Error, Problem, Result};
+use abide_core::{DType, Error, Problem, Program, Result, Stage};
 
 use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
-use super::{ASK, TREE, constant, functions_of};
-use crate::boundary;
+use super::{ASK, Cuda, FUNCTIONS, TREE, constant};
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
+use crate::{boundary, functions};
 
 pub use self::end::StepEnd;
 pub use self::persistent::{Course, STEPS_ENTRY};
@@ -42,8 +42,8 @@ pub struct ProgramKernels {
     pub text: String,
     /// Of each group of stages, by their numbers.
     pub groups: HashMap<Vec<usize>, StageKernels>,
-    /// The buffers that a kernel's arguments name; the addresses of the scalars, the leaves, the progress and
-    /// the record's rows follow them.
+    /// The buffers that a kernel's arguments name; the addresses of the scalars as stages of fields read them, the
+    /// leaves, the progress, the record's rows and the scalars in f64 follow them.
     pub slots: usize,
     /// The values of the leaves of reductions.
     pub leaves: usize,
@@ -162,7 +162,7 @@ fn kernels(
             Does::Update if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
             Does::Update => stages::update(problem, &kinds, stage, own, tiles),
             Does::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
-            Does::Scalar(scalar) => Some(stages::scalar(problem, stage, scalar)),
+            Does::Scalar(scalar) => Some(stages::scalar(stage, scalar)),
         }?;
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
         Some((bodies.number(&text, body, &stage.name), slots))
@@ -198,7 +198,7 @@ fn kernels(
     let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.count());
     let leaves = leaves.max().unwrap_or(0);
     let mut text = head(problem, &boxes, tiles, slots, persistent);
-    functions_of(&mut text, problem, &program);
+    let exact = exact_functions(&mut text, problem, &program);
     text.file(PROGRAM);
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(TREE);
@@ -215,9 +215,15 @@ fn kernels(
     for (number, (body, names)) in bodies.iter().enumerate() {
         text.blank();
         text.push(format!("// {}", names.join(", ")));
-        text.push(format!("struct Stage{number} {{"));
-        text.push(&body.text);
-        text.push("};");
+        if exact && body.entries.contains(&Entry::Scalar) {
+            text.push(format!("namespace {EXACT} {{\nstruct Stage{number} {{"));
+            text.push(&body.text);
+            text.push(format!("}};\n}}\nusing {EXACT}::Stage{number};"));
+        } else {
+            text.push(format!("struct Stage{number} {{"));
+            text.push(&body.text);
+            text.push("};");
+        }
         for entry in body.entries.iter().filter(|_| persistent.is_none()) {
             text.push(format!(
                 "extern \"C\" __global__ void __launch_bounds__({}) \
@@ -274,6 +280,43 @@ fn kernels(
         None => Vec::new(),
     };
     Ok(ProgramKernels { groups: launched, text: text.into(), slots, leaves, end, performed, may_stop })
+}
+
+/// The namespace of what computes in f64 among fields of f32.
+const EXACT: &str = "of_scalars";
+
+/// Writes the elementary functions of all formulas, and returns whether formulas of scalars are in a type of their own.
+/// Those have functions of their own then, in the namespace [`EXACT`], where `real` is f64.
+fn exact_functions(text: &mut Text, problem: &Problem, program: &Program) -> bool {
+    let is_exact = |stage: &&Stage| stage.dtype(problem.dtype) != problem.dtype;
+    let functions = |exact: bool| {
+        let stages = program.stages().iter().filter(|stage| is_exact(stage) == exact);
+        functions::of(stages.flat_map(|stage| &stage.dag.nodes))
+    };
+    let [of_fields, of_scalars] = [false, true].map(functions);
+    if !of_fields.is_empty() || !of_scalars.is_empty() {
+        text.file(FUNCTIONS);
+    }
+    functions::write(text, "", &Cuda::PLAIN, problem.dtype, &of_fields);
+    let exact = program.stages().iter().any(|stage| is_exact(&stage));
+    if exact {
+        text.blank();
+        text.push(format!("namespace {EXACT} {{"));
+        text.push("typedef double real;");
+        functions::write(text, "", &Cuda::PLAIN, DType::F64, &of_scalars);
+        text.push("}");
+    }
+    exact
+}
+
+/// Returns the values of all scalars before the first step as a kernel's arguments name them: the parameters, and then the
+/// computed scalars, in f64; and, where fields are f32, behind them the same values rounded for stages of fields.
+pub fn program_scalars(problem: &Problem) -> Vec<u8> {
+    let mut all: Vec<f64> = problem.parameters.iter().chain(&problem.scalars).copied().collect();
+    all.resize(all.len().max(1), 0.0);
+    let exact = all.iter().flat_map(|value| value.to_ne_bytes());
+    let rounded = all.iter().filter(|_| problem.dtype == DType::F32);
+    exact.chain(rounded.flat_map(|&value| (value as f32).to_ne_bytes())).collect()
 }
 
 /// Returns the types, the boundary kinds and the constants that all stages share.

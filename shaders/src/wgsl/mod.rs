@@ -30,7 +30,7 @@ use crate::text::{LETTERS, Text};
 use language::Wgsl;
 use pieces::Pieces;
 
-pub use program::{PROGRESS_BYTES, Place, ProgramKernels, program_kernels, scalars};
+pub use program::{Place, ProgramKernels, ScalarLayout, program_kernels, scalars};
 
 const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
 const TILE: &str = include_str!("../../kernels/stepwise_tile.wgsl");

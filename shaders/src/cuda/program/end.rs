@@ -78,10 +78,7 @@ impl StepEnd {
         text.push("{");
         text.push("unsigned long long stopped = 0;");
         let scalar = |number: usize| {
-            format!(
-                "const double value = arguments.scalars[{}];",
-                problem.program.parameters().len() + number
-            )
+            format!("const double value = arguments.exact[{}];", problem.program.parameters().len() + number)
         };
         if let Some(until) = problem.until {
             let relation = until.relation.relation().unwrap_or("==");

@@ -6,7 +6,7 @@ use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
 use abide_core::program::{Does, Indices, Reduction};
 use abide_core::reduction::leaf;
-use abide_core::{Problem, Stage};
+use abide_core::{DType, Problem, Stage};
 
 use super::kinds::{boxed, triple};
 use super::{Part, sector};
@@ -84,7 +84,7 @@ impl Entry {
         match self {
             Entry::Scalar => {
                 format!(
-                    "arguments.scalars[Stage{number}::SCALAR] = Stage{number}::value(Alone{{arguments}});"
+                    "set_scalar(arguments, Stage{number}::SCALAR, Stage{number}::value(Alone{{arguments}}));"
                 )
             }
             Entry::JoinLeaves => format!("{self}<Stage{number}>(arguments);"),
@@ -213,13 +213,13 @@ pub fn neutral(problem: &Problem, reduction: Reduction) -> String {
     format!("__device__ static __forceinline__ real neutral() {{ return {neutral}; }}")
 }
 
-/// Returns the body of a formula of scalars.
-pub fn scalar(problem: &Problem, stage: &Stage, scalar: usize) -> Body {
+/// Returns the body of a formula of scalars, whose numbers are f64.
+pub fn scalar(stage: &Stage, scalar: usize) -> Body {
     let mut text = Text::default();
     text.push(format!("static constexpr int SCALAR = {};", scalar));
     let Dag { nodes, outputs } = &stage.dag;
     let language = Cuda::PROGRAM;
-    value(&mut text, &part(nodes, outputs, |_| None, &language, problem.dtype, |_| String::new()));
+    value(&mut text, &part(nodes, outputs, |_| None, &language, DType::F64, |_| String::new()));
     Body { text, slots: Vec::new(), grid: Grid::single(), points: 0, entries: &[Entry::Scalar] }
 }
 

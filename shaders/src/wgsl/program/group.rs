@@ -121,7 +121,8 @@ impl Ground<'_> {
         ];
         text.filled(GROUP, &parts);
         let slots = writer.slots.0;
-        let mut own = Body::of_values(text, &slots, fused.threads, fused.blocks.iter().product());
+        let mut own =
+            Body::of_values(text, self.problem.dtype, &slots, fused.threads, fused.blocks.iter().product());
         own.workgroup_bytes = (values * self.problem.dtype.bytes()).next_multiple_of(16);
         own.leaves = leaves.as_ref().map_or(0, |(.., grid)| leaves_of(grid));
         let joins = leaves.map(|(_, scalar, reduction, grid)| self.leaves(reduction, scalar, &grid));

@@ -11,12 +11,13 @@ use std::collections::HashMap;
 
 use abide_core::expr::Binary;
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Launch, Launches, Storage, Until};
-use abide_core::{DType, Error, Problem, Result};
+use abide_core::program::{Boxes, Does, Launch, Launches, Storage, Until};
+use abide_core::{Array, DType, Error, Problem, Result};
 
-use self::stages::{Body, Ground};
+use self::stages::{Body, Ground, language};
 use super::{Access, Bound, Kernel, MAX_CELLS, called};
 use crate::boundary;
+use crate::emit::Language;
 use crate::program::{Distinct, Kinds, Slot};
 use crate::record;
 use crate::text::Text;
@@ -27,9 +28,119 @@ const SINGLE: &str = include_str!("../../../kernels/program_f32.wgsl");
 const DOUBLE: &str = include_str!("../../../kernels/program_f64.wgsl");
 const UNTIL: &str = include_str!("../../../kernels/program_until.wgsl");
 
+/// Where the numbers of a buffer of [`scalars`] lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScalarLayout {
+    /// The type of the fields, in which stages of fields read the parameters and the computed scalars.
+    fields: DType,
+    /// The type in which scalars are kept and computed.
+    kept: DType,
+    /// The parameters and computed scalars.
+    count: usize,
+}
+
+impl ScalarLayout {
+    /// Returns the layout for a problem on a device that computes in f64, or does not. Scalars that stages compute are f64
+    /// where that can be.
+    pub fn of(problem: &Problem, has_f64: bool) -> ScalarLayout {
+        let computes = problem.program.stages().iter().any(|stage| stage.does.scalar().is_some());
+        let kept = if has_f64 && computes { DType::F64 } else { problem.dtype };
+        let count = problem.parameters.len() + problem.scalars.len();
+        ScalarLayout { fields: problem.dtype, kept, count }
+    }
+
+    /// Returns the type in which scalars are kept and computed.
+    pub fn kept(self) -> DType {
+        self.kept
+    }
+
+    /// Returns whether scalars are kept beside those that stages of fields read.
+    fn is_apart(self) -> bool {
+        self.kept != self.fields
+    }
+
+    /// Returns the text of a scalar as it is kept.
+    fn kept_name(self, number: usize) -> String {
+        let name = if self.is_apart() { "kept_" } else { "p" };
+        format!("parameters.{name}{number}")
+    }
+
+    /// Returns the text of a number of the type in which scalars are kept.
+    fn literal(self, value: f64) -> String {
+        match value.is_finite() {
+            true => literal(self.kept, value),
+            // These come with the scalars that stages of fields read.
+            false => format!("{}({})", self.kept, literal(self.kept, value)),
+        }
+    }
+
+    /// Returns the statements that set a scalar to the `value` of an expression.
+    fn set(self, number: usize, value: &str) -> Text {
+        let kept = self.kept_name(number);
+        let rounded = || format!("parameters.p{number} = {}({kept});", self.fields);
+        let mut text = Text::default();
+        match self.is_apart() {
+            true => text.extend([format!("{kept} = {}({value});", self.kept), rounded()]),
+            false => text.push(format!("{kept} = {value};")),
+        }
+        text
+    }
+
+    /// Returns the place, in bytes, of a scalar as it is kept; parameters come first.
+    pub fn kept_at(self, number: usize) -> usize {
+        let begin = match self.is_apart() {
+            // Behind the rounded scalars, an infinity and a NaN.
+            true => (PROGRESS_BYTES + (self.count + 2) * self.fields.bytes()).next_multiple_of(8),
+            false => PROGRESS_BYTES,
+        };
+        begin + number * self.kept.bytes()
+    }
+
+    /// Returns what a scalar of this value is in the buffer: places in bytes, and what stands there.
+    pub fn value(self, number: usize, value: f64) -> Vec<(usize, Array)> {
+        let read = (PROGRESS_BYTES + number * self.fields.bytes(), self.fields);
+        let kept = self.is_apart().then(|| (self.kept_at(number), self.kept));
+        let of = |(place, dtype)| (place, Array::from_fn(dtype, 1, |_| value));
+        std::iter::once(read).chain(kept).map(of).collect()
+    }
+}
+
+/// WGSL for a formula of scalars.
+struct OfScalars(ScalarLayout);
+
+impl Language for OfScalars {
+    fn real(&self, dtype: DType) -> &'static str {
+        language().real(dtype)
+    }
+
+    fn literal(&self, _: DType, value: f64) -> String {
+        self.0.literal(value)
+    }
+
+    fn declare(&self, dtype: DType, name: &str, value: &str) -> String {
+        language().declare(dtype, name, value)
+    }
+
+    fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
+        language().choose(condition, yes, no)
+    }
+
+    fn own<'t>(&self, c: &'t str, wgsl: &'t str) -> &'t str {
+        language().own(c, wgsl)
+    }
+
+    fn coordinate(&self, dtype: DType, axis: u8) -> String {
+        language().coordinate(dtype, axis)
+    }
+
+    fn parameter(&self, number: u16) -> String {
+        self.0.kept_name(usize::from(number))
+    }
+}
+
 /// The beginning of the buffer of scalars, in bytes: whether the run has ended, and the steps done, each a
 /// `u32`. The parameters and the computed scalars follow.
-pub const PROGRESS_BYTES: usize = 8;
+const PROGRESS_BYTES: usize = 8;
 
 /// The most points of a stage, which stand in the kernel's text.
 const MAX_POINTS: usize = 4096;
@@ -92,11 +203,18 @@ impl ProgramKernels {
     }
 }
 
-/// Returns the bytes of the buffer of scalars before the first step: the progress, the parameters, the
-/// computed scalars, an infinity and a NaN, which WGSL cannot write as literals.
-pub fn scalars(problem: &Problem) -> Vec<u8> {
-    let numbers = [&problem.parameters[..], &problem.scalars, &[f64::INFINITY, f64::NAN]].concat();
-    record::bytes(problem.dtype, &[0, 0], &numbers)
+/// Returns the bytes of the buffer of scalars before the first step: the progress; the parameters, the computed scalars, an
+/// infinity and a NaN, which WGSL cannot write as literals; and, where they are kept in another type than that of the
+/// fields, the parameters and computed scalars again in that.
+pub fn scalars(problem: &Problem, layout: ScalarLayout) -> Vec<u8> {
+    let own = [&problem.parameters[..], &problem.scalars].concat();
+    let numbers = [&own[..], &[f64::INFINITY, f64::NAN]].concat();
+    let mut bytes = record::bytes(problem.dtype, &[0, 0], &numbers);
+    if layout.is_apart() {
+        bytes.resize(layout.kept_at(0), 0);
+        bytes.extend(record::bytes(layout.kept, &[], &own));
+    }
+    bytes
 }
 
 /// Checks that WGSL can express a problem that is not plain: the sizes of buffers.
@@ -113,14 +231,27 @@ pub(super) fn check(problem: &Problem, boxes: &Boxes) -> Result<()> {
     Ok(())
 }
 
-/// Returns the kernels of a problem that is not plain, for the tile of its plan and all launches of a storage. The problem
-/// is that whose stages the plan's groups are of (`Partition::split_problem`).
-pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -> Result<ProgramKernels> {
+/// Returns the kernels of a problem that is not plain, for the tile of its plan, all launches of a storage and a layout of
+/// its scalars. The problem is that whose stages the plan's groups are of (`Partition::split_problem`).
+pub fn program_kernels(
+    problem: &Problem,
+    tiles: &Stepwise,
+    storage: &Storage,
+    layout: ScalarLayout,
+) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     check(problem, &boxes)?;
-    let stages = problem.program.simplified(problem.dtype).stages().to_vec();
+    let mut stages = problem.program.simplified(problem.dtype).stages().to_vec();
+    if layout.kept != DType::F64 {
+        // A device without f64 computes them in the type of the fields, of which their constants are numbers then.
+        for (stage, own) in stages.iter_mut().zip(problem.program.stages()) {
+            if matches!(stage.does, Does::Scalar(_)) {
+                stage.dag = own.dag.simplified(layout.kept);
+            }
+        }
+    }
     let kinds = Kinds::of(problem, &stages, &boxes, &tiles.partition);
-    let ground = Ground { problem, kinds: &kinds, tiles };
+    let ground = Ground { problem, kinds: &kinds, tiles, layout };
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut launches: HashMap<Variant, Dispatches> = HashMap::new();
     for launch in storage.steps.iter().flat_map(|Launches { launches, .. }| launches) {
@@ -155,34 +286,35 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -
         launches.insert(variant, Dispatches { kernels, slots });
     }
     let until = problem.until.map(|until| {
-        let body = end_of_step(problem, until);
+        let body = end_of_step(problem, until, layout);
         let text = String::from(body.text.as_ref());
         bodies.number(&text, body, "the end of a step")
     });
     let leaves = bodies.all.iter().map(|(body, _)| body.leaves).max().unwrap_or(0);
-    let kernels = bodies.all.into_iter().map(|(body, names)| finished(problem, body, &names)).collect();
+    let kernels =
+        bodies.all.into_iter().map(|(body, names)| finished(problem, body, &names, layout)).collect();
     Ok(ProgramKernels { kernels, leaves, until, launches })
 }
 
 /// Returns the kernel that counts a step and tests the run's condition after it.
-fn end_of_step(problem: &Problem, until: Until) -> Body {
+fn end_of_step(problem: &Problem, until: Until, layout: ScalarLayout) -> Body {
     let mut text = Text::default();
-    text.file(comparisons(problem.dtype));
+    text.file(comparisons(layout.kept));
     text.push("fn holds(value: real) -> bool {");
-    text.push(match limit(problem.dtype, until) {
+    text.push(match limit(layout.kept, until) {
         Some(limit) => {
             let relation = until.relation.relation().unwrap_or("==");
-            format!("return value {relation} {};", literal(problem.dtype, limit))
+            format!("return value {relation} {};", layout.literal(limit))
         }
         // No value of the type is the limit.
         None => format!("return {};", until.relation == Binary::NotEqual),
     });
     text.push("}");
     let scalar = problem.program.parameters().len() + until.scalar;
-    let value = std::iter::once(format!("let value = parameters.p{scalar};")).collect();
+    let value = std::iter::once(format!("let value = {};", layout.kept_name(scalar))).collect();
     let ended = std::iter::once("if parameters.ended != 0u { return; }").collect();
     text.filled(UNTIL, &[("ended", ended), ("value", value)]);
-    Body::single(text)
+    Body { real: layout.kept, ..Body::single(text, problem.dtype) }
 }
 
 /// Returns the number of a type that stands for the limit of a condition: every number of the type relates to
@@ -213,7 +345,7 @@ fn comparisons(dtype: DType) -> &'static str {
 }
 
 /// Returns the kernel of a body, which stages of these names share: what it needs, and the body behind it.
-fn finished(problem: &Problem, body: Body, names: &[&str]) -> Kernel<Place> {
+fn finished(problem: &Problem, body: Body, names: &[&str], layout: ScalarLayout) -> Kernel<Place> {
     let code = body.text.as_ref();
     let mut bindings = Vec::new();
     if code.contains("parameters.") {
@@ -228,15 +360,22 @@ fn finished(problem: &Problem, body: Body, names: &[&str]) -> Kernel<Place> {
     // Names are quoted, so that none can end the comment.
     text.push(format!("// {program:?} on {shape} {dtype}: {names:?}"));
     text.blank();
-    text.push(format!("alias real = {dtype};"));
+    text.push(format!("alias real = {};", body.real));
     text.blank();
     if matches!(bindings.first(), Some(Place::Scalars(_))) {
         let parameters = problem.program.parameters().iter().map(|parameter| &parameter.name);
-        let all = parameters.chain(problem.program.scalars().iter().map(|scalar| &scalar.name));
+        let all: Vec<&String> =
+            parameters.chain(problem.program.scalars().iter().map(|scalar| &scalar.name)).collect();
+        let read = if body.real == dtype { "real".to_owned() } else { dtype.to_string() };
         text.push("// Whether the run has ended, the steps done, the parameters and the computed scalars.");
         text.extend(["struct Scalars {", "ended: u32,", "steps: u32,"]);
-        text.extend(all.enumerate().map(|(number, name)| format!("p{number}: real, // {name:?}")));
-        text.extend(["infinity: real,", "nan: real,", "}"]);
+        text.extend(all.iter().enumerate().map(|(number, name)| format!("p{number}: {read}, // {name:?}")));
+        text.extend([format!("infinity: {read},"), format!("nan: {read},")]);
+        if layout.is_apart() && body.scalars == Access::Write {
+            let kept = (0..all.len()).map(|number| format!("kept_{number}: {},", layout.kept));
+            text.extend(kept);
+        }
+        text.push("}");
     }
     for (number, binding) in bindings.iter().enumerate() {
         let access = if binding.access() == Access::Write { "read_write" } else { "read" };
@@ -254,7 +393,7 @@ fn finished(problem: &Problem, body: Body, names: &[&str]) -> Kernel<Place> {
         text.file(PROGRAM);
     }
     text.file(code);
-    called(&mut text, problem.dtype);
+    called(&mut text, body.real);
     Kernel {
         name: names.join(", "),
         text: text.into(),

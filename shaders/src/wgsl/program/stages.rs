@@ -6,9 +6,9 @@ use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
 use abide_core::program::{Does, Indices, Reduction, is_empty};
 use abide_core::reduction::leaf;
-use abide_core::{Problem, Stage};
+use abide_core::{DType, Problem, Stage};
 
-use super::comparisons;
+use super::{OfScalars, ScalarLayout, comparisons};
 use crate::emit::{Formula, part};
 use crate::program::{self, Grid, Kind, Kinds, Slot, Slots, Work};
 use crate::text::Text;
@@ -24,6 +24,8 @@ const SCALAR: &str = include_str!("../../../kernels/program_scalar.wgsl");
 /// A kernel without its beginning.
 pub struct Body {
     pub text: Text,
+    /// The type of its numbers.
+    pub real: DType,
     /// How each slot's buffer is used.
     pub slots: Vec<Access>,
     /// How the scalars are used, if they are.
@@ -37,13 +39,14 @@ pub struct Body {
 
 impl Body {
     /// Returns a kernel that writes values of fields and temporaries.
-    pub fn of_values(text: Text, slots: &[Slot], threads: usize, workgroups: usize) -> Body {
+    pub fn of_values(text: Text, real: DType, slots: &[Slot], threads: usize, workgroups: usize) -> Body {
         let access = |slot: &Slot| match slot {
             Slot::Read(_) => Access::Read,
             Slot::Write(_) => Access::Write,
         };
         Body {
             text,
+            real,
             slots: slots.iter().map(access).collect(),
             scalars: Access::Read,
             leaves: 0,
@@ -54,9 +57,10 @@ impl Body {
     }
 
     /// Returns a kernel of one thread, which writes a scalar.
-    pub fn single(text: Text) -> Body {
+    pub fn single(text: Text, real: DType) -> Body {
         Body {
             text,
+            real,
             slots: Vec::new(),
             scalars: Access::Write,
             leaves: 0,
@@ -72,6 +76,7 @@ pub struct Ground<'a> {
     pub problem: &'a Problem,
     pub kinds: &'a Kinds,
     pub tiles: &'a Stepwise,
+    pub layout: ScalarLayout,
 }
 
 /// A stage while its kernel is written.
@@ -133,7 +138,7 @@ impl Ground<'_> {
         ];
         text.filled(UPDATE, &parts);
         let slots = writer.slots.0;
-        (vec![Body::of_values(text, &slots, threads, work.grid.count())], slots)
+        (vec![Body::of_values(text, self.problem.dtype, &slots, threads, work.grid.count())], slots)
     }
 
     /// Returns the kernels of a stage at points and their slots: first one that takes all other values along, if
@@ -176,8 +181,8 @@ impl Ground<'_> {
         carrying.filled(UPDATE, &parts);
         let slots = writer.slots.0;
         let carry = (!stays.iter().all(|&stays| stays))
-            .then(|| Body::of_values(carrying, &slots, threads, work.grid.count()));
-        let points = Body::of_values(text, &slots, threads, count.div_ceil(threads));
+            .then(|| Body::of_values(carrying, self.problem.dtype, &slots, threads, work.grid.count()));
+        let points = Body::of_values(text, self.problem.dtype, &slots, threads, count.div_ceil(threads));
         (carry.into_iter().chain([points]).collect(), slots)
     }
 
@@ -224,6 +229,7 @@ impl Ground<'_> {
         let slots = writer.slots.0;
         let first = Body {
             text,
+            real: self.problem.dtype,
             slots: vec![Access::Read; slots.len()],
             scalars: Access::Read,
             leaves: leaves_of(&work.grid),
@@ -240,21 +246,20 @@ impl Ground<'_> {
         let mut text = self.joining(reduction);
         constant(&mut text, "THREADS", threads);
         blocks(&mut text, grid);
-        let store = std::iter::once(format!("parameters.p{scalar} = value;")).collect();
-        text.filled(JOIN, &[("ended", self.ended()), ("store", store)]);
-        Body { leaves: leaves_of(grid), threads, ..Body::single(text) }
+        text.filled(JOIN, &[("ended", self.ended()), ("store", self.layout.set(scalar, "value"))]);
+        Body { leaves: leaves_of(grid), threads, ..Body::single(text, self.problem.dtype) }
     }
 
     /// Returns the kernel of a formula of scalars.
     fn scalar(&self, stage: &Stage, scalar: usize) -> Body {
         let Dag { nodes, outputs } = &stage.dag;
-        let dtype = self.problem.dtype;
-        let formula = part(nodes, outputs, |_| None, &language(), dtype, |_| String::new());
+        let (layout, real) = (self.layout, self.layout.kept());
+        let formula = part(nodes, outputs, |_| None, &OfScalars(layout), real, |_| String::new());
         let mut computing: Text = formula.statements.iter().collect();
-        computing.push(format!("parameters.p{scalar} = {};", formula.outputs[0]));
+        computing.push(layout.set(scalar, &formula.outputs[0]));
         let mut text = Text::default();
         text.filled(SCALAR, &[("ended", self.ended()), ("formula", computing)]);
-        Body::single(text)
+        Body::single(text, real)
     }
 
     /// Writes the function that taps a buffer where the boundary is asked.

@@ -11,10 +11,10 @@ use abide_random::partitions::partition;
 use super::*;
 use crate::wgsl::tests::check_module;
 
-fn kernels_of(problem: &Problem) -> ProgramKernels {
+fn kernels_of(problem: &Problem, has_f64: bool) -> ProgramKernels {
     let plan = plan_stepwise(problem, &DeviceSpec::preset("a100").unwrap(), &Options::default()).unwrap();
     let storage = Storage::of(problem, &Boxes::of(problem).unwrap()).unwrap();
-    program_kernels(problem, plan.stepwise().unwrap(), &storage).unwrap()
+    program_kernels(problem, plan.stepwise().unwrap(), &storage, ScalarLayout::of(problem, has_f64)).unwrap()
 }
 
 /// Checks a kernel's text, and the names of what it binds.
@@ -50,9 +50,13 @@ fn every_kernel_of_programs_is_valid() {
                         .scalars()
                         .first()
                         .map(|scalar| Until::parse(&format!("{} >= 0.1", scalar.name), &program).unwrap());
-                    let made = kernels_of(&problem);
-                    assert_eq!(made.until.is_some(), problem.until.is_some());
-                    made.kernels.iter().for_each(check_names);
+                    for has_f64 in [true, false] {
+                        let made = kernels_of(&problem, has_f64);
+                        assert_eq!(made.until.is_some(), problem.until.is_some());
+                        made.kernels.iter().for_each(check_names);
+                        let uses = made.kernels.iter().any(|kernel| kernel.text.contains("f64;"));
+                        assert!(has_f64 || dtype == DType::F64 || !uses, "{}", program.name());
+                    }
                     seen += 1;
                 }
             }
@@ -66,7 +70,7 @@ fn every_kernel_of_programs_is_valid() {
 fn cloverleaf_binds_what_it_uses() {
     let program = Arc::new(catalogue::cloverleaf().unwrap());
     let problem = Problem::new(program.clone(), Shape::new(&[67, 101]).unwrap(), DType::F64).unwrap();
-    let made = kernels_of(&problem);
+    let made = kernels_of(&problem, true);
     assert!(made.kernels.len() < program.stages().len(), "{}", made.kernels.len());
     for kernel in &made.kernels {
         for (number, binding) in kernel.bindings.iter().enumerate() {
@@ -130,7 +134,7 @@ fn every_kernel_of_groups_is_valid() {
         let boxes = Boxes::of(&problem).unwrap();
         let storage = Storage::of_groups(&problem, &boxes, &partition.groups()).unwrap();
         let tiles = Stepwise { partition, ..plan.stepwise().unwrap().clone() };
-        let made = program_kernels(&problem, &tiles, &storage).unwrap();
+        let made = program_kernels(&problem, &tiles, &storage, ScalarLayout::of(&problem, true)).unwrap();
         for fused in tiles.partition.all().filter_map(|group| group.fused.as_ref()) {
             let names: Vec<&str> =
                 fused.members.iter().map(|member| &*problem.program.stages()[member.stage].name).collect();
