@@ -1,4 +1,4 @@
-"""Forked processes: a run or a solve in the parent, and then one in a child, as by multiprocessing with fork."""
+"""Forked processes: a run or a solve in the parent, then one in a child, as by multiprocessing with fork."""
 
 import os
 import subprocess

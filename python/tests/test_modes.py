@@ -1,4 +1,4 @@
-"""A library that was built with -ffast-math changes the floating-point mode of the thread that loads it; bits stay."""
+"""A library built with -ffast-math changes the floating-point mode of the thread that loads it; bits stay."""
 
 import platform
 import shutil
