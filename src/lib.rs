@@ -24,6 +24,7 @@ pub mod backend;
 pub mod bench;
 mod builder;
 mod files;
+mod held;
 // The command, for its own program and for tools that call it in their own process. It is no part of the
 // library's promises.
 #[cfg(feature = "command")]

@@ -2,7 +2,8 @@
 
 fn main() -> std::process::ExitCode {
     keep_mesa_quiet();
-    abide::cli::main()
+    // A library that the environment loads first may have changed the mode.
+    abide::floating::standard(abide::cli::main)
 }
 
 /// Silences Mesa's Vulkan layer that looks for the display's GPU. Without a display the layer finds none and

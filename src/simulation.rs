@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive};
 use crate::builder::{Builder, IntoModel};
+use crate::floating::{kept, standard};
+use crate::held::Held;
 use crate::program::{Problem, Rows};
 use crate::{Array, Error, Plan, Real, Result, files, io};
 
@@ -25,7 +27,7 @@ pub struct Simulation {
     problem: Problem,
     backend: &'static str,
     kind: Kind,
-    session: Box<dyn Session>,
+    session: Held<dyn Session>,
     step: u64,
     notes: Vec<String>,
 }
@@ -46,7 +48,7 @@ impl Simulation {
 
     pub(crate) fn new(problem: Problem, begun: Begun, step: u64) -> Simulation {
         let Begun { backend, kind, session, notes } = begun;
-        Simulation { problem, backend, kind, session, step, notes }
+        Simulation { problem, backend, kind, session: Held::new(session, kind), step, notes }
     }
 
     /// Returns the problem that is solved, with the parameters as they are now.
@@ -66,7 +68,7 @@ impl Simulation {
 
     /// Returns the plan that runs.
     pub fn plan(&self) -> &Plan {
-        self.session.plan()
+        self.session.anywhere().plan()
     }
 
     /// Returns the steps done since the start, those before a checkpoint included.
@@ -107,11 +109,12 @@ impl Simulation {
         Simulation::last_step(self.step, steps)?;
         let Simulation { problem, backend, session, step, .. } = self;
         let begun = *step;
-        let result = drive(backend, session.as_mut(), steps, pace, &mut |session, progress| {
+        let session = session.here()?;
+        let mut observe = |session: &mut dyn Session, progress: &Progress| {
             *step = begun + progress.steps;
-            observe(&mut Running { problem, session, step: *step, progress: *progress })
-        });
-        let mut report = result?;
+            kept(|| observe(&mut Running { problem, session, step: *step, progress: *progress }))
+        };
+        let mut report = standard(|| drive(backend, session, steps, pace, &mut observe))?;
         report.notes.splice(0..0, self.notes.iter().cloned());
         // The scalars of a batch are many under each name.
         if !self.problem.is_batch() {
@@ -148,10 +151,11 @@ impl Simulation {
         let last = Simulation::last_step(self.step, steps)?;
         let (mut left, mut seconds) = (steps, 0.0);
         loop {
-            seconds += self.session.advance(left)?;
-            left = self.session.undone();
+            let session = self.session.here()?;
+            seconds += standard(|| session.advance(left))?;
+            left = session.undone();
             self.step = last - left;
-            if left == 0 || !self.session.is_at_mark() {
+            if left == 0 || !session.is_at_mark() {
                 return Ok(seconds);
             }
         }
@@ -160,7 +164,7 @@ impl Simulation {
     /// Counts the values of all fields that are NaN or infinite, where they lie. A run does not: it takes as
     /// long as a step or so.
     pub fn non_finite(&mut self) -> Result<u64> {
-        non_finite(&self.problem, self.session.as_mut())
+        non_finite(&self.problem, self.session.here()?)
     }
 
     /// Returns the names of what the run records: `step`, the computed scalars, `time` first, and the probes;
@@ -185,13 +189,13 @@ impl Simulation {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn records(&mut self) -> Result<Rows> {
-        self.session.take_rows()
+        self.session.here()?.take_rows()
     }
 
     /// Returns the names and the current values of the computed scalars. Those of a batch are each member's:
     /// [`Simulation::scalars_of`].
     pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
-        scalars(&self.problem, self.session.as_mut())
+        scalars(&self.problem, self.session.here()?)
     }
 
     /// Returns the names and the current values of the computed scalars of a member of a batch.
@@ -200,23 +204,24 @@ impl Simulation {
         if member >= members {
             return Err(Error::limit("member of a batch", member, members - 1, "count members from 0"));
         }
-        let values = self.session.scalars()?.into_iter().skip(member * all.len());
+        let values = self.session.here()?.scalars()?.into_iter().skip(member * all.len());
         Ok(all.iter().map(|scalar| scalar.name.clone()).zip(values).collect())
     }
 
     /// Returns the current value of a computed scalar.
     pub fn scalar(&mut self, name: &str) -> Result<f64> {
-        scalar(&self.problem, self.session.as_mut(), name)
+        scalar(&self.problem, self.session.here()?, name)
     }
 
     /// Reads a field's values; in a batch those of all members, one after another.
     pub fn field(&mut self, name: &str) -> Result<Array> {
-        read(&self.problem, self.session.as_mut(), name)
+        read(&self.problem, self.session.here()?, name)
     }
 
     /// Reads a field as an array of its extents, in a batch with the members' axis first, its values rounded to `T` where the run has the other type.
     pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
-        let values = self.field(name)?.cast(T::DTYPE)?;
+        let values = self.field(name)?;
+        let values = standard(|| values.cast(T::DTYPE))?;
         let values = T::slice(&values).unwrap_or_default().to_vec();
         let shape = self.problem.shape_of(self.problem.program.field(name)?)?;
         let members = self.problem.is_batch().then_some(self.problem.members());
@@ -228,25 +233,25 @@ impl Simulation {
     /// Reads the values of a field in the box `low..high`, slowest of three axes first; in a batch in the box of
     /// each member, one after another.
     pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        self.session.read_window(self.problem.program.field(name)?, low, high)
+        self.session.here()?.read_window(self.problem.program.field(name)?, low, high)
     }
 
     /// Returns the buffer of type `B` that holds a field's values after the last step, for a caller on the same
     /// device: a [`DeviceBuffer`](abide_cuda::DeviceBuffer) where the backend is CUDA, a
     /// [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where it is wgpu. Later steps overwrite the buffer.
     pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
-        device_buffer(&self.problem, self.session.as_ref(), name)
+        device_buffer(&self.problem, self.session.of_here()?, name)
     }
 
     /// Returns the buffer of [`Simulation::device_buffer`] for a caller that writes into it before the next
     /// step; `None` where the backend has none for writing: CUDA has.
     pub fn device_buffer_mut<B: 'static>(&mut self, name: &str) -> Result<Option<B>> {
-        device_buffer_mut(&self.problem, self.session.as_mut(), name)
+        device_buffer_mut(&self.problem, self.session.here()?, name)
     }
 
     /// Replaces a field's values.
     pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
-        write(&self.problem, self.session.as_mut(), name, values)
+        write(&self.problem, self.session.here()?, name, values)
     }
 
     /// Replaces the values of a field in the box `low..high`, slowest of three axes first.
@@ -257,7 +262,7 @@ impl Simulation {
         high: [usize; 3],
         values: &Array,
     ) -> Result<()> {
-        self.session.write_window(self.problem.program.field(name)?, low, high, values)
+        self.session.here()?.write_window(self.problem.program.field(name)?, low, high, values)
     }
 
     /// Sets a parameter for the steps that follow, in a batch of all members.
@@ -272,20 +277,20 @@ impl Simulation {
     /// [`Error::Unknown`] and [`Error::Invalid`] for a name or a value that cannot be set, and for values of which a
     /// formula has no value; then all parameters stay as they are. Those of the device.
     pub fn set_parameters(&mut self, values: &[(&str, f64)]) -> Result<()> {
-        set_parameters(&mut self.problem, self.session.as_mut(), values)
+        set_parameters(&mut self.problem, self.session.here()?, values)
     }
 
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where the checkpoint cannot
     /// be put in its place, it is kept under another name, which the error tells.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        let (problem, session) = (&self.problem, self.session.as_mut());
+        let (problem, session) = (&self.problem, self.session.here()?);
         files::write_checkpoint(problem, session, self.step, path.as_ref(), io::Staged::commit_durably)
     }
 
     /// Writes a field to a `.npy` file, which [`io::Staged::commit`] puts in its place. Where several processes advance the
     /// domain, each writes its part, and all but the first get `None`. Errors of the file are the same in all.
     pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
-        files::write_npy(&self.problem, self.session.as_mut(), name, path.as_ref())
+        files::write_npy(&self.problem, self.session.here()?, name, path.as_ref())
     }
 }
 
@@ -453,7 +458,7 @@ fn set_parameters(problem: &mut Problem, session: &mut dyn Session, values: &[(&
     let mut own: Vec<Vec<f64>> = own.cloned().collect();
     for parameters in &mut own {
         given.iter().for_each(|&(number, value)| parameters[number] = value);
-        program.derive(parameters);
+        standard(|| program.derive(parameters));
         program.check_derived(parameters, problem.dtype)?;
     }
     let changed = program.dependents(&given.iter().map(|(number, _)| *number).collect::<Vec<_>>());
@@ -468,7 +473,7 @@ fn set_parameters(problem: &mut Problem, session: &mut dyn Session, values: &[(&
         ));
     }
     for number in changed {
-        session.set_parameter(number, own[0][number])?;
+        standard(|| session.set_parameter(number, own[0][number]))?;
         let all = problem.batch.iter_mut().map(|member| &mut member.parameters);
         all.chain([&mut problem.parameters]).for_each(|parameters| parameters[number] = own[0][number]);
     }

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use abide_core::catalogue::{self, Entry};
+use abide_core::floating::standard;
 use rayon::prelude::*;
 
 use crate::backend::{self, Choice, Opened};
@@ -381,10 +382,10 @@ pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<V
     for (number, entry) in compared.iter().enumerate() {
         for dtype in [DType::F32, DType::F64] {
             // The reference takes most of the time, and one thread a case.
-            let cases: Vec<(Case, Vec<Array>)> = cases(entry, dtype)?
-                .into_par_iter()
-                .map(|case| case.reference().map(|fields| (case, fields)))
-                .collect::<Result<_>>()?;
+            let cases = cases(entry, dtype)?;
+            let computed = |case: Case| standard(|| case.reference().map(|fields| (case, fields)));
+            let cases: Vec<(Case, Vec<Array>)> =
+                abide_cpu::on_threads(|| cases.into_par_iter().map(computed).collect::<Result<_>>())??;
             for (name, opened) in &present {
                 findings.push(compare(name, opened, entry, dtype, &cases)?);
             }
@@ -424,27 +425,26 @@ fn compare(
         .filter(|(case, _, options)| suits(case, options))
         .collect();
     // Cases run side by side, because most of the time goes into compiling kernels.
-    let differences: Vec<Result<Option<Difference>>> = runs
-        .par_iter()
-        .map(|&(case, expected, options)| {
-            let plan = match backend.plan(&case.problem, &options) {
-                // Plans of several steps per launch or exchange have limits of their own; a launch per stage runs what
-                // they refuse.
-                Err(Error::Limit { .. })
-                    if !matches!(options.execution, Execution::Auto | Execution::Stepwise) =>
-                {
-                    return Ok(None);
-                }
-                plan => plan?,
-            };
-            let exact = backend::ulp_bound_per_step(name, &case.problem, 1.0)? == 0.0;
-            let difference = match exact {
-                true => case.run(backend, &plan, expected),
-                false => case.run_by_steps(name, backend, &plan),
-            };
-            difference.map(Some)
-        })
-        .collect();
+    let run = |&(case, expected, options): &(&Case, &Vec<Array>, Options)| -> Result<Option<Difference>> {
+        let plan = match backend.plan(&case.problem, &options) {
+            // Plans of several steps per launch or exchange have limits of their own; a launch per stage runs what
+            // they refuse.
+            Err(Error::Limit { .. })
+                if !matches!(options.execution, Execution::Auto | Execution::Stepwise) =>
+            {
+                return Ok(None);
+            }
+            plan => plan?,
+        };
+        let exact = backend::ulp_bound_per_step(name, &case.problem, 1.0)? == 0.0;
+        let difference = match exact {
+            true => case.run(backend, &plan, expected),
+            false => case.run_by_steps(name, backend, &plan),
+        };
+        difference.map(Some)
+    };
+    let differences: Vec<Result<Option<Difference>>> =
+        abide_cpu::on_threads(|| runs.par_iter().map(|own| standard(|| run(own))).collect())?;
     for ((case, _, options), difference) in runs.iter().zip(differences) {
         let run = || format!("{}, {}", case.describe(), words(options));
         match difference {

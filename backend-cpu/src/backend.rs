@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use abide_core::backend::{Cut, check_fields};
+use abide_core::floating::standard;
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Cpu, Schedule, is_too_small_to_choose, plan_cpu};
 use abide_core::program::Watch;
@@ -11,7 +12,6 @@ use abide_core::{
     Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result,
     Session, Tune,
 };
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{bandwidth, instruction_set, machine};
 use crate::functions;
@@ -21,7 +21,7 @@ use crate::reference;
 use crate::session::{Threaded, Workers};
 use crate::state::State;
 use crate::stepwise::has_fused_multiply_add;
-use crate::threads;
+use crate::threads::{self, Pool, on};
 
 /// The code that a session runs. Both give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +33,10 @@ enum Path {
 /// The CPU of this machine.
 pub struct CpuBackend {
     path: Path,
-    pool: Option<Arc<ThreadPool>>,
+    /// Its own threads; `None` where it runs on those that all share.
+    pool: Option<Arc<Pool>>,
     /// The pool of pinned threads; `None` until a plan has asked for one.
-    pinned: Mutex<Option<Arc<ThreadPool>>>,
+    pinned: Mutex<Option<Arc<Pool>>>,
     /// The machine, and the machine without the bandwidth of its memory, which takes a while to measure.
     device: OnceLock<DeviceSpec>,
     unmeasured: OnceLock<DeviceSpec>,
@@ -53,16 +54,13 @@ impl CpuBackend {
         if threads == 0 {
             return Err(Error::limit("threads", threads, "at least 1", "give one thread or more"));
         }
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| threads::refused(threads, error))?;
-        Ok(CpuBackend { pool: Some(Arc::new(pool)), ..Self::new() })
+        Ok(CpuBackend { pool: Some(Arc::new(Pool::new(threads)?)), ..Self::new() })
     }
 
     /// Returns a backend for each of so many ranks, with a pool of its own: all threads that there are, divided among
     /// them, and one each where there are too few. With each its number of threads.
     pub fn divided(ranks: usize) -> Result<Vec<(Self, usize)>> {
-        threads::start()?;
-        let all = rayon::current_num_threads();
+        let all = threads::count()?;
         let own = |rank: usize| (all / ranks + usize::from(rank < all % ranks)).max(1);
         (0..ranks).map(|rank| Ok((Self::with_threads(own(rank))?, own(rank)))).collect()
     }
@@ -93,16 +91,16 @@ impl CpuBackend {
         }
     }
 
-    pub(crate) fn pool(&self) -> Option<Arc<ThreadPool>> {
+    pub(crate) fn pool(&self) -> Option<Arc<Pool>> {
         self.pool.clone()
     }
 
     pub(crate) fn threads(&self) -> usize {
         match (self.path, &self.pool) {
             (Path::Reference, _) => 1,
-            (Path::Threaded, Some(pool)) => pool.current_num_threads(),
             // Without threads, every session is refused.
-            (Path::Threaded, None) => threads::start().map_or(1, |()| rayon::current_num_threads()),
+            (Path::Threaded, Some(pool)) => pool.threads().unwrap_or(1),
+            (Path::Threaded, None) => threads::count().unwrap_or(1),
         }
     }
 
@@ -122,11 +120,70 @@ impl CpuBackend {
         }
         let open = || Threaded::open(problem, plan, cpu, workers, fused, State::new(problem, fields)?);
         // The threads that will sweep the arrays are the first to touch them.
-        let session = match &pool {
-            Some(pool) => pool.install(open)?,
-            None => open()?,
+        Ok(Box::new(on(pool.as_ref(), open)??))
+    }
+
+    fn planned(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        self.ready()?;
+        if problem.is_batch() {
+            return self.plan_batch(problem, options);
+        }
+        let device = self.machine(!is_too_small_to_choose(problem, options));
+        let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
+        if self.path == Path::Reference {
+            if waits || options.pin || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
+                return Err(Error::unsupported(
+                    "backend cpu",
+                    "the reference takes one step after another, on the thread that asks",
+                    "leave the execution and the depth at auto, and pin out",
+                ));
+            }
+            return plan_cpu(problem, device, &Options { execution: Execution::Stepwise, ..*options });
+        }
+        if options.pin {
+            pin::cores(self.threads())?;
+        }
+        let plan = plan_cpu(problem, device, options)?;
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        if plan.execution != Execution::Persistent || self.threads() <= cores {
+            return Ok(plan);
+        }
+        let mut plan = plan_cpu(problem, device, &Options { execution: Execution::Streaming, ..*options })?;
+        if options.execution == Execution::Persistent {
+            let threads = self.threads();
+            plan.notes.push(format!(
+                "persistent was asked for, but {threads} threads on {cores} cores would wait for neighbours that do not \
+                 run: streaming instead"
+            ));
+        }
+        Ok(plan)
+    }
+
+    fn opened(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        self.ready()?;
+        if problem.is_batch() {
+            return self.open_batch(problem, plan, fields);
+        }
+        plan.check(problem)?;
+        check_fields(problem, &fields)?;
+        let Schedule::Cpu(cpu) = &plan.schedule else {
+            return Err(Error::unsupported(
+                "backend cpu",
+                format!("the plan is for {}, in tiles", plan.device.name),
+                "open it with a plan that this backend made",
+            ));
         };
-        Ok(Box::new(session))
+        if self.path == Path::Reference {
+            return Ok(Box::new(reference::Plain::open(problem, plan, fields)?));
+        }
+        let watch = Watch::new(problem, &fields)?;
+        // The sweeps of a plain program take no note of anything.
+        let cut = if problem.is_plain() { Cut::new(problem, &fields)? } else { None };
+        let session = match problem.dtype {
+            DType::F32 => self.session(problem, plan, cpu, watch, singles(fields)),
+            DType::F64 => self.session(problem, plan, cpu, watch, doubles(fields)),
+        };
+        Ok(Cut::around(cut, session?))
     }
 
     /// Returns the threads and cores that a plan asks for.
@@ -138,12 +195,12 @@ impl CpuBackend {
     }
 
     /// Returns a pool of the given number of pinned threads.
-    fn pinned(&self, threads: usize) -> Result<Arc<ThreadPool>> {
+    fn pinned(&self, threads: usize) -> Result<Arc<Pool>> {
         let mut known = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pool) = known.as_ref().filter(|pool| pool.current_num_threads() == threads) {
+        if let Some(pool) = known.as_ref().filter(|pool| pool.threads() == Ok(threads)) {
             return Ok(pool.clone());
         }
-        Ok(known.insert(Arc::new(pin::pool(threads)?)).clone())
+        Ok(known.insert(Arc::new(Pool::pinned(threads)?)).clone())
     }
 }
 
@@ -195,39 +252,7 @@ impl Backend for CpuBackend {
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
-        self.ready()?;
-        if problem.is_batch() {
-            return self.plan_batch(problem, options);
-        }
-        let device = self.machine(!is_too_small_to_choose(problem, options));
-        let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
-        if self.path == Path::Reference {
-            if waits || options.pin || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
-                return Err(Error::unsupported(
-                    "backend cpu",
-                    "the reference takes one step after another, on the thread that asks",
-                    "leave the execution and the depth at auto, and pin out",
-                ));
-            }
-            return plan_cpu(problem, device, &Options { execution: Execution::Stepwise, ..*options });
-        }
-        if options.pin {
-            pin::cores(self.threads())?;
-        }
-        let plan = plan_cpu(problem, device, options)?;
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        if plan.execution != Execution::Persistent || self.threads() <= cores {
-            return Ok(plan);
-        }
-        let mut plan = plan_cpu(problem, device, &Options { execution: Execution::Streaming, ..*options })?;
-        if options.execution == Execution::Persistent {
-            let threads = self.threads();
-            plan.notes.push(format!(
-                "persistent was asked for, but {threads} threads on {cores} cores would wait for neighbours that do not \
-                 run: streaming instead"
-            ));
-        }
-        Ok(plan)
+        standard(|| self.planned(problem, options))
     }
 
     fn linear(&self) -> Option<&dyn LinearBackend> {
@@ -235,29 +260,6 @@ impl Backend for CpuBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
-        self.ready()?;
-        if problem.is_batch() {
-            return self.open_batch(problem, plan, fields);
-        }
-        plan.check(problem)?;
-        check_fields(problem, &fields)?;
-        let Schedule::Cpu(cpu) = &plan.schedule else {
-            return Err(Error::unsupported(
-                "backend cpu",
-                format!("the plan is for {}, in tiles", plan.device.name),
-                "open it with a plan that this backend made",
-            ));
-        };
-        if self.path == Path::Reference {
-            return Ok(Box::new(reference::Plain::open(problem, plan, fields)?));
-        }
-        let watch = Watch::new(problem, &fields)?;
-        // The sweeps of a plain program take no note of anything.
-        let cut = if problem.is_plain() { Cut::new(problem, &fields)? } else { None };
-        let session = match problem.dtype {
-            DType::F32 => self.session(problem, plan, cpu, watch, singles(fields)),
-            DType::F64 => self.session(problem, plan, cpu, watch, doubles(fields)),
-        };
-        Ok(Cut::around(cut, session?))
+        standard(|| self.opened(problem, plan, fields))
     }
 }

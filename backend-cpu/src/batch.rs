@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use abide_core::backend::{Advance, Members, check_field, check_fields, check_values, check_window, divide};
+use abide_core::floating::standard;
 use abide_core::plan::{Cpu, Order, Schedule, is_too_small_to_choose, plan_cpu, plan_members};
 use abide_core::{
     Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Real, Result, Session, memory,
 };
-use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::backend::{CpuBackend, doubles, singles};
@@ -18,6 +18,7 @@ use crate::count;
 use crate::session::Threaded;
 use crate::state::State;
 use crate::stepwise::has_fused_multiply_add;
+use crate::threads::{Pool, on};
 
 impl CpuBackend {
     /// Plans a batch.
@@ -92,10 +93,7 @@ impl CpuBackend {
             states.collect::<Result<_>>()
         };
         // The threads that will sweep the arrays are the first to touch them.
-        let members = match self.pool() {
-            Some(pool) => pool.install(states)?,
-            None => states()?,
-        };
+        let members = on(self.pool().as_ref(), states)??;
         Ok(Crowd {
             problem: problem.clone(),
             member,
@@ -114,7 +112,7 @@ struct Crowd<T> {
     /// The problem of a member, whose parameters are of no account.
     member: Problem,
     plan: Plan,
-    pool: Option<Arc<ThreadPool>>,
+    pool: Option<Arc<Pool>>,
     workers: Vec<Threaded<T>>,
     members: Vec<State<T>>,
 }
@@ -147,11 +145,10 @@ impl<T: Real> Session for Crowd<T> {
         let turns = |worker: &mut Threaded<T>| {
             std::iter::from_fn(next).try_for_each(|member| take_turn(worker, member, steps))
         };
-        match (&mut self.workers[..], &self.pool) {
+        match &mut self.workers[..] {
             // One session has all threads to itself.
-            ([one], _) => turns(one)?,
-            (all, None) => all.par_iter_mut().try_for_each(turns)?,
-            (all, Some(pool)) => pool.install(|| all.par_iter_mut().try_for_each(turns))?,
+            [one] => turns(one)?,
+            all => on(self.pool.as_ref(), || all.par_iter_mut().try_for_each(turns))??,
         }
         Ok(begun.elapsed().as_secs_f64())
     }
@@ -194,7 +191,7 @@ impl<T: Real> Session for Crowd<T> {
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
         let count =
-            |state: &State<T>| Ok(count::non_finite(state.field(&self.member, field)?, self.pool.as_deref()));
+            |state: &State<T>| count::non_finite(state.field(&self.member, field)?, self.pool.as_ref());
         self.members.iter().map(count).sum()
     }
 
@@ -205,14 +202,11 @@ impl<T: Real> Session for Crowd<T> {
 }
 
 /// Returns the way to advance members on all threads of a pool, or on rayon's global ones.
-fn at_once(pool: Option<Arc<ThreadPool>>) -> Box<Advance> {
+fn at_once(pool: Option<Arc<Pool>>) -> Box<Advance> {
     Box::new(move |sessions, steps| {
         let begun = Instant::now();
-        let mut all = || sessions.par_iter_mut().try_for_each(|session| session.advance(steps).map(drop));
-        match &pool {
-            Some(pool) => pool.install(all)?,
-            None => all()?,
-        }
+        let advance = |session: &mut Box<dyn Session>| standard(|| session.advance(steps).map(drop));
+        on(pool.as_ref(), || sessions.par_iter_mut().try_for_each(advance))??;
         Ok(begun.elapsed().as_secs_f64())
     })
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::thread;
 
+use abide_core::floating::standard;
 use abide_core::plan::{Levels, Tiling};
 use abide_core::{Real, Result};
 use core_affinity::CoreId;
@@ -62,7 +63,7 @@ pub fn stream<T: Real>(pass: &Pass<'_, T>, tiles: &[Tile], rings: &mut [Rings<T>
         while let Some(tile) = tiles.get(next.fetch_add(1, Ordering::Relaxed)) {
             // SAFETY: a pass reads `now` and writes `new`, which are different arrays, and each tile's cells
             // belong to one thread.
-            unsafe { advance(pass, rings, tile) };
+            standard(|| unsafe { advance(pass, rings, tile) });
         }
     };
     match rings {
@@ -147,7 +148,7 @@ pub fn persist<'a, T: Real>(
             let (work, abandoned, core) = (&work, &abandoned, cores.get(i).copied());
             let thread = thread::Builder::new().name(format!("abide-{i}")).spawn_scoped(scope, move || {
                 core.map_or(Ok(()), pin).inspect_err(|_| abandoned.store(true, Ordering::Relaxed))?;
-                work(i, rings);
+                standard(|| work(i, rings));
                 Ok(())
             });
             started.push(thread.map_err(|error| {

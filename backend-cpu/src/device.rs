@@ -1,8 +1,8 @@
 //! The machine's properties, as far as a program can tell.
 
+use abide_core::process::Found;
 use std::fs;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use abide_core::DeviceSpec;
@@ -135,8 +135,8 @@ pub fn instruction_set() -> String {
 ///
 /// The measurement uses threads of its own, because rayon's may all be waiting for this very measurement.
 pub fn bandwidth() -> f64 {
-    static FOUND: OnceLock<f64> = OnceLock::new();
-    *FOUND.get_or_init(|| {
+    static FOUND: Found = Found::new();
+    FOUND.or_find(|| {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let machine = [name(), cores.to_string(), total_memory().to_string(), last_level_cache().to_string()];
         Rates::of_user().kept("copy", &machine, PLAUSIBLE, || copy_bandwidth(cores)).unwrap_or(0.0)

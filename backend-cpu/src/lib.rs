@@ -51,4 +51,4 @@ mod tile;
 
 pub use backend::{CpuBackend, variants};
 pub use solver::{Threads, threaded_operator};
-pub use threads::start as start_threads;
+pub use threads::{Pool, count as count_threads, on_threads, start as start_threads};

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use abide_core::floating::standard;
 use abide_core::plan::{Cpu, Levels, MAX_CPU_DEPTH};
 use abide_core::{Array, Execution, Plan, Problem, Real, Result, Session};
 use core_affinity::CoreId;
-use rayon::ThreadPool;
 
 use crate::count;
 use crate::crew;
@@ -18,13 +18,14 @@ use crate::shared::Shared;
 use crate::state::{State, copied};
 use crate::stepwise::{Band, Outputs, Stage, sweep};
 use crate::tape::Tape;
+use crate::threads::{Pool, on};
 use crate::tile::{Pass, Tile};
 
 /// The threads and cores that work for a session.
 #[derive(Default)]
 pub struct Workers {
-    /// The threads that share sweeps and passes; rayon's global ones where there is no pool.
-    pub pool: Option<Arc<ThreadPool>>,
+    /// The threads that share sweeps and passes; those that all share where there is no pool.
+    pub pool: Option<Arc<Pool>>,
     /// The cores of the threads of a persistent run, which last as long as the run; none where the system
     /// chooses.
     pub cores: Vec<CoreId>,
@@ -63,7 +64,7 @@ struct Lowered {
 pub struct Threaded<T> {
     lowered: Lowered,
     plan: Plan,
-    pool: Option<Arc<ThreadPool>>,
+    pool: Option<Arc<Pool>>,
     /// The fields that each stage writes.
     writes: Vec<Vec<usize>>,
     way: Way<T>,
@@ -201,21 +202,16 @@ impl<T: Real> Session for Threaded<T> {
             Way::Stepwise(bands) => bands.len() <= 1,
             Way::Tiled(tiled) => tiled.persistent || tiled.rings.len() <= 1,
         };
-        match self.pool.clone() {
-            _ if alone => self.steps(steps)?,
-            Some(pool) => pool.install(|| self.steps(steps))?,
-            None => rayon::scope(|_| self.steps(steps))?,
+        match alone {
+            true => standard(|| self.steps(steps))?,
+            false => on(self.pool.clone().as_ref(), || self.steps(steps))??,
         }
         Ok(begun.elapsed().as_secs_f64())
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
         let values = self.state.field(&self.lowered.problem, field)?;
-        let copy = match &self.pool {
-            Some(pool) => pool.install(|| copied(values)),
-            None => copied(values),
-        };
-        copy.map(T::into_array)
+        on(self.pool.as_ref(), || copied(values))?.map(T::into_array)
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
@@ -237,7 +233,7 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
-        Ok(count::non_finite(self.state.field(&self.lowered.problem, field)?, self.pool.as_deref()))
+        count::non_finite(self.state.field(&self.lowered.problem, field)?, self.pool.as_ref())
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

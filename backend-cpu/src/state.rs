@@ -1,6 +1,7 @@
 //! The values of a plain problem in progress: two arrays for each field that changes, one for each that does not.
 
 use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
+use abide_core::floating::standard;
 use abide_core::{Array, Error, Problem, Real, Result, memory};
 use rayon::prelude::*;
 
@@ -83,7 +84,7 @@ impl<T: Real> State<T> {
         let names = problem.program.parameters().iter().map(|p| p.name.as_str());
         match self.parameters.get_mut(parameter) {
             Some(known) => {
-                *known = T::from_f64(value);
+                *known = standard(|| T::from_f64(value));
                 Ok(())
             }
             None => Err(Error::unknown("parameter", parameter.to_string(), names)),

@@ -11,6 +11,7 @@ use crate::rings::Walk;
 use crate::steps::NewValues;
 use crate::sum::Ahead;
 use crate::tape::Tape;
+use crate::threads::join;
 
 /// The data that all bands of a stage share.
 pub struct Stage<'a, T> {
@@ -125,7 +126,7 @@ pub fn sweep<T: Real>(stage: &Stage<'_, T>, bands: &mut [Band<T>], outputs: Outp
             let (low, high) = bands.split_at_mut(bands.len() / 2);
             let at = high.first().map_or(0, |band| stage.region.index(&stage.region.unit(band.units.start)));
             let (outputs_low, outputs_high) = outputs.split(at);
-            rayon::join(|| sweep(stage, low, outputs_low), || sweep(stage, high, outputs_high));
+            join(|| sweep(stage, low, outputs_low), || sweep(stage, high, outputs_high));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The CUDA driver, found when first needed, and what it tells about the device.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use abide_core::device::Link;
+use abide_core::process::{Process, forked};
 use abide_core::{DeviceSpec, Error, Result};
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use cudarc::driver::sys::CUresult;
@@ -32,13 +33,24 @@ fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { backend: "cuda", reason: reason.into() }
 }
 
-/// Returns the number of CUDA devices; `Unavailable`, with the reason, where there is no driver or no device.
+/// Checks that the driver was not started by a process of which this one is a fork: it works in no other.
+fn check_process() -> Result<()> {
+    static STARTED: OnceLock<Process> = OnceLock::new();
+    match STARTED.get_or_init(Process::current).is_current() {
+        true => Ok(()),
+        false => Err(unavailable(forked("CUDA was started"))),
+    }
+}
+
+/// Returns the number of CUDA devices; `Unavailable`, with the reason, where there is no driver or no device, and in a
+/// process that was forked after CUDA was started.
 pub fn device_count() -> Result<usize> {
     // SAFETY: opens the vendor's driver library, which runs nothing of consequence when opened. Every other
     // call into cudarc panics where the library is missing, so this one comes first.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
         return Err(unavailable("the NVIDIA driver's library libcuda.so is not installed"));
     }
+    check_process()?;
     match CudaContext::device_count() {
         Ok(count) if count > 0 => Ok(count as usize),
         Ok(_) => Err(unavailable("the driver sees no device")),

@@ -1,5 +1,8 @@
 //! The available adapters, and the choice among them.
 
+use std::sync::OnceLock;
+
+use abide_core::process::{Process, forked};
 use abide_core::{Error, Result};
 use async_lock::OnceCell;
 use serde::Serialize;
@@ -102,9 +105,13 @@ impl Adapter {
 /// Returns all adapters that can compute, the best first. Their places in this list are the numbers by which
 /// [`WgpuBackend::on`](crate::WgpuBackend::on) finds them.
 ///
-/// In a browser the list is empty, because this function cannot wait there; await [`adapters_async`] instead.
+/// In a browser the list is empty, because this function cannot wait there; await [`adapters_async`] instead. It is empty,
+/// too, in a process that was forked after its parent had looked for adapters.
 pub fn adapters() -> Vec<Adapter> {
-    block_on(async { Ok(adapters_async().await) }).unwrap_or_default()
+    match check_process() {
+        Ok(()) => block_on(async { Ok(adapters_async().await) }).unwrap_or_default(),
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Returns what [`adapters`] returns, without blocking.
@@ -149,8 +156,18 @@ fn has_compute_language(driver: &str) -> bool {
     version.is_none_or(|version| version >= least)
 }
 
+/// Checks that drivers were not loaded by a process of which this one is a fork: they work in no other.
+fn check_process() -> Result<()> {
+    static LOADED: OnceLock<Process> = OnceLock::new();
+    match LOADED.get_or_init(Process::current).is_current() {
+        true => Ok(()),
+        false => Err(Error::Unavailable { backend: NAME, reason: forked("graphics drivers were loaded") }),
+    }
+}
+
 /// Returns the best adapter, or the one asked for by its number in [`adapters`] or by a part of its name.
 pub(crate) async fn choose(asked: Option<&str>) -> Result<(Adapter, wgpu::Adapter)> {
+    check_process()?;
     let all = found().await;
     let titles: Vec<String> = all.iter().map(|(adapter, _)| adapter.title()).collect();
     if all.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use abide::floating::standard;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -11,9 +12,9 @@ pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<R> + Se
     py.detach(|| caught(work))
 }
 
-/// Calls `work`. A panic, which is a defect of Abide, becomes an exception that says so.
+/// Calls `work` in the standard floating-point mode, whatever libraries of the interpreter's have set. A panic, which is a defect of Abide, becomes an exception that says so.
 pub fn caught<R>(work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+    catch_unwind(AssertUnwindSafe(|| standard(work))).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())

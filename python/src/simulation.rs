@@ -6,12 +6,12 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::thread::ThreadId;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 use abide::backend::Pace;
+use abide::process::lost;
 use abide::{DType, Error, Shape};
 use abide_cuda::DeviceBuffer;
 use pyo3::prelude::*;
@@ -29,13 +29,17 @@ const EPOCH: Duration = Duration::from_millis(50);
 /// The time between two looks at whether another thread's run has ended.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// Looks in a row at which the simulation was taken by a thread that has not begun its work, or has ended it: either takes
+/// less than a microsecond, unless a fork came between.
+const MOST_IDLE: u32 = 1000;
+
 /// A program, its fields on a device, and the steps done so far.
 #[pyclass(frozen, module = "pyabide._pyabide")]
 pub struct Simulation {
     /// `None` after a defect, which may have left it in any state.
     inner: Mutex<Option<abide::Simulation>>,
-    /// The thread that is at work.
-    at_work: Mutex<Option<ThreadId>>,
+    /// The thread that is at work, 0 where none is, and its process. Not locks, which a fork could leave locked.
+    at_work: AtomicU64,
     step: AtomicU64,
     program: String,
     backend: &'static str,
@@ -66,7 +70,7 @@ impl Simulation {
             shown: problem.program.shown(),
             notes: simulation.notes().to_vec(),
             step: AtomicU64::new(simulation.step()),
-            at_work: Mutex::new(None),
+            at_work: AtomicU64::new(0),
             inner: Mutex::new(Some(simulation)),
         })
     }
@@ -78,8 +82,8 @@ impl Simulation {
         py: Python<'_>,
         work: impl FnOnce(&mut abide::Simulation) -> PyResult<R> + Send,
     ) -> PyResult<R> {
-        let own = std::thread::current().id();
-        if *unpoisoned(&self.at_work) == Some(own) {
+        let own = own_number();
+        if self.at_work.load(Ordering::Relaxed) == own {
             let reason = "it is running, and this is called from within the run, as by a signal's handler";
             return Err(exception(Error::invalid(
                 "the simulation",
@@ -87,19 +91,27 @@ impl Simulation {
                 "call it once the run has ended",
             )));
         }
-        let mut work = Some(work);
+        let (mut work, mut idle) = (Some(work), 0);
         loop {
             let done = py.detach(|| {
                 let mut inner = match self.inner.try_lock() {
                     Ok(inner) => inner,
                     Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                     Err(TryLockError::WouldBlock) => {
+                        // The thread that is at work is not in a process that was forked meanwhile.
+                        let other = self.at_work.load(Ordering::Relaxed);
+                        idle = if other == 0 { idle + 1 } else { 0 };
+                        if idle > MOST_IDLE || (other != 0 && other >> 32 != own >> 32) {
+                            return Some(Err(exception(lost(
+                                "a simulation that another thread was running",
+                            ))));
+                        }
                         std::thread::sleep(LOOK);
                         return None;
                     }
                 };
                 let work = work.take()?;
-                *unpoisoned(&self.at_work) = Some(own);
+                self.at_work.store(own, Ordering::Relaxed);
                 let result = match inner.as_mut() {
                     Some(simulation) => {
                         let mut is_whole = false;
@@ -120,7 +132,7 @@ impl Simulation {
                         Err(raise("Defect", text.to_owned()))
                     }
                 };
-                *unpoisoned(&self.at_work) = None;
+                self.at_work.store(0, Ordering::Relaxed);
                 Some(result)
             });
             match done {
@@ -138,9 +150,11 @@ impl Simulation {
     }
 }
 
-/// Locks what no panic can leave half changed.
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Returns a number that the calling thread alone has: its process above, and below one of its own that is not 0.
+fn own_number() -> u64 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    thread_local!(static OWN: u32 = NEXT.fetch_add(1, Ordering::Relaxed));
+    u64::from(std::process::id()) << 32 | u64::from(OWN.with(|own| *own))
 }
 
 #[pymethods]

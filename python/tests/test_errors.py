@@ -189,3 +189,11 @@ def test_what_is_not_there() -> None:
         with pytest.raises(ab.Unavailable, match="is unavailable"):
             started(backend=device.backend)
         assert device.unavailable
+
+
+def test_a_cpu_is_not_cut_into_thousands_of_devices() -> None:
+    for asked in (2000, 20_000):
+        with pytest.raises(ab.Limit, match=f"devices of backend cpu: {asked} asked.*ask for fewer"):
+            started(devices=asked)
+        with pytest.raises(ab.Limit, match=f"{asked} asked"):
+            ab.cg(ab.GridOperator("laplacian2d", (30, 30)), np.ones(900), backend="cpu", devices=asked)

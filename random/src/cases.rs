@@ -281,6 +281,26 @@ const SIDES: [&str; 9] = [
     "x-=-reflect,x+=-mirror",
 ];
 
+/// Fields that stay as they are on a domain of which fixed sides leave nothing: new values from around the old ones, of several
+/// fields at once, on cells, faces and nodes.
+fn sealed(dimensions: usize) -> Result<Program> {
+    let fast = dimensions - 1;
+    let mut p = Definition::new("sealed", dimensions);
+    p.boundary(Boundary::Fixed).field("u", Centring::CELL).field("v", Centring::CELL);
+    p.field("f", Centring::face(dimensions, fast)).field("n", Centring::NODE);
+    p.scalar("time", Some(0.0), "steps done");
+    p.step()
+        .compute("time", |s| s.param("time") + 1.0)
+        .stage("both", |s| {
+            let (u, v) = (s.field("u"), s.field("v"));
+            s.set("u", along(v, fast, &[(-1, 0.5), (1, 0.25)]) + s.param("time"));
+            s.set("v", along(u, 0, &[(-1, 0.5), (0, 0.125), (1, 0.25)]));
+        })
+        .stage("faces", |s| s.set("f", along(s.field("f"), 0, &[(-1, 0.5), (1, 0.5)])))
+        .stage("nodes", |s| s.set("n", along(s.field("n"), fast, &[(-1, 0.25), (0, 1.5)])));
+    p.build()
+}
+
 /// Boundaries of single fields of the staggered program.
 const OWN: [&[(&str, &str)]; 3] = [
     &[("c", "x=-mirror"), ("n", "x=-reflect"), ("f", "x=-reflect"), ("g", "x=reflect")],
@@ -316,6 +336,18 @@ pub fn cases() -> Result<Vec<Case>> {
         let extents = thin[turn % 4];
         let dtype = if turn % 3 == 0 { F32 } else { F64 };
         all.push(Case::new("ring", ring(extents.len(), own)?, "clamp", extents, dtype, 3)?);
+    }
+    // A single value, or two, which taps beyond the domain show several times.
+    for (turn, own) in SIDES.into_iter().enumerate() {
+        let extents = [&[1][..], &[2, 1], &[1, 1, 2]][turn % 3];
+        let dtype = if turn % 2 == 0 { F64 } else { F32 };
+        all.push(Case::new("ring", ring(extents.len(), own)?, "clamp", extents, dtype, 3)?);
+    }
+    // After an odd number of steps fields are in other buffers than at first.
+    let sealed_in: [&[usize]; 7] = [&[1], &[2], &[1, 40], &[33, 2], &[2, 2], &[1, 1, 1], &[2, 5, 37]];
+    for (turn, extents) in sealed_in.into_iter().enumerate() {
+        let dtype = if turn % 2 == 0 { F64 } else { F32 };
+        all.push(Case::new("sealed", sealed(extents.len())?, "fixed", extents, dtype, 1 + turn as u64 % 3)?);
     }
     let corners = "y-=-mirror,y+=constant=-0.5,x-=constant=0.25,x+=-reflect";
     all.push(Case::new("ring", ring(2, corners)?, "clamp", &[29, 103], F64, 3)?);

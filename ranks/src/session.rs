@@ -8,7 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use abide_core::backend::{Fields, Part, RankReport, check_field, check_values, check_window, window_of};
+use abide_core::floating::standard;
 use abide_core::plan::Exchanging;
+use abide_core::process::{Process, lost};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
@@ -40,6 +42,8 @@ pub struct Together {
     undone: u64,
     /// Why the ranks stopped for good.
     stopped: Option<Error>,
+    /// The process that has the ranks' threads.
+    process: Process,
 }
 
 /// The initial fields of a session.
@@ -110,7 +114,7 @@ impl Together {
             let exchange = plan.ranks.as_ref().map_or(Exchanging::Auto, |ranks| ranks.exchange);
             let name = format!("abide-rank-{number}");
             let work = move || {
-                let rank = match open(&part, fields) {
+                let rank = match standard(|| open(&part, fields)) {
                     Ok(session) => Rank::new(backend, &own, &part, shares, exchange, session, fabric),
                     Err(error) => Err(give_up(fabric, error)),
                 };
@@ -118,7 +122,7 @@ impl Together {
                     Ok(mut rank) => {
                         // Whoever asked is there until all have answered.
                         let _ = reply.send(Ok(()));
-                        inbox.into_iter().for_each(|order| order(&mut rank));
+                        inbox.into_iter().for_each(|order| standard(|| order(&mut rank)));
                     }
                     Err(stopped) => drop(reply.send(Err(stopped))),
                 }
@@ -132,7 +136,8 @@ impl Together {
         }
         collect(backend, opened)?;
         let (problem, plan) = (problem.clone(), plan.clone());
-        Ok(Together { backend, problem, plan, slabs, held, workers, undone: 0, stopped: None })
+        let process = Process::current();
+        Ok(Together { backend, problem, plan, slabs, held, workers, undone: 0, stopped: None, process })
     }
 
     /// Returns whether other processes have ranks.
@@ -146,6 +151,9 @@ impl Together {
         &self,
         orders: impl IntoIterator<Item = (usize, impl FnOnce(&mut Rank) -> Result<R, Stopped> + Send + 'static)>,
     ) -> Result<Vec<R>> {
+        if !self.process.is_current() {
+            return Err(lost(format!("a session on {} devices", self.slabs.slabs.len())));
+        }
         if let Some(error) = &self.stopped {
             return Err(error.clone());
         }
@@ -452,6 +460,10 @@ impl Part for Together {
 
 impl Drop for Together {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // The threads are the parent's, who may just hold what orders end by.
+            self.workers.drain(..).for_each(std::mem::forget);
+        }
         // All orders end before any thread is waited for.
         self.workers.iter_mut().for_each(|worker| drop(worker.orders.take()));
         for thread in self.workers.iter_mut().filter_map(|worker| worker.thread.take()) {

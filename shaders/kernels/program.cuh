@@ -57,8 +57,9 @@ __device__ __forceinline__ Ghost ghost(Offset i, Offset n, real low, real high)
         else if (over && HIGH == CONSTANT) g = {0, false, true, g.negated ? -high : high};
         else if (under || over) {
             g.negated = g.negated != (under ? is_negated(LOW) : is_negated(HIGH));
-            // A single value shows itself.
-            g.index = n == 1 ? 0 : under ? below(LOW, g.index, n) : above(HIGH, g.index, n);
+            // A single value whose sides both mirror it shows itself.
+            const bool endless = n == 1 && mirrors_a_value(LOW) && mirrors_a_value(HIGH);
+            g.index = endless ? 0 : under ? below(LOW, g.index, n) : above(HIGH, g.index, n);
         }
     }
     return g;

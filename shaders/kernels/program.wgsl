@@ -30,8 +30,9 @@ fn ghost(i: i32, n: i32, folds: i32, low: i32, high: i32, low_value: real, high_
             index = 0;
         } else {
             negated = negated != is_negated(kind);
-            // A single value shows itself.
-            if n == 1 { index = 0; } else if under { index = below(kind, index, n); } else { index = above(kind, index, n); }
+            // A single value whose sides both mirror it shows itself.
+            let endless = n == 1 && mirrors_a_value(low) && mirrors_a_value(high);
+            if endless { index = 0; } else if under { index = below(kind, index, n); } else { index = above(kind, index, n); }
         }
     }
     return Ghost(index, negated, constant, value);

@@ -30,17 +30,26 @@ pub fn c(text: &mut Text) {
     text.push(format!("__device__ constexpr bool shows_this_side(int kind) {{ return {near}false; }}"));
 }
 
-/// Returns the condition that ghost cells of a `kind` show cells with the opposite sign, in either language.
-fn negated() -> String {
-    let negated = Boundary::each(0.0).into_iter().filter(|kind| kind.is_negated());
-    let negated: String = negated.map(|kind| format!("kind == {} || ", kind.constant())).collect();
-    format!("{negated}false")
+/// A property of a boundary.
+type Holds = fn(Boundary) -> bool;
+
+/// The generated functions that return whether a property of a kind holds.
+const SIGNS: [(&str, Holds); 2] =
+    [("is_negated", Boundary::is_negated), ("mirrors_a_value", Boundary::mirrors_a_value)];
+
+/// Returns the condition that a property of a `kind` holds, in either language.
+fn any(holds: Holds) -> String {
+    let kinds = Boundary::each(0.0).into_iter().filter(|&kind| holds(kind));
+    let kinds: String = kinds.map(|kind| format!("kind == {} || ", kind.constant())).collect();
+    format!("{kinds}false")
 }
 
-/// Writes `is_negated` in C: whether ghost cells of a kind show cells with the opposite sign.
+/// Writes `is_negated` and `mirrors_a_value` in C: whether ghost cells of a kind show cells with the opposite sign, and
+/// whether they mirror the outermost value.
 pub fn c_signs(text: &mut Text) {
-    let negated = negated();
-    text.push(format!("__device__ constexpr bool is_negated(int kind) {{ return {negated}; }}"));
+    for (name, holds) in SIGNS {
+        text.push(format!("__device__ constexpr bool {name}(int kind) {{ return {}; }}", any(holds)));
+    }
 }
 
 /// Writes the boundary kinds in WGSL: the numbers, `below` and `above`.
@@ -58,8 +67,11 @@ pub fn wgsl(text: &mut Text) {
     }
 }
 
-/// Writes `is_negated` in WGSL: whether ghost cells of a kind show cells with the opposite sign.
+/// Writes what [`c_signs`] does, in WGSL.
 pub fn wgsl_signs(text: &mut Text) {
-    let negated = negated();
-    text.extend(["fn is_negated(kind: i32) -> bool {", &format!("return {negated};"), "}"]);
+    for (name, holds) in SIGNS {
+        text.push(format!("fn {name}(kind: i32) -> bool {{"));
+        text.push(format!("return {};", any(holds)));
+        text.push("}");
+    }
 }

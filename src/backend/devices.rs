@@ -166,6 +166,14 @@ pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
     }
 }
 
+/// Returns the most groups into which so many threads can be divided. Beyond one a thread, groups wait for each other; some
+/// such are there for a look at what more devices would do.
+fn most_groups(threads: usize) -> usize {
+    const OF_A_THREAD: usize = 8;
+    const FEW: usize = 16;
+    threads.saturating_mul(OF_A_THREAD).max(FEW)
+}
+
 /// Opens a CPU whose threads are divided among ranks.
 fn cpus(devices: &Devices) -> Result<Opened> {
     let &Devices::Count(count) = devices else {
@@ -173,7 +181,16 @@ fn cpus(devices: &Devices) -> Result<Opened> {
             format!("{devices} were asked for, and its devices are groups of threads, as many as one likes");
         return Err(Error::unsupported("backend cpu", reason, "ask for a number of devices (--devices 2)"));
     };
-    abide_cpu::start_threads()?;
+    let threads = abide_cpu::count_threads()?;
+    let most = most_groups(threads);
+    if count > most {
+        return Err(Error::limit(
+            "devices of backend cpu",
+            count,
+            format!("{most}: its devices are groups of threads, and {threads} threads have no use for more"),
+            format!("ask for fewer; {threads} or less are fastest"),
+        ));
+    }
     let make = |ranks: usize| {
         let own = abide_cpu::CpuBackend::divided(ranks)?.into_iter();
         let device = |(backend, weight)| Device { backend: Arc::new(backend) as Arc<dyn Backend>, weight };
@@ -260,5 +277,16 @@ mod tests {
             assert!(error.contains(&asked.to_string()) && error.contains("groups of threads"), "{error}");
         }
         assert!(open_on("wgpu", &Devices::Count(2)).err().unwrap().to_string().contains("2 devices"));
+    }
+
+    /// Thousands of groups would take minutes to start, or more than the system has.
+    #[test]
+    fn a_cpu_has_few_more_groups_than_threads() {
+        let threads = abide_cpu::count_threads().unwrap();
+        assert!(open_on("cpu", &Devices::Count(most_groups(threads))).is_ok());
+        for asked in [most_groups(threads) + 1, 20_000, usize::MAX] {
+            let error = open_on("cpu", &Devices::Count(asked)).err().unwrap().to_string();
+            assert!(error.contains(&asked.to_string()) && error.contains("groups of threads"), "{error}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use crate::Simulation;
 use crate::backend::{self, Choice, Devices, Opened};
 use crate::domain::BoundaryText;
+use crate::floating::standard;
 use crate::program::Problem;
 use crate::{
     Boundaries, Boundary, CachePolicy, DType, Depth, Error, Exchanging, Execution, Fuse, Jam, LoopRows,
@@ -348,11 +349,15 @@ impl Builder {
 
     /// Returns the checked problem alone, without a device.
     pub fn problem(self) -> Result<Problem> {
-        self.prepare().map(|(_, prepared)| prepared.problem)
+        standard(|| self.prepare()).map(|(_, prepared)| prepared.problem)
     }
 
     /// Checks the description, fills the fields and loads them onto the device.
     pub fn build(self) -> Result<Simulation> {
+        standard(|| self.begun())
+    }
+
+    fn begun(self) -> Result<Simulation> {
         let (builder, prepared) = self.prepare()?;
         let Prepared { problem, resumed, notes: known } = prepared;
         if resumed.is_none() {

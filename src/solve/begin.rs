@@ -15,6 +15,7 @@ use crate::{Choice, DType, Error, Result};
 /// A session, the backend that opened it, and why other backends did not.
 pub(super) struct Begun {
     pub backend: &'static str,
+    pub kind: Kind,
     pub session: Box<dyn LinearSession>,
     pub notes: Vec<String>,
 }
@@ -98,7 +99,7 @@ fn begin_on(
             Box::new(Refinement::new(engine, threaded_operator::<f64>(matrix)?, inner)?)
         }
     };
-    Ok(Begun { backend: name, session, notes: Vec::new() })
+    Ok(Begun { backend: name, kind: opened.kind, session, notes: Vec::new() })
 }
 
 /// Iterations whose residuals are counted ahead. A history grows with the iterations, and few solves have

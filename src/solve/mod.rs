@@ -29,6 +29,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crate::backend::{self, Devices, Opened};
+use crate::floating::{kept, standard};
+use crate::held::Held;
 use crate::{Array, Choice, DType, Error, Result};
 
 /// The type in which a system is solved.
@@ -187,6 +189,10 @@ impl Solve {
     /// Faults of the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] where no backend can
     /// solve the system.
     pub fn open(self) -> Result<System, SolverError> {
+        standard(|| self.loaded())
+    }
+
+    fn loaded(self) -> Result<System, SolverError> {
         self.parameters.check()?;
         let precision = self.precision.unwrap_or(Precision::Plain(self.matrix.dtype()));
         let matrix = begin::cast(&self.matrix, precision.dtype())?;
@@ -219,7 +225,7 @@ impl Solve {
         notes.extend(begun.notes);
         Ok(System {
             backend: begun.backend,
-            session: begun.session,
+            session: Held::new(begun.session, begun.kind),
             notes,
             matrix,
             parameters: self.parameters,
@@ -230,7 +236,7 @@ impl Solve {
 /// A matrix loaded on a backend, to be solved with for one right-hand side after the other.
 pub struct System {
     backend: &'static str,
-    session: Box<dyn LinearSession>,
+    session: Held<dyn LinearSession>,
     notes: Vec<String>,
     matrix: Matrix,
     parameters: Parameters,
@@ -253,7 +259,7 @@ impl System {
 
     /// Returns the plan of the solves.
     pub fn plan(&self) -> &SolvePlan {
-        self.session.plan()
+        self.session.anywhere().plan()
     }
 
     /// Returns what was chosen for the caller, and why other backends were passed over.
@@ -299,8 +305,10 @@ impl System {
     ) -> Result<Report, SolverError> {
         self.matrix.check_vector("b", b)?;
         self.matrix.check_vector("x", x)?;
-        let mut outcome = correct::solve(&mut *self.session, &self.matrix, b, x, parameters, observe);
-        let ranks = self.session.take_ranks();
+        let session = self.session.here()?;
+        let observe: &mut Observe<'_> = &mut |iteration, residual| kept(|| observe(iteration, residual));
+        let mut outcome = standard(|| correct::solve(session, &self.matrix, b, x, parameters, observe));
+        let ranks = session.take_ranks();
         match &mut outcome {
             Ok(report) => report.ranks = ranks,
             Err(error) => {

@@ -73,8 +73,14 @@ fn sizes() {
         ("run 2d5pt --size 4294967296x4294967296", &["cells of a domain"]),
         ("run 2d5pt --size 9999999999999999999999x2", &["size `"]),
         ("run 2d5pt --size 30000000x30000000", &["memory for the fields", "choose a smaller --size"]),
-        ("run 2ds25pt --size 5x64 --boundary periodic", &["extent of axis y", "at least the radius, 6"]),
-        ("run 2ds25pt --size 64x5 --boundary mirror", &["extent of axis x", "at least the radius, 6"]),
+        (
+            "run 2ds25pt --size 5x64 --boundary periodic --execution streaming",
+            &["execution streaming", "on axes no shorter than they reach"],
+        ),
+        (
+            "run 2ds25pt --size 64x5 --boundary mirror --depth 3",
+            &["depth 3", "on axes no shorter than they reach"],
+        ),
         ("run 2d5pt --size 7x5 --input x.npy", &["x.npy", "its size is 6x5, the domain's is 7x5"]),
         (
             "run cloverleaf --size 5x6 --input vol_flux_x=x.npy",

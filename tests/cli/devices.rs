@@ -1,6 +1,7 @@
 //! `--devices`: several ranks write what one does, and go on from what another number of them wrote.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use super::{Place, json};
 
@@ -64,6 +65,28 @@ fn the_number_comes_from_the_environment_unless_it_is_given() {
     assert_eq!(devices("run heat --size 20x20 --steps 5 --backend cpu"), 2);
     assert_eq!(devices("run heat --size 20x20 --steps 5 --backend cpu --devices 3"), 3);
     assert_eq!(devices("run heat --size 20x20 --steps 5 --backend cpu --devices 1"), 0);
+}
+
+/// Thousands of groups of a few threads are refused at once, by whatever asks for them.
+#[test]
+fn a_cpu_is_cut_into_few_more_devices_than_it_has_threads() {
+    let place = Place::new();
+    let begun = Instant::now();
+    let words = ["devices of backend cpu: ", "groups of threads", "ask for fewer"];
+    for asked in ["2000", "20000", "18446744073709551615"] {
+        for line in ["run heat --size 30000x2 --steps 3", "solve --operator laplacian2d --size 64x64"] {
+            let asked_for = format!("{asked} asked");
+            let words = [&words[..], &[&asked_for]].concat();
+            place.fails(&format!("{line} --backend cpu --devices {asked}"), &words);
+        }
+    }
+    let output =
+        place.command("run heat --steps 3 --backend cpu").env("ABIDE_DEVICES", "20000").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && words.iter().all(|words| said.contains(words)), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    // Some more devices than threads still work.
+    place.works("run heat --size 64x9 --steps 3 --backend cpu --devices 9");
 }
 
 #[test]

@@ -47,6 +47,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use abide_core::catalogue;
+use abide_core::floating::standard;
 use abide_core::program::{Definition, Program};
 use abide_core::{Error, Result};
 
@@ -105,7 +106,8 @@ pub fn read(text: &str, source: &str) -> Result<Model> {
     }
     // A file's name without its folder and its extension.
     let name = Path::new(source).file_stem().and_then(OsStr::to_str).unwrap_or(source);
-    model(text, name).map_err(|fault| fault.error(source, text))
+    // Numbers are read and formulas folded by arithmetic.
+    standard(|| model(text, name)).map_err(|fault| fault.error(source, text))
 }
 
 /// Reads the options alone of a model file's table `run`, as [`read`] does.

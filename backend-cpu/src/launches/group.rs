@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::Real;
+use abide_core::floating::standard;
 use abide_core::program::{Boxes, Indices, Launch, around};
 use rayon::prelude::*;
 
@@ -255,7 +256,7 @@ impl Group {
             if strip > self.cuts.len() {
                 break;
             }
-            self.strip(strip, tasks, work);
+            standard(|| self.strip(strip, tasks, work));
         };
         match works {
             [work, ..] if self.cuts.is_empty() => all(work),

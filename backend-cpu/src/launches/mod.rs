@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use abide_core::backend::{Gather, LaunchTime, check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::expr::{Constant, Dag, Node};
+use abide_core::floating::standard;
 use abide_core::plan::Cpu;
 use abide_core::program::{
     Boxes, Buffer, Does, Indices, Launch, Launches, Probe, Reduction, Rows, Storage, Watch,
@@ -21,7 +22,6 @@ use abide_core::program::{
 use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
-use rayon::ThreadPool;
 
 use self::ground::Ground;
 use self::group::{Finder, Group, SIZES, Sizes};
@@ -29,6 +29,7 @@ use self::sweep::{Sweep, Work};
 use crate::count;
 use crate::shared::Shared;
 use crate::tape::Tape;
+use crate::threads::{Pool, on};
 
 /// A stage, prepared for all its launches.
 enum Stage {
@@ -46,7 +47,7 @@ enum Stage {
 pub struct Launched<T> {
     ground: Ground,
     plan: Plan,
-    pool: Option<Arc<ThreadPool>>,
+    pool: Option<Arc<Pool>>,
     chunk: usize,
     /// Whether sums of additions are turned into multiply-adds.
     fused: bool,
@@ -94,7 +95,7 @@ impl<T: Real> Launched<T> {
         problem: &Problem,
         plan: &Plan,
         cpu: &Cpu,
-        pool: Option<Arc<ThreadPool>>,
+        pool: Option<Arc<Pool>>,
         fused: bool,
         watch: Watch,
         fields: Vec<Vec<T>>,
@@ -221,10 +222,7 @@ impl<T: Real> Launched<T> {
 
     /// Carries out steps on the threads of the pool.
     fn steps_on_pool(&mut self, steps: u64, times: Option<&mut Vec<LaunchTime>>) -> Result<()> {
-        match self.pool.clone() {
-            Some(pool) => pool.install(|| self.steps(steps, times)),
-            None => rayon::scope(|_| self.steps(steps, times)),
-        }
+        on(self.pool.clone().as_ref(), || self.steps(steps, times))?
     }
 
     /// Prepares the stages anew if a parameter has changed.
@@ -444,7 +442,7 @@ impl<T: Real> Session for Launched<T> {
     }
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
-        Ok(count::non_finite(&self.buffers[self.buffer(field)?], self.pool.as_deref()))
+        count::non_finite(&self.buffers[self.buffer(field)?], self.pool.as_ref())
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
@@ -453,7 +451,7 @@ impl<T: Real> Session for Launched<T> {
         let known = parameters.get_mut(parameter);
         *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
         self.scalars[parameter] = value;
-        self.rounded[parameter] = T::from_f64(value);
+        self.rounded[parameter] = standard(|| T::from_f64(value));
         self.is_stale = true;
         self.watch.go_on();
         Ok(())

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use abide_core::floating::standard;
 use abide_core::program::{Buffer, Indices, Launch, around};
 use abide_core::{Real, Result};
 use multiversion::multiversion;
@@ -132,7 +133,7 @@ pub fn share<T: Real>(
         if band >= bands {
             break;
         }
-        work(scratch, rows * band / bands..rows * (band + 1) / bands);
+        standard(|| work(scratch, rows * band / bands..rows * (band + 1) / bands));
     };
     match works {
         [] => {}
@@ -175,8 +176,8 @@ pub struct Registers<'w, T> {
 }
 
 impl<'a, T: Real> Sweep<'a, T> {
-    /// Returns the task of computing the new values of the outputs over their own boxes, of which there are some,
-    /// once the values that the stage does not compute are copied.
+    /// Copies the values that the stage does not compute, and returns the task of computing the new values of the
+    /// outputs over their own boxes; `None` where all boxes are empty.
     pub fn task(
         self,
         stage: &abide_core::Stage,
@@ -184,16 +185,19 @@ impl<'a, T: Real> Sweep<'a, T> {
         launch: &Launch,
         buffers: &[Shared<'a, T>],
     ) -> Option<Task<'a, T>> {
+        // Also where nothing is computed: the buffer that is written holds the field from now on.
+        for ((&name, &write), own) in stage.writes.iter().zip(&launch.writes).zip(own) {
+            let new = write.filter(|write| !launch.reads.contains(&Some(*write)));
+            if let (Some(new), Some(old)) = (new, self.reads[name]) {
+                self.keep(name, own, old, buffers[new]);
+            }
+        }
         let all = around(own)?;
         let targets: Vec<Option<Target<'_, T>>> = (0..own.len())
             .map(|output| {
                 let (name, buffer) = (stage.writes[output], launch.writes[output]?);
                 let is_tapped = self.tape.rows.iter().any(|row| launch.reads[row.field] == Some(buffer));
                 let is_direct = !is_tapped && own[output] == all;
-                let in_place = launch.reads.contains(&Some(buffer));
-                if !in_place && let Some(old) = self.reads[name] {
-                    self.keep(name, &own[output], old, buffers[buffer]);
-                }
                 Some(Target { name, indices: own[output].clone(), buffer: buffers[buffer], is_direct })
             })
             .collect();

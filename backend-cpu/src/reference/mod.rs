@@ -9,6 +9,7 @@ use std::time::Instant;
 use abide_core::backend::{check_field, check_fields, check_values, window_of, write_rows};
 use abide_core::domain::Source;
 use abide_core::expr::Tap;
+use abide_core::floating::standard;
 use abide_core::program::{Probe, Rows, Watch};
 use abide_core::{Array, DType, Error, Plan, Problem, Real, Result, Session};
 
@@ -141,20 +142,7 @@ impl Plain {
         watch.step(problem.first_step, |number| problem.scalars[number], probed)
     }
 
-    fn field(&self, field: usize) -> Result<&Array> {
-        self.fields
-            .get(field)
-            .ok_or_else(|| Error::unknown("field", field.to_string(), self.problem.program.fields()))
-    }
-}
-
-impl Session for Plain {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn advance(&mut self, steps: u64) -> Result<f64> {
-        let begun = Instant::now();
+    fn steps(&mut self, steps: u64) -> Result<()> {
         self.undone = steps;
         self.watch.begin();
         while self.undone > 0 && self.watch.goes_on() {
@@ -172,6 +160,24 @@ impl Session for Plain {
                 self.note()?;
             }
         }
+        Ok(())
+    }
+
+    fn field(&self, field: usize) -> Result<&Array> {
+        self.fields
+            .get(field)
+            .ok_or_else(|| Error::unknown("field", field.to_string(), self.problem.program.fields()))
+    }
+}
+
+impl Session for Plain {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        let begun = Instant::now();
+        standard(|| self.steps(steps))?;
         Ok(begun.elapsed().as_secs_f64())
     }
 

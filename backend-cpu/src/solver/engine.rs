@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use abide_core::reduction::{LEAF, Sums, leaf_dot};
 use abide_core::solver::{Engine, Serial, to_shortest};
 use abide_core::{Real, Result, memory};
-use rayon::ThreadPool;
 
-use crate::threads;
+use crate::threads::{self, Pool, join};
 
 /// Values of a piece of a reduction or an update: a subtree, and enough that handing it out is cheap beside
 /// computing it.
@@ -22,14 +21,14 @@ const DOTS: usize = 3;
 /// Vectors are cut in halves down to pieces. A reduction's pieces are summed in any order, their sums in the
 /// order of the tree.
 pub struct Threads<T> {
-    pool: Option<Arc<ThreadPool>>,
+    pool: Option<Arc<Pool>>,
     /// The sums of the pieces of a reduction in progress.
     sums: Mutex<Vec<T>>,
 }
 
 impl<T: Real> Threads<T> {
-    /// Returns an engine for vectors of up to `rows` values, on a pool, or on rayon's global one.
-    pub fn new(pool: Option<Arc<ThreadPool>>, rows: usize) -> Result<Self> {
+    /// Returns an engine for vectors of up to `rows` values, on a pool, or on the threads that everything shares.
+    pub fn new(pool: Option<Arc<Pool>>, rows: usize) -> Result<Self> {
         if pool.is_none() {
             threads::start()?;
         }
@@ -41,11 +40,8 @@ impl<T: Real> Threads<T> {
 
 impl<T: Real> Engine<T> for Threads<T> {
     fn run<R: Send>(&self, solve: impl FnOnce() -> R + Send) -> R {
-        match &self.pool {
-            Some(pool) => pool.install(solve),
-            // A join on a thread of the pool costs a hundredth of a join that must first enter the pool.
-            None => rayon::scope(|_| solve()),
-        }
+        // A join on a thread of the pool costs a hundredth of a join that must first enter the pool.
+        threads::anyhow(self.pool.as_ref(), solve)
     }
 
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K] {
@@ -90,7 +86,7 @@ fn pieces<T: Real, const K: usize>(pairs: [(&[T], &[T]); K], sums: &mut [T]) {
     let middle = count / 2;
     let (low, high) = sums.split_at_mut(middle * K);
     let at = middle * PIECE;
-    rayon::join(
+    join(
         || pieces(pairs.map(|(a, b)| (&a[..at], &b[..at])), low),
         || pieces(pairs.map(|(a, b)| (&a[at..], &b[at..])), high),
     );
@@ -126,7 +122,7 @@ fn cut<T: Real, const W: usize, const R: usize>(
     let mut halves = write.map(|w| w.split_at_mut(middle));
     let low = std::array::from_fn(|k| mem::take(&mut halves[k].0));
     let high = std::array::from_fn(|k| mem::take(&mut halves[k].1));
-    rayon::join(
+    join(
         || cut(low, read.map(|r| &r[..middle]), middle, update),
         || cut(high, read.map(|r| &r[middle..]), len - middle, update),
     );
@@ -142,5 +138,5 @@ fn chunks<T: Real>(start: usize, out: &mut [T], size: usize, f: &(impl Fn(usize,
     }
     let middle = count / 2 * size;
     let (low, high) = out.split_at_mut(middle);
-    rayon::join(|| chunks(start, low, size, f), || chunks(start + middle, high, size, f));
+    join(|| chunks(start, low, size, f), || chunks(start + middle, high, size, f));
 }

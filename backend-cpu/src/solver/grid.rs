@@ -9,6 +9,7 @@ use abide_core::solver::{GridOperator, Operator, Reads, RowSlab};
 use multiversion::multiversion;
 
 use super::plan::WORK;
+use crate::threads::join;
 
 /// Cells of a chunk of a line: one vector of them stays in the first-level cache from tap to tap.
 const CHUNK: usize = 512;
@@ -64,7 +65,7 @@ impl<T: Real> Grid<T> {
         }
         let middle = (line + (end - line) / 2) * width;
         let (low, high) = y.split_at_mut(middle - first);
-        rayon::join(|| self.lines(first, x, low), || self.lines(middle, x, high));
+        join(|| self.lines(first, x, low), || self.lines(middle, x, high));
     }
 
     /// Computes some cells of a line.

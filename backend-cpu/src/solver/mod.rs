@@ -13,6 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use abide_core::floating::standard;
 use abide_core::solver::{
     BatchSystem, EngineSession, LinearBackend, LinearSession, LinearSlabs, Matrix, Operator, Parameters,
     Report, Serial, SolveOptions, SolvePlan, SolverError, check_batch, solve_alone,
@@ -23,7 +24,7 @@ use rayon::prelude::*;
 pub use engine::Threads;
 
 use crate::backend::CpuBackend;
-use crate::threads;
+use crate::threads::{self, on};
 
 /// Returns the product with a matrix on the threads of rayon's current pool; an error where `T` is not the
 /// matrix's type.
@@ -74,10 +75,10 @@ impl LinearBackend for CpuBackend {
         self.ready()?;
         plan.check(self.name(), matrix, options)?;
         matrix.check(options)?;
-        match matrix.dtype() {
+        standard(|| match matrix.dtype() {
             DType::F32 => self.linear_session::<f32>(matrix, plan.clone(), options),
             DType::F64 => self.linear_session::<f64>(matrix, plan.clone(), options),
-        }
+        })
     }
 
     fn slabs(&self) -> Option<&dyn LinearSlabs> {
@@ -97,11 +98,11 @@ impl LinearBackend for CpuBackend {
         // Alone on its thread, each system is solved as the reference does it, with the bits of all threads
         // together.
         let reference = CpuBackend::reference();
-        let solve = |system: &mut BatchSystem<'_>| solve_alone(&reference, system, options, parameters);
-        Ok(match self.pool() {
-            _ if self.is_reference() => systems.iter_mut().map(solve).collect(),
-            Some(pool) => pool.install(|| systems.par_iter_mut().map(solve).collect()),
-            None => systems.par_iter_mut().map(solve).collect(),
-        })
+        let alone = |system: &mut BatchSystem<'_>| solve_alone(&reference, system, options, parameters);
+        let solve = |system: &mut BatchSystem<'_>| standard(|| alone(system));
+        match self.is_reference() {
+            true => Ok(systems.iter_mut().map(solve).collect()),
+            false => on(self.pool().as_ref(), || systems.par_iter_mut().map(solve).collect()),
+        }
     }
 }

@@ -8,6 +8,7 @@ use abide_core::sparse::{Csr, Offsets};
 use multiversion::multiversion;
 
 use super::plan::WORK;
+use crate::threads::join;
 
 /// A matrix whose rows are shared among threads.
 pub struct Rows<T> {
@@ -45,7 +46,7 @@ impl<T: Real> Rows<T> {
             [start, ..] if bands.len() > 2 => {
                 let middle = bands.len() / 2;
                 let (low, high) = y.split_at_mut(bands[middle] - start);
-                rayon::join(
+                join(
                     || self.multiply(offsets, &bands[..=middle], x, low),
                     || self.multiply(offsets, &bands[middle..], x, high),
                 );

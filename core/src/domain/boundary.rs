@@ -168,6 +168,12 @@ impl Boundary {
         Boundary::each_plain(value).into_iter().filter(|&kind| kind != Boundary::Periodic).collect()
     }
 
+    /// Returns whether ghost cells mirror the outermost value, and not the edge. Between two such sides a single value has
+    /// no other to show.
+    pub fn mirrors_a_value(self) -> bool {
+        self.least_extent(0) > 0
+    }
+
     /// Returns whether every schedule can run the boundary; only a launch per stage shows cells with the opposite sign or
     /// a scalar's value.
     pub fn is_plain(self) -> bool {
@@ -386,8 +392,9 @@ impl Boundaries {
     }
 
     /// Returns where the value at `index` along `axis` is found, however far outside `0..extent` it lies, and
-    /// whether its sign is the opposite: the rule of a side is applied until the index is inside. Scalars'
-    /// values must have been put in ([`Boundaries::with_scalars`]).
+    /// whether its sign is the opposite: the rule of a side is applied until the index is inside. A single value whose
+    /// sides both mirror it shows itself, by the rule of the side that is asked. Scalars' values must have been put in
+    /// ([`Boundaries::with_scalars`]).
     pub fn shown(&self, axis: usize, index: isize, extent: usize) -> (Source, bool) {
         let n = extent as isize;
         let (mut at, mut negated) = (index, false);
@@ -400,12 +407,20 @@ impl Boundaries {
                 Boundary::Open => return (Source::Value(0.0), false),
                 Boundary::Scalar(_) => return (Source::Value(f64::NAN), false),
                 Boundary::Periodic => at = at.rem_euclid(n),
-                // A single value shows itself.
-                _ if n == 1 => (at, negated) = (0, negated ^ kind.is_negated()),
+                // The rules would lead from one side to the other and back for ever.
+                _ if n == 1 && self.0[axis].iter().all(|side| side.mirrors_a_value()) => {
+                    (at, negated) = (0, negated ^ kind.is_negated());
+                }
                 _ => (at, negated) = (kind.shown(at, n), negated ^ kind.is_negated()),
             }
         }
         (Source::Cell(at as usize), negated)
+    }
+
+    /// Returns whether an axis of so many cells has all that taps within `radius` show beyond its sides, so that the rule of a
+    /// side is applied once.
+    pub fn is_wide(&self, axis: usize, extent: usize, radius: usize) -> bool {
+        self.0[axis].iter().all(|side| extent >= side.least_extent(radius))
     }
 
     /// Returns whether every schedule can run all of them.

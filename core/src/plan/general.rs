@@ -29,8 +29,8 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
     Err(Error::unsupported(
         device.name.clone(),
         format!(
-            "{asked} is for stencils over fields that stand on cells and share a plain boundary, and {} runs \
-             a launch per stage",
+            "{asked} is for stencils over fields that stand on cells and share a plain boundary, on axes no shorter than \
+             they reach, and {} runs a launch per stage",
             problem.program.name()
         ),
         "use --execution stepwise, without cache policy, depth and lowering",

@@ -2,7 +2,7 @@
 
 use super::{Does, Program, Stage};
 use crate::domain::Shape;
-use crate::expr::{Binary, Constant, Dag, Id, Node};
+use crate::expr::{Binary, Constant, Dag, Id, Node, Tap};
 
 /// Where a part of a domain lies along the axis that was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,8 @@ impl Part {
 
 impl Program {
     /// Returns the program for a part of a domain: formulas that know where they are, points and extents mean the whole
-    /// domain. A stage none of whose points lie in the part is left out.
+    /// domain. A stage none of whose points lie in the part is left out; where a step would have no stage then, one stays that
+    /// changes nothing.
     ///
     /// No value differs by a bit as long as the type of the fields has every index of the domain exactly.
     pub(crate) fn placed(&self, place: &Part, part: &Shape, whole: &Shape) -> Program {
@@ -51,6 +52,9 @@ impl Program {
                 let planes = part.padded()[place.axis] + usize::from(self.has_one_more(stage, place));
                 placed_stage(stage, place, planes)
             }));
+            if program.stages.len() == begin {
+                program.stages.extend(self.stages[own.clone()].first().map(idle));
+            }
             *step = begin..program.stages.len();
         }
         program
@@ -94,6 +98,14 @@ fn placed_stage(stage: &Stage, place: &Part, planes: usize) -> Option<Stage> {
         placed.looped = None;
     }
     Some(placed)
+}
+
+/// Returns a stage that sets the first value of each field which another one sets, to what it is.
+fn idle(stage: &Stage) -> Stage {
+    let tap = |&field: &usize| Node::Tap(Tap { field: field as u16, offset: [0; 3] });
+    let nodes: Vec<Node> = stage.writes.iter().map(tap).collect();
+    let outputs = (0..nodes.len() as Id).collect();
+    Stage { dag: Dag { nodes, outputs }, looped: None, points: vec![[0; 3]], ..stage.clone() }
 }
 
 /// Returns whether a formula has the index along an axis.

@@ -131,11 +131,13 @@ impl Problem {
         self.extents_of(field).iter().product()
     }
 
-    /// Returns whether the problem is a plain program with plain boundaries that all fields share, which every
-    /// schedule can run; any other runs a launch per stage.
+    /// Returns whether the problem is a plain program with plain boundaries that all fields share, on axes that are no
+    /// shorter than its taps reach, which every schedule can run; any other runs a launch per stage.
     pub fn is_plain(&self) -> bool {
+        let (extents, radius) = (self.shape.padded(), self.program.radius());
         self.program.is_plain()
             && self.boundaries.is_plain()
+            && (0..3).all(|axis| self.boundaries.is_wide(axis, extents[axis], radius[axis]))
             && (0..self.program.fields().len()).all(|field| self.boundaries_of(field) == self.boundaries)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Slab, Slabs, reach};
 use crate::domain::{Boundary, Shape};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::program::{Part, Problem};
 use crate::real::{Array, DType};
 
@@ -19,8 +19,7 @@ impl Slabs {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] where nothing is left of a step of the program's cycle, because it sets points alone and
-    /// none of them lies in the slab; those of [`Problem::check`].
+    /// Those of [`Problem::check`].
     pub fn problem(&self, rank: usize, problem: &Problem) -> Result<Problem> {
         if self.slabs.len() == 1 {
             return Ok(Problem { record: None, marks: None, ..problem.clone() });
@@ -30,15 +29,6 @@ impl Slabs {
         extents[self.axis] = slab.cells();
         let shape = Shape::new(&extents[self.axis..])?;
         let program = problem.program.placed(&self.place(rank), &shape, &problem.shape);
-        if program.steps().iter().any(|step| step.is_empty()) {
-            return Err(Error::unsupported(
-                format!("{} on {} devices", program.name(), self.slabs.len()),
-                format!(
-                    "a step of its cycle sets points alone, none of them among the planes of device {rank}"
-                ),
-                "run it on one device, or give the step a stage everywhere",
-            ));
-        }
         let mut own =
             Problem { program: Arc::new(program), shape, record: None, marks: None, ..problem.clone() };
         for side in (0..2).filter(|&side| self.is_inner(rank, side)) {
@@ -95,7 +85,7 @@ impl Slabs {
     ///
     /// # Errors
     ///
-    /// Those of reading, and [`Error::Limit`] where the machine has no memory for them.
+    /// Those of reading, and [`Error::Limit`](crate::Error::Limit) where the machine has no memory for them.
     pub fn gathered(
         &self,
         rank: usize,

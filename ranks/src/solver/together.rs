@@ -3,6 +3,7 @@
 use std::thread;
 
 use abide_core::Error;
+use abide_core::floating::standard;
 use abide_core::solver::SolverError;
 
 use crate::line::SharedLine;
@@ -52,7 +53,7 @@ pub fn together<I: Send, R: Send>(
             let (own, rank) = (line.clone(), line.lock().fabric.rank());
             let run = move || {
                 let _leaving = Leaving(&own);
-                work(&own, input).map_err(|error| give_up(&own, error))
+                standard(|| work(&own, input)).map_err(|error| give_up(&own, error))
             };
             match thread::Builder::new().name(format!("abide-rank-{rank}")).spawn_scoped(scope, run) {
                 Ok(thread) => threads.push((rank, thread)),

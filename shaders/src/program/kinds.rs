@@ -108,12 +108,13 @@ impl Kind {
             return 0;
         }
         let (n, sides) = (self.buffer.extents[axis] as isize, self.sides(axis));
+        let is_endless = n <= 1 && sides.iter().all(|side| side.mirrors_a_value());
         let turns = |mut index: isize| {
             let mut turns = 0;
             while !(0..n).contains(&index) {
                 let side = sides[usize::from(index >= n)];
                 index = match side {
-                    _ if n <= 1 => 0,
+                    _ if is_endless => 0,
                     Boundary::Periodic if index < 0 => index + n,
                     Boundary::Periodic => index - n,
                     Boundary::Mirror | Boundary::MinusMirror if index < 0 => -1 - index,
