@@ -1,6 +1,8 @@
 //! A program where its domain is a part of another one, cut along the slowest axis.
 
-use super::{Does, Program, Stage};
+use super::stage::update;
+use super::stencil::Names;
+use super::{Does, Program, Scope, Stage};
 use crate::domain::Shape;
 use crate::expr::{Binary, Constant, Dag, Id, Node};
 
@@ -51,9 +53,32 @@ impl Program {
                 let planes = part.padded()[place.axis] + usize::from(self.has_one_more(stage, place));
                 placed_stage(stage, place, planes)
             }));
+            if program.stages.len() == begin {
+                program.stages.extend(own.clone().find_map(|stage| self.idle(&self.stages[stage])));
+            }
             *step = begin..program.stages.len();
         }
         program
+    }
+
+    /// Returns a stage that keeps the values which another sets: what a part does in a step that sets points alone, none of
+    /// them in the part. `None` for a stage that sets no field.
+    fn idle(&self, stage: &Stage) -> Option<Stage> {
+        let field = *stage.writes.first().filter(|&&field| field < self.fields.len())?;
+        let scalars = self.parameters.iter().map(|parameter| parameter.name.clone());
+        let names = Names {
+            dimensions: self.dimensions,
+            fields: self.names(),
+            scalars: scalars.chain(self.scalars.iter().map(|scalar| scalar.name.clone())).collect(),
+        };
+        let centring = |field: usize| match self.kinds.get(field) {
+            Some(kind) => kind.centring,
+            None => self.temporaries[field - self.kinds.len()].centring,
+        };
+        let name = &names.fields[field];
+        let keep = |s: &Scope<'_>| s.set(name, s.field(name).here());
+        let idle = update(&stage.name, &names, &centring, keep).ok()?;
+        Some(Stage { points: vec![[0; 3]], ..idle })
     }
 
     /// Confines a stage's reduction along an axis by these margins in place of its own.

@@ -19,8 +19,8 @@ impl Slabs {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] where nothing is left of a step of the program's cycle, because it sets points alone and
-    /// none of them lies in the slab; those of [`Problem::check`].
+    /// [`Error::Unsupported`] where nothing is left of a step of the program's cycle, because it makes temporaries
+    /// at points alone and none of them lies in the slab; those of [`Problem::check`].
     pub fn problem(&self, rank: usize, problem: &Problem) -> Result<Problem> {
         if self.slabs.len() == 1 {
             return Ok(Problem { record: None, marks: None, ..problem.clone() });
@@ -34,7 +34,7 @@ impl Slabs {
             return Err(Error::unsupported(
                 format!("{} on {} devices", program.name(), self.slabs.len()),
                 format!(
-                    "a step of its cycle sets points alone, none of them among the planes of device {rank}"
+                    "a step of its cycle makes temporaries at points alone, none of them among the planes of device {rank}"
                 ),
                 "run it on one device, or give the step a stage everywhere",
             ));
