@@ -13,9 +13,9 @@ use zip::ZipArchive;
 
 use super::archive::Layout;
 use super::parts::{self, Values, Whole};
-use super::{Axes, Staged, npy};
+use super::{Axes, Range, Staged, npy};
 use crate::domain::{BoundaryText, Sides};
-use crate::program::{Member, Problem};
+use crate::program::{Member, Named, Problem, check_name};
 use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 
 pub(crate) use self::planes::{Planes, changed};
@@ -49,6 +49,9 @@ struct About {
     /// The number of members of a batch, whose own values are in entries of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     members: Option<usize>,
+    /// The smallest and the largest value in the pictures that the run has written, which share one scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pictured: Option<[f64; 2]>,
 }
 
 /// The run that a checkpoint belongs to.
@@ -74,6 +77,9 @@ pub struct Head {
     pub scalars: Vec<(String, f64)>,
     /// The members of a batch; none where the run is of a single domain.
     pub batch: Vec<Member>,
+    /// The range of values in the pictures that the run has written; `None` where it has written none, or where the
+    /// range was given.
+    pub pictured: Option<Range>,
 }
 
 impl Head {
@@ -118,6 +124,17 @@ pub(crate) fn write_parts(
     steps: u64,
     part: &mut dyn Part,
 ) -> Result<Option<Staged>> {
+    write_pictured(path, problem, steps, None, part)
+}
+
+/// Writes a checkpoint as [`write_parts`] does, of a run whose pictures have shown this range so far.
+pub(crate) fn write_pictured(
+    path: &Path,
+    problem: &Problem,
+    steps: u64,
+    pictured: Option<Range>,
+    part: &mut dyn Part,
+) -> Result<Option<Staged>> {
     let shape = problem.shape;
     let axes = 3 - shape.dimensions()..3;
     let names = problem.program.parameters().iter().map(|p| p.name.clone());
@@ -137,6 +154,7 @@ pub(crate) fn write_parts(
         boundaries_of_fields: own.map(|(name, sides)| (name.clone(), sides.to_string())).collect(),
         scalars: scalars.zip(problem.scalars.iter().map(|value| format!("{value:?}"))).collect(),
         members: problem.is_batch().then_some(problem.members()),
+        pictured: pictured.map(|range| [range.low, range.high]),
     };
     let json = serde_json::to_vec_pretty(&about).map_err(|e| foreign(path, e.to_string()))?;
     // Entries that are written as they are, and before each field's values what stands before them there.
@@ -251,6 +269,13 @@ fn head(zip: &mut ZipArchive<impl Read + Seek>, length: u64, path: &Path) -> Res
         let known = format!("this program reads {FORMAT} of versions {first} to {last}");
         return Err(foreign(path, format!("{found}, {known}")));
     }
+    let names = about.fields.iter().map(|name| (Named::Field, name));
+    let names = names.chain(about.parameters.iter().map(|(name, _)| (Named::Other("parameter"), name)));
+    let names = names.chain(about.scalars.iter().map(|(name, _)| (Named::Other("scalar"), name)));
+    std::iter::once((Named::Program, &about.program))
+        .chain(names)
+        .try_for_each(|(named, name)| check_name(named, name))
+        .map_err(|error| foreign(path, error.to_string()))?;
     let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(path, e.to_string()))?;
     let sides = sides(&about, shape.dimensions()).map_err(|e| foreign(path, e.to_string()))?;
     let scalar = |(name, text): &(String, String)| match text.parse() {
@@ -260,8 +285,9 @@ fn head(zip: &mut ZipArchive<impl Read + Seek>, length: u64, path: &Path) -> Res
     let scalars = about.scalars.iter().map(scalar).collect::<Result<_>>()?;
     let counts = [about.parameters.len(), about.scalars.len()];
     let batch = about.members.map_or(Ok(Vec::new()), |members| batch(zip, members, counts, length, path))?;
-    let About { program, parameters, steps, fields, .. } = about;
-    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars, batch })
+    let About { program, parameters, steps, fields, pictured, .. } = about;
+    let pictured = pictured.filter(|[low, high]| low <= high).map(|[low, high]| Range { low, high });
+    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars, batch, pictured })
 }
 
 /// Reads the members of a batch, each of which has so many parameters and scalars.
