@@ -146,7 +146,7 @@ impl Ticks {
         let (width, largest) = (high - low, low.abs().max(high.abs()));
         // Some ten ticks stand along an axis, at round distances.
         let step = (width / 20.0).max(f64::MIN_POSITIVE);
-        let is_scientific = largest >= 1e5 || largest < 1e-2;
+        let is_scientific = !(1e-2..1e5).contains(&largest);
         let digits = if is_scientific { (largest / step).log10() } else { -step.log10() };
         Ticks { least: width * 1e-6, digits: digits.ceil().clamp(0.0, 9.0) as usize, is_scientific }
     }
