@@ -180,7 +180,7 @@ mod tests {
         let mut rows = Rows::new(1);
         rows.push(10, [3.0]).unwrap();
         for old in [
-            &whole[..],
+            whole,
             "step,\"u@1,2\"\n0,1\n5,2\n",
             "step,\"u@1,2\"\n0,1\n5,2\n10",
             "step,\"u@1,2\"\n0,1\n5,2\n10,9\n12,9\n",
