@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub use abide_core::backend::*;
 pub use abide_wgpu::device_descriptor;
 
-pub(crate) use self::budget::Host;
 use self::budget::check_memory;
+pub(crate) use self::budget::{Host, smaller};
 pub use self::devices::{Devices, Listed, VARIABLE as DEVICES_VARIABLE, count, devices, list, open_on};
 pub use self::groups::measure_groups;
 use crate::memory::amount;

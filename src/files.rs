@@ -7,7 +7,7 @@ use abide_core::backend::Part;
 use crate::Result;
 use crate::backend::Session;
 use crate::io::parts::{Whole, agree};
-use crate::io::{Staged, checkpoint, npy};
+use crate::io::{Range, Staged, checkpoint, npy};
 use crate::program::Problem;
 
 /// Does something with this process's part of a domain, which is all of it where there is one process.
@@ -23,6 +23,7 @@ pub(crate) fn write_checkpoint(
     problem: &Problem,
     session: &mut dyn Session,
     step: u64,
+    pictured: Option<Range>,
     path: &Path,
     put: impl FnOnce(Staged) -> Result<()>,
 ) -> Result<()> {
@@ -34,7 +35,7 @@ pub(crate) fn write_checkpoint(
     scalars.truncate(own);
     problem.scalars = scalars;
     with_part(&problem, session, |part| {
-        let staged = checkpoint::write_parts(path, &problem, step, part)?;
+        let staged = checkpoint::write_pictured(path, &problem, step, pictured, part)?;
         agree(part, path, staged.map_or(Ok(()), put).map(|()| Vec::new())).map(drop)
     })
 }

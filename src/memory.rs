@@ -2,6 +2,8 @@
 //!
 //! Systems grant more memory than they have, and end the process when it is used. So Abide asks first.
 
+pub use abide_core::units::amount;
+
 use crate::{Error, Result};
 
 /// Items held in memory at the same time, in bytes, to be asked for at once.
@@ -67,24 +69,6 @@ impl Budget {
     }
 }
 
-/// Formats a number of bytes with its unit.
-pub fn amount(bytes: f64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-    let (mut value, mut unit) = (bytes, 0);
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let digits = if value >= 100.0 || unit == 0 {
-        0
-    } else if value >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$} {}", units[unit])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,13 +102,5 @@ mod tests {
         if abide_cpu::memory::available().is_some() {
             assert!(matches!(much.check(""), Err(Error::Limit { .. })));
         }
-    }
-
-    #[test]
-    fn bytes_have_three_digits() {
-        assert_eq!(amount(12.0), "12 B");
-        assert_eq!(amount(1234.0), "1.23 kB");
-        assert_eq!(amount(999.9e6), "1.00 GB");
-        assert_eq!(amount(45.6e9), "45.6 GB");
     }
 }

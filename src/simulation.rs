@@ -29,6 +29,7 @@ pub struct Simulation {
     kind: Kind,
     session: Held<dyn Session>,
     step: u64,
+    pictured: Option<io::Range>,
     notes: Vec<String>,
 }
 
@@ -46,9 +47,21 @@ impl Simulation {
         Builder::new(name.as_str()).resume(path).build()
     }
 
-    pub(crate) fn new(problem: Problem, begun: Begun, step: u64) -> Simulation {
+    pub(crate) fn new(problem: Problem, begun: Begun, step: u64, pictured: Option<io::Range>) -> Simulation {
         let Begun { backend, kind, session, notes } = begun;
-        Simulation { problem, backend, kind, session: Held::new(session, kind), step, notes }
+        Simulation { problem, backend, kind, session: Held::new(session, kind), step, pictured, notes }
+    }
+
+    /// Returns the range of values in the pictures of this run so far, as [`Simulation::set_pictured`] said before the
+    /// checkpoint that the run goes on from; `None` without one.
+    pub fn pictured(&self) -> Option<io::Range> {
+        self.pictured
+    }
+
+    /// Says what range of values the pictures of this run have shown so far. Checkpoints keep it, so that the pictures of
+    /// a resumed run have the colours of one run.
+    pub fn set_pictured(&mut self, range: Option<io::Range>) {
+        self.pictured = range;
     }
 
     /// Returns the problem that is solved, with the parameters as they are now.
@@ -97,8 +110,8 @@ impl Simulation {
         self.run_with(steps, pace, |_| Ok(ControlFlow::Continue(())))
     }
 
-    /// Advances in epochs of about `pace.epoch` and reports. After each epoch, `observe` may read and change
-    /// the simulation, and end the run by [`ControlFlow::Break`]. An error where 64 bits cannot count the
+    /// Advances in epochs of about `pace.epoch` and reports. Those with [`Pace::every`] end at its multiples, counted
+    /// from the start of the simulation. After each epoch, `observe` may read and change the simulation, and end the run by [`ControlFlow::Break`]. An error where 64 bits cannot count the
     /// steps since the start.
     pub fn run_with(
         &mut self,
@@ -107,12 +120,13 @@ impl Simulation {
         mut observe: impl FnMut(&mut Running<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<RunReport> {
         Simulation::last_step(self.step, steps)?;
-        let Simulation { problem, backend, session, step, .. } = self;
+        let Simulation { problem, backend, session, step, pictured, .. } = self;
         let begun = *step;
         let session = session.here()?;
+        let pace = Pace { begun, ..pace };
         let mut observe = |session: &mut dyn Session, progress: &Progress| {
             *step = begun + progress.steps;
-            kept(|| observe(&mut Running { problem, session, step: *step, progress: *progress }))
+            kept(|| observe(&mut Running { problem, session, step: *step, progress: *progress, pictured }))
         };
         let mut report = standard(|| drive(backend, session, steps, pace, &mut observe))?;
         report.notes.splice(0..0, self.notes.iter().cloned());
@@ -284,7 +298,8 @@ impl Simulation {
     /// be put in its place, it is kept under another name, which the error tells.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let (problem, session) = (&self.problem, self.session.here()?);
-        files::write_checkpoint(problem, session, self.step, path.as_ref(), io::Staged::commit_durably)
+        let put = io::Staged::commit_durably;
+        files::write_checkpoint(problem, session, self.step, self.pictured, path.as_ref(), put)
     }
 
     /// Writes a field to a `.npy` file, which [`io::Staged::commit`] puts in its place. Where several processes advance the
@@ -300,6 +315,7 @@ pub struct Running<'a> {
     session: &'a mut dyn Session,
     step: u64,
     progress: Progress,
+    pictured: &'a mut Option<io::Range>,
 }
 
 impl Running<'_> {
@@ -311,6 +327,11 @@ impl Running<'_> {
     /// Returns the steps done since the start, those before a checkpoint included.
     pub fn step(&self) -> u64 {
         self.step
+    }
+
+    /// Says what range of values the pictures of this run have shown so far, as [`Simulation::set_pictured`] does.
+    pub fn set_pictured(&mut self, range: Option<io::Range>) {
+        *self.pictured = range;
     }
 
     /// Returns the most of what each process gives, where several advance the domain together; by itself what is given.
@@ -384,7 +405,7 @@ impl Running<'_> {
     /// file as it was, and the run can go on.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let put = io::Staged::replace_durably;
-        files::write_checkpoint(self.problem, self.session, self.step, path.as_ref(), put)
+        files::write_checkpoint(self.problem, self.session, self.step, *self.pictured, path.as_ref(), put)
     }
 
     /// Writes a field to a `.npy` file, as [`Simulation::write_npy`] does.

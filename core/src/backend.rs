@@ -259,15 +259,17 @@ pub struct Progress {
 pub struct Pace {
     /// The length of an epoch: a run answers its observer this often.
     pub epoch: Duration,
-    /// The most steps per epoch, for a caller to whom something must happen at exact steps.
+    /// Epochs end at the multiples of this number of steps, for a caller to whom something must happen at exact steps.
     pub every: Option<u64>,
+    /// The steps done before, which [`Pace::every`] counts too: those of a checkpoint, and of earlier calls.
+    pub begun: u64,
     /// The time after which a run stops, at the end of its current epoch.
     pub deadline: Option<Duration>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Pace { epoch: Duration::from_millis(200), every: None, deadline: None }
+        Pace { epoch: Duration::from_millis(200), every: None, begun: 0, deadline: None }
     }
 }
 
@@ -362,7 +364,7 @@ pub fn drive(
     while done < steps {
         let mut now = whole(epoch).min(steps - done);
         if let Some(every) = pace.every.filter(|&every| every > 0) {
-            now = now.min(every - done % every);
+            now = now.min(every - pace.begun.saturating_add(done) % every);
         }
         // A device may have work queued for all steps that it is asked for; ask for little beyond the next mark,
         // and for more where it is farther than the last.

@@ -3,6 +3,8 @@
 use std::fmt::{self, Display, Write};
 use std::path::PathBuf;
 
+use crate::words::suggestion;
+
 /// The result of every fallible call in Abide.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -33,7 +35,7 @@ pub enum Error {
         change: String,
     },
     /// A name is not known.
-    #[error("no {kind} is named `{}`; known: {}", Plain(.asked), Plain(.known))]
+    #[error("no {kind} is named `{}`; known: {}{}", Plain(.asked), Plain(.known), Plain(suggestion(.asked, .known.split(", "))))]
     Unknown {
         /// The kind of thing that was looked up.
         kind: &'static str,

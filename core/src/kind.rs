@@ -17,6 +17,8 @@ pub enum ErrorKind {
     Refusal,
     /// A solver began, and came to no solution.
     NotConverged,
+    /// A run was to have finite values alone, and has others.
+    NotFinite,
     /// The user or the system ended the run.
     Interrupted,
     /// A device, its driver or its compiler is not there or failed.
@@ -25,20 +27,22 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds.
-    pub const ALL: [ErrorKind; 5] = [
+    pub const ALL: [ErrorKind; 6] = [
         ErrorKind::Usage,
         ErrorKind::Refusal,
         ErrorKind::NotConverged,
+        ErrorKind::NotFinite,
         ErrorKind::Interrupted,
         ErrorKind::Device,
     ];
 
-    /// Returns `usage`, `refusal`, `not-converged`, `interrupted` or `device`.
+    /// Returns `usage`, `refusal`, `not-converged`, `not-finite`, `interrupted` or `device`.
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::Usage => "usage",
             ErrorKind::Refusal => "refusal",
             ErrorKind::NotConverged => "not-converged",
+            ErrorKind::NotFinite => "not-finite",
             ErrorKind::Interrupted => "interrupted",
             ErrorKind::Device => "device",
         }

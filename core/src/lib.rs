@@ -29,6 +29,8 @@ pub mod reduction;
 pub mod slabs;
 pub mod solver;
 pub mod sparse;
+pub mod units;
+pub mod words;
 
 pub use backend::{Backend, Progress, RunReport, Session, Tuner};
 pub use device::DeviceSpec;

@@ -37,6 +37,14 @@ impl DType {
         }
     }
 
+    /// Returns the largest finite number of the type.
+    pub fn largest(self) -> f64 {
+        match self {
+            DType::F32 => f64::from(f32::MAX),
+            DType::F64 => f64::MAX,
+        }
+    }
+
     /// Checks whether a number, rounded to the type, is finite.
     pub fn is_finite(self, value: f64) -> bool {
         match self {

@@ -76,3 +76,20 @@ fn epochs_grow_with_the_measured_rate() {
         .unwrap();
     assert!(session.advances.len() < 12, "{:?}", session.advances);
 }
+
+/// Epochs end at multiples of the interval, counted from the steps that were done before.
+#[test]
+fn epochs_end_at_multiples_from_the_start() {
+    let mut session = slow(Duration::ZERO);
+    let pace = Pace { every: Some(5), begun: 7, ..Pace::default() };
+    let mut ends = Vec::new();
+    drive("fast", &mut session, 13, pace, &mut |_, progress| {
+        ends.push(7 + progress.steps);
+        Ok(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    for due in [10, 15, 20] {
+        assert!(ends.contains(&due), "{ends:?}");
+    }
+    assert!(session.advances.iter().all(|steps| *steps <= 5), "{:?}", session.advances);
+}

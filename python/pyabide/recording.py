@@ -10,7 +10,7 @@ from . import _pyabide, boundaries, declare
 from .arguments import number_of
 from .boundaries import Boundary
 from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
-from .errors import Invalid, Unknown
+from .errors import Invalid, Limit, Unknown
 from .expressions import Field, Tape
 from .formulas import Op, text
 
@@ -35,6 +35,9 @@ RESERVED = (
     "until",
 )
 """Arguments of ``start``, which no field and no parameter may be named after."""
+
+MOST_STAGES = 4096
+"""The most stages that a function may yield: a generator without an end would be recorded for ever."""
 
 
 class Recorder:
@@ -77,7 +80,12 @@ class Recorder:
         with self.tape:
             returned = self.function(*arguments)
             if inspect.isgenerator(returned):
-                for stage in returned:
+                for number, stage in enumerate(returned):
+                    if number == MOST_STAGES:
+                        raise Limit(
+                            f"{self.name}: it yields more than {MOST_STAGES} stages; write a formula for all cells, "
+                            "and let a generator end"
+                        )
                     self._add(stage)
             else:
                 self._add(self._only(returned))

@@ -20,8 +20,7 @@ const NAME: &str = "movie.gif";
 
 #[pymethods]
 impl Movie {
-    /// Begins a movie of frames of a shape. Without a range, the colours span all values seen up to each
-    /// frame.
+    /// Begins a movie of frames of a shape. Without a range, the colours span all values of all frames.
     #[new]
     #[pyo3(signature = (shape, range = None))]
     fn new(shape: Vec<usize>, range: Option<(f64, f64)>) -> PyResult<Movie> {

@@ -165,7 +165,7 @@ impl Simulation {
         let deadline = seconds.map(Duration::try_from_secs_f64).transpose().map_err(|_| {
             exception(Error::invalid("seconds", "no run can last so long", "give a number above 0"))
         })?;
-        let pace = Pace { epoch: EPOCH, every: None, deadline };
+        let pace = Pace { epoch: EPOCH, deadline, ..Pace::default() };
         self.with(py, |simulation| {
             let mut interrupt = None;
             let report = simulation.run_with(steps, pace, |running| {

@@ -5,7 +5,7 @@ use abide_core::plan::{Order, Schedule};
 use super::{Kind, Opened, processes};
 use crate::memory::Budget;
 use crate::program::Problem;
-use crate::{Plan, Result};
+use crate::{DType, Plan, Result};
 
 /// Bytes of the host's memory that a run takes beside what its backend takes.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ pub(super) fn check_memory(
         && processes::count() > 1
     {
         return of_slab(problem, own.len() + 2 * ranks.halo, rings, host)
-            .check("choose a smaller --size or --dtype f32, or start more processes on other machines");
+            .check(&format!("{}, or start more processes on other machines", smaller(problem)));
     }
     let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
     // With a device that has its own memory, the machine's memory holds the initial fields alone. Other
@@ -112,10 +112,19 @@ pub(super) fn check_memory(
         true => budget.with("reading the input", host.reading),
         false => budget.with("the output", host.output),
     };
-    budget.check(match problem.is_batch() {
-        true => "choose a smaller --batch, a smaller --size or --dtype f32",
-        false => "choose a smaller --size or --dtype f32",
-    })
+    budget.check(&smaller(problem))
+}
+
+/// Returns the advice for a problem that memory has no room for: what would take less.
+pub(crate) fn smaller(problem: &Problem) -> String {
+    let batch = problem.is_batch().then_some("a smaller --batch");
+    let dtype = (problem.dtype == DType::F64).then_some("--dtype f32");
+    let all: Vec<&str> = batch.into_iter().chain(["a smaller --size"]).chain(dtype).collect();
+    match all.split_last() {
+        Some((last, [])) => format!("choose {last}"),
+        Some((last, others)) => format!("choose {} or {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Returns the memory of a process with a slab of so many planes: it makes, reads and keeps no more than that.
@@ -145,7 +154,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{DType, Shape};
+    use crate::Shape;
 
     #[test]
     fn a_process_asks_for_its_slab_and_not_for_the_whole() {
@@ -160,5 +169,17 @@ mod tests {
         let array = Host { reading: 2000 * plane, ..output };
         assert_eq!(bytes(array), 4 * 250 * plane + 7 + 500 * plane);
         assert_eq!(bytes(Host { reading_whole: 1000 * plane, ..array }), 5 * 250 * plane + 7 + 750 * plane);
+    }
+
+    #[test]
+    fn advice_is_of_what_would_take_less() {
+        let program = abide_core::catalogue::find("heat").unwrap().program(2).unwrap();
+        let shape = Shape::new(&[10, 10]).unwrap();
+        let mut problem = Problem::new(Arc::new(program), shape, DType::F32).unwrap();
+        assert_eq!(smaller(&problem), "choose a smaller --size");
+        problem.dtype = DType::F64;
+        assert_eq!(smaller(&problem), "choose a smaller --size or --dtype f32");
+        problem.repeat(3).unwrap();
+        assert_eq!(smaller(&problem), "choose a smaller --batch, a smaller --size or --dtype f32");
     }
 }

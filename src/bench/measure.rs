@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::check::{Check, Checked, differs, few_steps_of, same_path, stepwise};
 use super::domain::Domain;
 use super::timing::{Timed, rates};
-use crate::backend::{Given, Host, Opened, Session, begin_on};
+use crate::backend::{Given, Host, Opened, Session, begin_on, smaller};
 use crate::memory::Budget;
 use crate::program::Problem;
 use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape};
@@ -133,7 +133,7 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
     abide_cpu::start_threads()?;
     // The initial values, the states of a run and of a few steps, the CPU's session and result, and a second run's state.
     let copies = if settings.check == Check::Off { 2 } else { 7 };
-    afford(problem, "memory to measure and compare", copies, "choose a smaller --size or --dtype f32")?;
+    afford(problem, "memory to measure and compare", copies, &smaller(problem))?;
     let start = random(problem)?;
     let session = |options: &Options| begin(opened, problem, options, &start);
     let mut timed = Timed::new(session(&settings.options)?, &start);
@@ -281,7 +281,7 @@ fn copied(fields: &[Array]) -> Result<Vec<Array>> {
 
 /// Copies values on all threads.
 fn copy_of<T: Copy + Send + Sync>(values: &[T]) -> Result<Vec<T>> {
-    let mut copy = reserved(values.len(), "a copy of a field", "choose a smaller --size or --dtype f32")?;
+    let mut copy = reserved(values.len(), "a copy of a field", "choose a smaller --size")?;
     copy.par_extend(values.par_iter().copied());
     Ok(copy)
 }

@@ -376,6 +376,7 @@ impl Builder {
             (_, asked) => backend::devices(asked)?,
         };
         let step = resumed.as_ref().map_or(builder.first_step, |(_, head)| head.steps);
+        let pictured = resumed.as_ref().and_then(|(_, head)| head.pictured);
         let mut source = Source::new(&problem, builder.initial, resumed);
         let mut begun = match &builder.opened {
             Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, &mut source)?,
@@ -385,6 +386,6 @@ impl Builder {
         notes.extend(backend::cache_refusal());
         notes.append(&mut begun.notes);
         begun.notes = notes;
-        Ok(Simulation::new(problem, begun, step))
+        Ok(Simulation::new(problem, begun, step, pictured))
     }
 }

@@ -64,6 +64,12 @@ impl Builder {
         for (name, _) in &self.initial {
             problem.program.field(name)?;
         }
+        // A default that is an infinity is carried; one that becomes one in the type is refused.
+        for (parameter, &value) in problem.program.parameters().iter().zip(&problem.parameters) {
+            if value.is_finite() {
+                check_parameter(&parameter.name, value, dtype)?;
+            }
+        }
         let mut notes = Vec::new();
         if let Some((_, head)) = &resumed {
             self.adopt(head, &mut problem, &mut notes)?;

@@ -1,45 +1,162 @@
 //! Model files and the command: the options that a file stands for, and the file that a run is written as.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use abide::io::{self, Staged};
 use abide::program::Problem;
 use abide::{Error, Result, text};
-use clap::{ArgAction, ArgMatches, CommandFactory, parser::ValueSource};
+use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
 
-use super::Command;
+use super::trust;
 
-/// Options that say how a run is shown, not what it computes.
-const SHOWN: [&str; 2] = ["json", "write-config"];
+/// Options that say how a run is shown or what it may do, not what it computes.
+const SHOWN: [&str; 3] = ["json", "write-config", trust::OPTION];
 
-/// Adds the options that a model file's table `run` has to those that the user gave, which win. `run` takes all
-/// of them, other verbs those that they know.
-pub fn with_options(typed: &[OsString]) -> Result<Vec<OsString>> {
-    let mut all = typed.to_vec();
-    let command = Command::command();
+/// Options whose values are each for a name: those whose names the command line leaves out stay the file's. Any
+/// other option has the values of the command line alone, if it is given there.
+const BY_NAME: [&str; 2] = ["input", "param"];
+
+/// Options that contradict each other for a run, beside those that the parser knows.
+const CONTRADICT: [(&str, &str); 2] = [("input", "resume"), ("resume", "input")];
+
+/// The arguments of a command, those of a model file's table `run` among them.
+pub struct Arguments {
+    /// All arguments, the command's name first.
+    pub all: Vec<OsString>,
+    /// The options that are the file's alone, without their `--`.
+    pub of_file: OfFile,
+}
+
+/// The names of the options that a model file gave and the command line did not.
+#[derive(Debug, Clone, Default)]
+pub struct OfFile(BTreeSet<String>);
+
+impl OfFile {
+    /// Returns whether an option is the file's alone.
+    pub fn has(&self, option: &str) -> bool {
+        self.0.contains(option)
+    }
+}
+
+/// Adds the options that a model file's table `run` has to those that the user gave, which win: a value that the
+/// user gave takes the place of the file's. `run` takes all of them, other verbs those that they know.
+///
+/// # Errors
+///
+/// Those of the model file; [`Error::Invalid`] for a file that the table names and that [`trust`] refuses.
+pub fn with_options(typed: &[OsString]) -> Result<Arguments> {
+    let mut arguments = Arguments { all: typed.to_vec(), of_file: OfFile::default() };
+    let command = super::described();
     // Faults are told when all options are there.
     let asked = command.clone().ignore_errors(true).try_get_matches_from(typed);
-    let Some((verb, own)) = asked.as_ref().ok().and_then(ArgMatches::subcommand) else { return Ok(all) };
+    let Some((verb, own)) = asked.as_ref().ok().and_then(ArgMatches::subcommand) else {
+        return Ok(arguments);
+    };
     let model = own.try_get_one::<String>("stencil").ok().flatten().filter(|name| io::model::is_model(name));
-    let (Some(model), Some(described)) = (model, command.find_subcommand(verb)) else { return Ok(all) };
-    let mut options = io::model::options(Path::new(model))?;
-    options.retain(|option| {
-        let name = option.trim_start_matches('-').split('=').next();
-        match described.get_arguments().find(|argument| argument.get_long() == name) {
-            // What may be given several times is added to.
-            Some(argument) => {
-                let is_given = own.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
-                matches!(argument.get_action(), ArgAction::Append) || !is_given
-            }
+    let (Some(model), Some(described)) = (model, command.find_subcommand(verb)) else {
+        return Ok(arguments);
+    };
+    let given =
+        |argument: &Arg| own.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let typed_ones: Vec<&Arg> = described.get_arguments().filter(|argument| given(argument)).collect();
+    let mut kept = Vec::new();
+    for option in text::options(&contents(model)?, model)? {
+        let (name, value) = split(&option);
+        trust::check_option(model, name)?;
+        let Some(argument) = described.get_arguments().find(|argument| argument.get_long() == Some(name))
+        else {
             // The parser tells of an option that there is not.
-            None => verb == "run",
+            if verb == "run" {
+                kept.push(option);
+            }
+            continue;
+        };
+        let conflicts = |one: &Arg, other: &Arg| {
+            described.get_arg_conflicts_with(one).iter().any(|found| found.get_id() == other.get_id())
+        };
+        let is_contradicted = typed_ones.iter().any(|typed| {
+            let longs = (Some(name), typed.get_long());
+            conflicts(typed, argument)
+                || conflicts(argument, typed)
+                || CONTRADICT.iter().any(|(file, typed)| longs == (Some(file), Some(typed)))
+        });
+        if is_contradicted {
+            continue;
         }
-    });
-    let behind = typed.iter().position(|argument| argument == verb).map_or(all.len(), |at| at + 1);
-    all.splice(behind..behind, options.into_iter().map(OsString::from));
-    Ok(all)
+        if given(argument) && !BY_NAME.contains(&name) {
+            continue;
+        }
+        let typed = own.get_raw(argument.get_id().as_str()).filter(|_| given(argument));
+        let typed: Vec<_> = typed.into_iter().flatten().map(|value| value.to_string_lossy()).collect();
+        let names: Vec<Option<&str>> = typed.iter().map(|value| named(name, value)).collect();
+        for value in unnamed_by(model, &names, name, value.unwrap_or_default())? {
+            kept.push(if option.contains('=') { format!("--{name}={value}") } else { option.clone() });
+        }
+        if !given(argument) {
+            arguments.of_file.0.insert(name.to_owned());
+        }
+    }
+    if own.try_get_one::<bool>(trust::ID).ok().flatten() != Some(&true) {
+        kept.iter().map(|option| split(option)).try_for_each(|(name, value)| match value {
+            Some(value) => trust::check_path(model, name, value),
+            None => Ok(()),
+        })?;
+    }
+    let behind = typed.iter().position(|argument| argument == verb).map_or(typed.len(), |at| at + 1);
+    arguments.all.splice(behind..behind, kept.into_iter().map(OsString::from));
+    Ok(arguments)
+}
+
+/// Splits `--name=value`.
+fn split(option: &str) -> (&str, Option<&str>) {
+    let option = option.trim_start_matches('-');
+    option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)))
+}
+
+/// Returns the name that a value of an option is for.
+fn named<'v>(option: &str, value: &'v str) -> Option<&'v str> {
+    match option {
+        "param" => value.split_once('=').map(|(name, _)| name.trim()),
+        _ => super::named(value).0,
+    }
+}
+
+/// Returns what is left of a file's value beside the values that the command line gives to `names`. A value
+/// without a name is for every field that the model changes.
+fn unnamed_by(model: &str, names: &[Option<&str>], option: &str, value: &str) -> Result<Vec<String>> {
+    let whole = || vec![value.to_owned()];
+    if names.is_empty() {
+        return Ok(whole());
+    }
+    if names.contains(&None) {
+        return Ok(Vec::new());
+    }
+    if let Some(own) = named(option, value) {
+        return Ok(if names.contains(&Some(own)) { Vec::new() } else { whole() });
+    }
+    let program = text::read(&contents(model)?, model)?.program;
+    let fields = program.fields().iter().enumerate().filter(|(number, _)| program.is_written(*number));
+    let others = fields.map(|(_, field)| field).filter(|field| !names.contains(&Some(field.as_str())));
+    Ok(others.map(|field| format!("{field}={value}")).collect())
+}
+
+/// Returns the text of a model file. A pipe, which can be read only once, is read once.
+pub fn contents(model: &str) -> Result<String> {
+    static READ: Mutex<Option<(PathBuf, String)>> = Mutex::new(None);
+    let path = Path::new(model);
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, text)) = read.as_ref()
+        && known == path
+    {
+        return Ok(text.clone());
+    }
+    let text = io::model::contents(path)?;
+    *read = Some((path.to_owned(), text.clone()));
+    Ok(text)
 }
 
 /// The options that a user gave for a run, as the table `run` of a model file says them.
@@ -50,7 +167,7 @@ impl Given {
     /// Returns the options of the verb `run` that were given; none for other verbs.
     pub fn of(matches: &ArgMatches) -> Result<Given> {
         let Some(("run", own)) = matches.subcommand() else { return Ok(Given::default()) };
-        let command = Command::command();
+        let command = super::described();
         let arguments = command.find_subcommand("run").into_iter().flat_map(|run| run.get_arguments());
         let mut given = Vec::new();
         for argument in arguments {
@@ -92,5 +209,26 @@ impl Given {
             });
         }
         Staged::new(path)?.fill(|out| out.write_all(all.as_bytes()))?.commit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Options of `run` that may be given several times are for a name each, or are the command line's alone:
+    /// a new one has its place in a table.
+    #[test]
+    fn options_given_several_times_have_their_rule() {
+        let command = super::super::described();
+        let run = command.find_subcommand("run").unwrap();
+        let several = |argument: &&Arg| matches!(argument.get_action(), ArgAction::Append);
+        let several: BTreeSet<_> = run.get_arguments().filter(several).filter_map(Arg::get_long).collect();
+        let whole = ["device-list", "output", "probe"];
+        assert_eq!(several, BY_NAME.iter().chain(&whole).copied().collect());
+        for (a, b) in CONTRADICT {
+            assert!(run.get_arguments().any(|argument| argument.get_long() == Some(a)));
+            assert!(run.get_arguments().any(|argument| argument.get_long() == Some(b)));
+        }
     }
 }

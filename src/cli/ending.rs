@@ -53,6 +53,11 @@ impl Ending {
         Ending { kind: ErrorKind::Refusal, sentence: sentence.into() }
     }
 
+    /// Makes the ending for a run whose values were to be finite.
+    pub fn not_finite(sentence: impl Into<String>) -> Ending {
+        Ending { kind: ErrorKind::NotFinite, sentence: sentence.into() }
+    }
+
     /// Makes the ending for a window's program that refused its arguments, or failed. `words` are what it
     /// wrote to standard error, empty where the user has seen them.
     pub fn of_child(is_usage: bool, words: &str) -> Ending {
@@ -85,6 +90,7 @@ impl Ending {
             ErrorKind::Usage => 2,
             ErrorKind::Refusal | ErrorKind::Device => 1,
             ErrorKind::NotConverged => 3,
+            ErrorKind::NotFinite => 4,
             ErrorKind::Interrupted => signals::status(),
         }
     }

@@ -30,7 +30,14 @@ impl FromStr for Every {
         }
         match text.parse() {
             Ok(every) if every > 0 => Ok(Every::Steps(every)),
-            _ => Err(wrong("not a whole number of 1 or more")),
+            _ => match abide::words::meant_number(text).filter(|every| *every > 0) {
+                Some(every) => Err(Error::invalid(
+                    format!("interval `{text}`"),
+                    "not a whole number of 1 or more",
+                    format!("did you mean {every}?"),
+                )),
+                None => Err(wrong("not a whole number of 1 or more")),
+            },
         }
     }
 }
@@ -80,12 +87,21 @@ impl Every {
         })
     }
 
-    /// Returns whether files are due after an epoch.
-    pub fn is_due(&self, running: &Running<'_>) -> bool {
-        let progress = running.progress();
+    /// Returns whether files are due before the first step of a run that begins after so many: at the start, and of a
+    /// run that goes on at a multiple of the steps. Whether a scalar has just reached a mark is not known there; the run
+    /// before has written those files.
+    pub fn is_due_at_first(&self, begun: u64) -> bool {
         match self {
-            Every::Steps(steps) => progress.steps.is_multiple_of(*steps),
-            Every::Marks(..) => progress.is_at_mark,
+            Every::Steps(steps) => begun.is_multiple_of(*steps),
+            Every::Marks(..) => begun == 0,
+        }
+    }
+
+    /// Returns whether files are due after an epoch: at the multiples of the steps, counted from the run's start.
+    pub fn is_due(&self, running: &Running<'_>) -> bool {
+        match self {
+            Every::Steps(steps) => running.step().is_multiple_of(*steps),
+            Every::Marks(..) => running.progress().is_at_mark,
         }
     }
 }

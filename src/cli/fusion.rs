@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use abide::fusion::{
     Drawing, Form, Graph, Loops, Modelled, Order, Search, Spread, USUAL_ARRAYS, fuse, search,
 };
-use abide::io::Staged;
+use abide::io::{Staged, Targets};
 use abide::program::Problem;
 use abide::{DeviceSpec, Error, Result};
 use clap::Args;
@@ -64,9 +64,14 @@ impl LoopArgs {
         Form { step: self.cycle_step.0, renamed: self.rename, split: self.split }
     }
 
-    /// Checks the name of the file to be drawn.
-    pub fn check(&self) -> Result<()> {
-        self.graph.as_deref().map_or(Ok(()), |path| kind(path).map(drop))
+    /// Checks the file to be drawn, by its name and against the model file that is read.
+    pub fn check(&self, model: Option<&Path>) -> Result<()> {
+        let Some(path) = &self.graph else { return Ok(()) };
+        kind(path)?;
+        let mut targets = Targets::default();
+        targets.output(path);
+        model.into_iter().for_each(|model| targets.input(model, Vec::new()));
+        targets.check()
     }
 
     /// Finds groups where they are asked for; those of a program of one loop only to be drawn.

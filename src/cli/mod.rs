@@ -5,6 +5,7 @@ mod config;
 mod devices;
 mod ending;
 mod every;
+mod finite;
 mod footprint;
 mod fusion;
 mod gas;
@@ -16,9 +17,11 @@ mod problem;
 mod record;
 mod report;
 mod run;
+mod run_files;
 mod several;
 mod signals;
 mod solve;
+mod trust;
 mod verify;
 mod view;
 
@@ -32,7 +35,7 @@ use std::process::ExitCode;
 use abide::backend::processes;
 use abide::memory::amount as bytes;
 use abide::{Error, Result};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use ending::{Ended, Ending, print_json, print_report};
 
@@ -60,10 +63,10 @@ Examples:
   abide verify
 
 With --json, standard output is one JSON value, also where a command fails: \
-{ \"error\": a sentence, \"kind\": usage, refusal, not-converged, interrupted or device }.
+{ \"error\": a sentence, \"kind\": usage, refusal, not-converged, not-finite, interrupted or device }.
 
 Exit status: 0 done; 1 refused, or a device is not there or failed; 2 the arguments are wrong; 3 a solver did not \
-converge; 130 ended by Ctrl-C, 143 by a request to end.";
+converge; 4 `run --check-finite` found values that are not finite; 130 ended by Ctrl-C, 143 by a request to end.";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -108,7 +111,8 @@ pub fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     hush_decoders();
     let arguments = config::with_options(&typed);
-    ending::conclude(ending::wants_json(arguments.as_ref().unwrap_or(&typed)), || {
+    let wants_json = ending::wants_json(arguments.as_ref().map_or(&typed, |arguments| &arguments.all));
+    ending::conclude(wants_json, || {
         // Before the arguments are looked at, so that of several processes one tells what is wrong with them. Other commands than
         // these are of one process, whoever starts it.
         let is_divided = typed.get(1).is_some_and(|verb| verb == "run" || verb == "solve");
@@ -117,7 +121,8 @@ pub fn main() -> ExitCode {
             Ok(arguments) => arguments,
             Err(error) => return Ok(Err(error.into())),
         };
-        let mut matches = Command::command().try_get_matches_from(&arguments)?;
+        let config::Arguments { all, of_file } = arguments;
+        let mut matches = described().try_get_matches_from(&all)?;
         let given = config::Given::of(&matches);
         let mut command = Command::from_arg_matches_mut(&mut matches)?;
         if let Verb::Run(run) = &mut command.verb {
@@ -125,9 +130,26 @@ pub fn main() -> ExitCode {
                 Ok(given) => given,
                 Err(error) => return Ok(Err(error.into())),
             };
+            run.of_file = of_file;
         }
         Ok(command.verb.execute())
     })
+}
+
+/// Describes the command to its parser. A value may be a negative number wherever an option takes one, so that what is
+/// wrong with it is told by the option's own words.
+fn described() -> clap::Command {
+    let takes_one = |argument: &Arg| {
+        argument.get_long().is_some() && matches!(argument.get_action(), ArgAction::Set | ArgAction::Append)
+    };
+    let negative = move |argument: Arg| {
+        if takes_one(&argument) { argument.allow_negative_numbers(true) } else { argument }
+    };
+    fn all(command: clap::Command, change: impl Fn(Arg) -> Arg + Copy) -> clap::Command {
+        let command = command.mut_args(change);
+        command.mut_subcommands(|command| all(command, change))
+    }
+    all(Command::command(), negative)
 }
 
 /// Hides panics that the library turns into errors.
@@ -145,7 +167,7 @@ fn hush_decoders() {
 pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<(), String> {
     thread_local! {
         // Describing all arguments takes most of a check's time.
-        static DESCRIBED: RefCell<clap::Command> = RefCell::new(Command::command());
+        static DESCRIBED: RefCell<clap::Command> = RefCell::new(described());
     }
     let arguments = std::iter::once(OsString::from("abide")).chain(arguments);
     let matches = DESCRIBED.with_borrow_mut(|command| command.try_get_matches_from_mut(arguments));
@@ -182,10 +204,30 @@ fn once<T: Display>(option: &str, things: impl IntoIterator<Item = T>) -> Result
     }
 }
 
-/// Splits `name=value`, where `name` is a word; a path with `=` in it can be written with a `./` before it.
+/// Reads a whole number of at least `least`, as in `example`.
+fn whole<N: TryFrom<u64>>(what: &str, text: &str, least: u64, example: &str) -> Result<N> {
+    let number = text.parse::<u64>().ok().filter(|number| *number >= least);
+    number.and_then(|number| N::try_from(number).ok()).ok_or_else(|| {
+        let meant = abide::words::meant_number(text).filter(|number| *number >= least);
+        let change = match meant {
+            Some(number) => format!("did you mean {number}?"),
+            None => format!("write it like {example}"),
+        };
+        Error::invalid(format!("{what} `{text}`"), format!("not a whole number of {least} or more"), change)
+    })
+}
+
+/// Splits `name=value`, where `name` is a word or a component, as `Y[0]`; a path with `=` in it can be written with a
+/// `./` before it.
 fn named(text: &str) -> (Option<&str>, &str) {
     let word = |name: &str| {
-        let mut letters = name.chars();
+        let component = name.strip_suffix(']').and_then(|name| name.rsplit_once('['));
+        let is_number =
+            |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let mut letters = match component {
+            Some((name, digits)) if is_number(digits) => name.chars(),
+            _ => name.chars(),
+        };
         letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
             && letters.all(|c| c.is_alphanumeric() || c == '_')
     };
@@ -201,7 +243,7 @@ mod tests {
 
     #[test]
     fn arguments_are_consistent() {
-        Command::command().debug_assert();
+        described().debug_assert();
     }
 
     #[test]
@@ -227,5 +269,8 @@ mod tests {
         assert_eq!(named("u=a=b.npy"), (Some("u"), "a=b.npy"));
         assert_eq!(named("./u=a.npy"), (None, "./u=a.npy"));
         assert_eq!(named("a.npy"), (None, "a.npy"));
+        assert_eq!(named("Y[0]=o.npy"), (Some("Y[0]"), "o.npy"));
+        assert_eq!(named("Y[x]=o.npy"), (None, "Y[x]=o.npy"));
+        assert_eq!(named("Y[]=o.npy"), (None, "Y[]=o.npy"));
     }
 }

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use abide::backend::processes;
-use abide::io::{self, Batch, Format, Movie, Numbered, Range, Staged, Targets, Written};
+use abide::io::{self, Batch, Format, Movie, Numbered, Range, Staged, Written};
 use abide::{Array, DType, Error, Program, Result, Running, Shape, Simulation};
 
 use super::every::Every;
-use super::problem::Input;
+use super::run_files::Asked;
 
 /// One `--output`.
 #[derive(Clone)]
 pub struct Output {
-    field: Option<String>,
-    path: PathBuf,
-    format: Format,
+    pub field: Option<String>,
+    pub path: PathBuf,
+    pub format: Format,
 }
 
 impl FromStr for Output {
@@ -33,7 +33,7 @@ impl FromStr for Output {
 #[derive(Clone)]
 pub struct Frames {
     field: Option<String>,
-    names: Numbered,
+    pub names: Numbered,
 }
 
 impl FromStr for Frames {
@@ -73,6 +73,10 @@ pub struct Writer {
     members: Option<usize>,
     names: Vec<String>,
     shown: String,
+    /// The number of the first frame.
+    first: u64,
+    /// Frames of each movie so far.
+    movie_frames: u64,
     lost: Lost,
 }
 
@@ -97,85 +101,11 @@ pub struct Wrote {
     pub notes: Vec<String>,
 }
 
-/// The arguments of a run that concern files.
-pub struct Asked<'a> {
-    pub outputs: &'a [Output],
-    pub frames: Option<&'a Frames>,
-    pub checkpoint: Option<&'a Path>,
-    pub every: Option<&'a Every>,
-    pub record: Option<&'a Path>,
-    pub range: Option<Range>,
-}
-
-/// The files that a run reads.
-pub struct Read<'a> {
-    pub inputs: &'a [Input],
-    pub resume: Option<&'a Path>,
-    /// The steps done before this run.
-    pub begun: u64,
-}
-
-impl Asked<'_> {
-    /// Refuses files that cannot be written, and files by which a result or an input would be lost, before
-    /// anything large is read.
-    pub fn check(&self, read: &Read<'_>, program: &Program, steps: u64) -> Result<()> {
-        const CHECKPOINT: &str = "a checkpoint";
-        let exactly = |field: &str| format!("{field} as .npy");
-        let shown = &program.fields()[program.shown()];
-        let mut targets = Targets::default();
-        for output in self.outputs {
-            match output.format {
-                Format::Npy => {
-                    targets.output_of(&output.path, exactly(output.field.as_ref().unwrap_or(shown)))
-                }
-                _ => targets.output(&output.path),
-            }
-        }
-        if let Some(path) = self.checkpoint {
-            targets.rewritten(path, Some(CHECKPOINT.to_owned()));
-        }
-        if let Some(path) = self.record {
-            targets.output(path);
-        }
-        if let (Some(frames), Some(every)) = (self.frames, self.every) {
-            let numbers = match every {
-                Every::Steps(every) => {
-                    let first = read.begun / every;
-                    first..=first + steps / every
-                }
-                // A scalar may come to any number.
-                Every::Marks(..) => 0..=u64::MAX,
-            };
-            targets.numbered(frames.names.clone(), numbers);
-        }
-        for (field, path) in read.inputs.iter().filter_map(Input::file) {
-            // A picture that is written never holds the same as a picture that was read: it has colours for
-            // grey values.
-            let holds = match (Format::of(path), field) {
-                (Ok(Format::Npy), Some(field)) => vec![exactly(field)],
-                (Ok(Format::Npy), None) => {
-                    let fields = program.fields().iter().enumerate();
-                    fields
-                        .filter(|(number, _)| program.is_written(*number))
-                        .map(|(_, name)| exactly(name))
-                        .collect()
-                }
-                _ => Vec::new(),
-            };
-            targets.input(path, holds);
-        }
-        if let Some(path) = read.resume {
-            targets.input(path, vec![CHECKPOINT.to_owned()]);
-        }
-        targets.check()
-    }
-}
-
 impl Writer {
     /// Checks everything that can be checked before the run except the files themselves: fields, and
     /// arguments that belong together.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape, members: Option<usize>) -> Result<Writer> {
-        let Asked { outputs, frames, checkpoint, every, range, record: _ } = asked;
+        let Asked { outputs, frames, checkpoint, every, is_every_of_file, range, .. } = asked;
         let needs = [
             ("--frames", frames.is_some()),
             ("--checkpoint", checkpoint.is_some()),
@@ -188,7 +118,7 @@ impl Writer {
                 "add how often, as in --every 100, or --every time=0.5",
             ));
         }
-        if every.is_some() && needs.iter().all(|(_, asked)| !asked) {
+        if every.is_some() && !is_every_of_file && needs.iter().all(|(_, asked)| !asked) {
             let change = "add --frames, --checkpoint or a .gif --output, or leave it out";
             return Err(Error::invalid("--every", "nothing is written on the way", change));
         }
@@ -224,6 +154,8 @@ impl Writer {
             members,
             names: program.fields().to_vec(),
             shown,
+            first: 0,
+            movie_frames: 0,
             lost: Lost::default(),
         };
         let frames = frames.map(|frames| frames.names.path(0));
@@ -285,12 +217,23 @@ impl Writer {
             self.movies.push((field, path, movie));
         }
         let step = simulation.step();
-        for (field, _, movie) in &mut self.movies {
-            let values = simulation.field(field)?;
-            movie.as_mut().map_or(Ok(()), |movie| movie.add(&values))?;
+        self.seen = simulation.pictured();
+        self.first = self.every.as_ref().and_then(Every::steps).map_or(0, |steps| step.div_ceil(steps));
+        if self.every.as_ref().is_none_or(|every| !every.is_due_at_first(step)) {
+            return Ok(());
+        }
+        // The movie of the run before ends with this frame, if it has one.
+        if step == 0 {
+            self.movie_frames += 1;
+            for (field, _, movie) in &mut self.movies {
+                let values = simulation.field(field)?;
+                movie.as_mut().map_or(Ok(()), |movie| movie.add(&values))?;
+            }
         }
         let number = self.number(step, |name| simulation.scalar(name))?;
-        self.add_frame(step, number, simulation)
+        self.add_frame(step, number, simulation)?;
+        simulation.set_pictured(self.seen);
+        Ok(())
     }
 
     /// Writes the files that are due after an epoch. A file that cannot be written does not end the run,
@@ -302,6 +245,7 @@ impl Writer {
         let step = running.step();
         let number = self.number(step, |name| running.scalar(name))?;
         let mut news = Vec::new();
+        self.movie_frames += 1;
         for (field, _, movie) in &mut self.movies {
             let values = running.field(field)?;
             if let Some(Err(fault)) = movie.as_mut().map(|movie| movie.add(&values)) {
@@ -316,6 +260,7 @@ impl Writer {
             }
         }
         self.lost.faults.extend(news.iter().cloned());
+        running.set_pictured(self.seen);
         if let Some(path) = &self.checkpoint {
             let fault = of_a_file(running.checkpoint(path))?;
             self.lost.checkpoints += u64::from(fault.is_some());
@@ -329,10 +274,16 @@ impl Writer {
 
     /// Writes as many as possible of the files that are due at the end, and tells the outcome of all files.
     pub fn finish(mut self, simulation: &mut Simulation) -> Wrote {
-        let mut batch = Batch::default();
-        for (field, path, movie) in std::mem::take(&mut self.movies) {
+        let (mut batch, mut notes) = (Batch::default(), Vec::new());
+        for (field, path, mut movie) in std::mem::take(&mut self.movies) {
+            // A movie has a frame at least. All processes read the field for it.
+            let mut last = Ok(());
+            if self.movie_frames == 0 {
+                let values = simulation.field(&field);
+                last = movie.as_mut().map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values)));
+            }
             let Some(movie) = movie else { continue };
-            batch.add(format!("{} ({field})", path.display()), movie.finish());
+            batch.add(format!("{} ({field})", path.display()), last.and_then(|()| movie.finish()));
         }
         for Output { field, path, format } in &self.outputs {
             let fields = self.fields(field.as_ref(), *format);
@@ -356,7 +307,6 @@ impl Writer {
         }
         let Written { mut files, mut faults } = batch.commit();
         faults.splice(0..0, self.lost.faults);
-        let mut notes = Vec::new();
         if let Some(path) = &self.checkpoint {
             match simulation.checkpoint(path) {
                 Ok(()) => files.push(format!("{} (step {})", path.display(), simulation.step())),
@@ -367,7 +317,7 @@ impl Writer {
             }
         }
         if let (Some(frames), Some(every)) = (&self.frames, &self.every) {
-            files.push(format!("{} and on, {every}", frames.names.path(0).display()));
+            files.push(format!("{} and on, {every}", frames.names.path(self.first).display()));
             if self.lost.frames > 0 {
                 notes.push(format!("{} frames could not be written", self.lost.frames));
             }
@@ -410,11 +360,13 @@ impl Writer {
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
-        if !processes::is_first() {
-            return Ok(());
-        }
-        let (shape, range) = (self.shape(&fields[0]), self.range.or(seen));
-        let written = io::write_as(&path, self.members, &shape, &named, step, range).and_then(Staged::commit);
+        let shape = self.shape(&fields[0]);
+        let written = match processes::is_first() {
+            true => io::write_as(&path, self.members, &shape, &named, step, self.range.or(seen))
+                .and_then(Staged::commit),
+            false => Ok(()),
+        };
+        // In all processes, which write the checkpoint together.
         self.seen = seen;
         written
     }

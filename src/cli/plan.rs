@@ -105,7 +105,7 @@ impl PlanArgs {
             );
             return Err(error.into());
         }
-        self.loops.check()?;
+        self.loops.check(self.domain.model_file())?;
         let devices = self.several.devices()?;
         if self.measured && !devices.is_one() {
             let reason = format!("{devices} were asked for, and plans are timed on one");

@@ -10,6 +10,7 @@ use abide::io::{self, Axes, Loaded};
 use abide::program::check_members;
 use abide::{
     Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
+    text,
 };
 use abide::{
     CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
@@ -31,7 +32,7 @@ pub struct Domain {
     #[arg(long)]
     pub dtype: Option<DType>,
 
-    #[arg(long, help = format!(
+    #[arg(long, allow_hyphen_values = true, help = format!(
         "{}; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed; for one field as in \
          u:x-=-reflect [default: the model's own]",
         Boundary::names(),
@@ -140,11 +141,8 @@ fn parameter(text: &str) -> Result<(String, Setting)> {
 }
 
 fn members(text: &str) -> Result<usize> {
-    let wrong = |_| {
-        let reason = "not a whole number of 1 or more";
-        Error::invalid(format!("members of a batch `{text}`"), reason, "write it like --batch 64")
-    };
-    text.parse().map_err(wrong).and_then(|members| check_members(members).map(|()| members))
+    let members = super::whole("members of a batch", text, 0, "--batch 64")?;
+    check_members(members).map(|()| members)
 }
 
 /// One `--input`.
@@ -208,6 +206,11 @@ pub struct Described {
 }
 
 impl Domain {
+    /// Returns the model file that describes the computation, if one does.
+    pub fn model_file(&self) -> Option<&Path> {
+        io::model::is_model(&self.stencil).then_some(Path::new(&self.stencil))
+    }
+
     /// Returns the program as far as it is known before inputs are read; their number of axes is not known
     /// yet.
     pub fn program(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Arc<Program>> {
@@ -312,14 +315,29 @@ impl Domain {
     /// Returns the model. Heat conduction takes its form with a conductivity field where one is given.
     fn model(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Model> {
         if io::model::is_model(&self.stencil) {
-            return io::model::read(Path::new(&self.stencil))?.into_model();
+            return text::read(&super::config::contents(&self.stencil)?, &self.stencil)?.into_model();
         }
         const CONDUCTIVITY: &str = "heat-conductivity";
         let given = inputs.iter().any(|input| input.field.as_deref() == Some("kappa"));
         let stored = resumed.is_some_and(|head| head.program == CONDUCTIVITY);
         let name = if self.stencil == "heat" && (given || stored) { CONDUCTIVITY } else { &self.stencil };
-        name.into_model()
+        name.into_model().map_err(|error| unlike_a_model_file(name).unwrap_or(error))
     }
+}
+
+/// Returns the error for a name that is a file's, but no model file's.
+fn unlike_a_model_file(name: &str) -> Option<Error> {
+    let path = Path::new(name);
+    let toml = path.with_extension("toml");
+    if path.extension().is_none() && !path.is_file() && !toml.is_file() {
+        return None;
+    }
+    let change = match toml.is_file() {
+        true => format!("did you mean `{}`?", toml.display()),
+        false => "give a stencil or model of `abide list`, or a model file, NAME.toml".to_owned(),
+    };
+    let reason = "no stencil has this name, and the name of a model file ends in .toml";
+    Some(Error::invalid(format!("`{name}`"), reason, change))
 }
 
 #[derive(Clone)]

@@ -42,14 +42,7 @@ impl std::str::FromStr for Probe {
 }
 
 fn every(text: &str) -> Result<u64> {
-    match text.parse() {
-        Ok(every) if every > 0 => Ok(every),
-        _ => Err(Error::invalid(
-            format!("steps between rows `{text}`"),
-            "not a whole number of 1 or more",
-            "write it like 100",
-        )),
-    }
+    super::whole("steps between rows", text, 1, "100")
 }
 
 impl Recorded {
@@ -74,18 +67,36 @@ pub struct Recording {
     /// None in all processes but the first.
     table: Option<Table>,
     rows: u64,
+    /// The rows of the run before.
+    kept: u64,
     /// The reason why the file ends early; the run went on.
     fault: Option<Error>,
 }
 
 impl Recording {
-    /// Begins the file with its names and the values before the first step.
+    /// Begins the file with its names and the values before the first step. A run that goes on adds to the file of the
+    /// run before, where it is there: it then holds what the file of one run holds.
     pub fn begin(recorded: &Recorded, simulation: &mut Simulation) -> Result<Option<Recording>> {
         let Some(path) = recorded.record.clone() else { return Ok(None) };
-        let table = || Table::new(&path, &simulation.columns());
-        let table = processes::is_first().then(table).transpose()?;
-        let mut recording = Recording { path, table, rows: 0, fault: None };
-        match recording.add(&simulation.records()?) {
+        let (begun, columns) = (simulation.step(), simulation.columns());
+        let mut rows = simulation.records()?;
+        let mut kept = 0;
+        let mut open = || {
+            if begun > 0
+                && let Some((table, before)) = Table::resume(&path, &columns, begun)?
+            {
+                kept = before;
+                return Ok(table);
+            }
+            Table::new(&path, &columns)
+        };
+        let table = processes::is_first().then(&mut open).transpose()?;
+        // In the run before, no row was due at the step where it ended.
+        if kept > 0 && !begun.is_multiple_of(recorded.record_every.unwrap_or(1)) {
+            rows = Rows::new(columns.len().saturating_sub(1));
+        }
+        let mut recording = Recording { path, table, rows: 0, kept, fault: None };
+        match recording.add(&rows) {
             Some(fault) => Err(fault),
             None => Ok(Some(recording)),
         }
@@ -107,6 +118,12 @@ impl Recording {
     pub fn finish(self) -> Result<String> {
         match self.fault {
             Some(fault) => Err(fault),
+            None if self.kept > 0 => Ok(format!(
+                "{} ({} rows, behind the {} of earlier steps)",
+                self.path.display(),
+                self.rows,
+                self.kept
+            )),
             None => Ok(format!("{} ({} rows)", self.path.display(), self.rows)),
         }
     }

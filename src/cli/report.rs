@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use abide::RunReport;
 use abide::program::Problem;
+use abide::units::rate;
 
 use super::bytes;
 
@@ -29,11 +30,8 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     line("backend", format!("{} on {}", report.backend, report.device));
     line("plan", report.plan.summary());
     if report.seconds > 0.0 {
-        let rate = report.bytes_moved / report.seconds;
-        line(
-            "rate",
-            format!("{:.3} GCells/s, {:.1} GB/s by the plan's model", report.gcells_per_s, rate / 1e9),
-        );
+        let moved = report.bytes_moved / report.seconds;
+        line("rate", format!("{}, {}/s by the plan's model", rate(report.gcells_per_s), bytes(moved)));
         line(
             "moved",
             format!(

@@ -6,15 +6,19 @@ use std::path::PathBuf;
 use abide::backend::{Pace, processes};
 use abide::io::checkpoint::Head;
 use abide::io::{self, Range};
-use abide::{Choice, DType, Error, Result, Simulation};
+use abide::units::rate;
+use abide::{Choice, DType, Result, RunReport, Simulation};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
-use super::config::Given;
+use super::config::{Given, OfFile};
 use super::every::Every;
-use super::outputs::{Asked, Frames, Output, Read, Writer, Wrote};
+use super::finite::{Noticed, Watch};
+use super::outputs::{Frames, Output, Writer, Wrote};
 use super::problem::{Domain, Input, Manner};
 use super::record::{Recorded, Recording};
+use super::run_files::{Asked, Read};
 use super::several::Several;
 use super::{Ended, Ending, complain, print_report, report, signals};
 
@@ -111,19 +115,40 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     write_config: Option<PathBuf>,
 
+    /// Let a model file's table [run] name files outside of the working folder, hidden ones, and ones that are there
+    /// already
+    #[arg(long)]
+    trust_file: bool,
+
+    /// End with status 4 where values are NaN or infinite at the end, or were found so on the way; else a warning tells of
+    /// them
+    #[arg(long)]
+    check_finite: bool,
+
     #[arg(skip)]
     pub given: Given,
+
+    #[arg(skip)]
+    pub of_file: OfFile,
 
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// The report of a run as JSON.
+#[derive(Serialize)]
+struct Reported<'a> {
+    #[serde(flatten)]
+    report: &'a RunReport,
+    /// When values that are not finite were noticed; null where all are finite.
+    non_finite_since: Option<Noticed>,
+    /// The files written, in words.
+    files: &'a [String],
+}
+
 fn steps(text: &str) -> Result<u64> {
-    let wrong = |_| {
-        Error::invalid(format!("steps `{text}`"), "not a whole number of 0 or more", "write it like 1000")
-    };
-    text.parse().map_err(wrong)
+    super::whole("steps", text, 0, "1000")
 }
 
 impl Run {
@@ -140,10 +165,17 @@ impl Run {
             frames: self.frames.as_ref(),
             checkpoint: self.checkpoint.as_deref(),
             every: self.every.as_ref(),
+            is_every_of_file: self.of_file.has("every"),
             record: self.recorded.record.as_deref(),
+            write_config: self.write_config.as_deref(),
             range: self.range,
         };
-        let read = Read { inputs: &self.inputs, resume: self.resume.as_deref(), begun };
+        let read = Read {
+            model: self.domain.model_file(),
+            inputs: &self.inputs,
+            resume: self.resume.as_deref(),
+            begun,
+        };
         let program = self.domain.program(&self.inputs, resumed.as_ref())?;
         asked.check(&read, &program, self.steps)?;
         let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
@@ -172,12 +204,14 @@ impl Run {
         signals::watch();
         let mut recording = Recording::begin(&self.recorded, &mut simulation)?;
         writer.begin(&mut simulation)?;
+        let mut watch = Watch::begin(&mut simulation)?;
         let bar = progress_bar(self.steps);
         let pace = Pace { every: self.every.as_ref().and_then(Every::steps), ..Pace::default() };
         let report = simulation.run_with(self.steps, pace, |running| {
             let progress = running.progress();
             bar.set_position(progress.steps);
-            bar.set_message(format!("{:.3} GCells/s", progress.gcells_per_s));
+            bar.set_message(rate(progress.gcells_per_s));
+            watch.observe(running)?;
             let fault = match &mut recording {
                 Some(recording) => recording.add(&running.records()?),
                 None => None,
@@ -193,7 +227,10 @@ impl Run {
         });
         bar.finish_and_clear();
         let mut report = report?;
-        report.non_finite = Some(simulation.non_finite()?);
+        let non_finite = simulation.non_finite()?;
+        report.non_finite = Some(non_finite);
+        let noticed = watch.finish(simulation.step(), non_finite);
+        let warning = noticed.map(|noticed| noticed.warning(simulation.problem(), non_finite));
         let Wrote { mut files, mut faults, notes } = writer.finish(&mut simulation);
         match recording.map(Recording::finish) {
             Some(Ok(file)) => files.push(file),
@@ -208,13 +245,26 @@ impl Run {
             }
             _ => Ok(()),
         };
+        let ended = match &warning {
+            Some(warning) if self.check_finite => ended.and(Err(Ending::not_finite(warning.clone()))),
+            _ => ended,
+        };
         // A script must know first of a file that is missing.
         let ended = Ending::unwritten(&faults).and(ended);
+        if let Some(path) = &self.write_config {
+            files.push(path.display().to_string());
+        }
         if !processes::is_first() {
             return ended;
         }
+        if let Some(warning) = warning.filter(|_| !self.check_finite) {
+            complain(format_args!("warning: {warning}"));
+        }
         if self.json {
-            return print_report(&report, ended);
+            return print_report(
+                &Reported { report: &report, non_finite_since: noticed, files: &files },
+                ended,
+            );
         }
         super::print(&report::text(&report, simulation.problem(), &files))?;
         ended

@@ -15,9 +15,9 @@ use zip::ZipArchive;
 
 use super::archive::Layout;
 use super::parts::{self, Values, Whole};
-use super::{Axes, Staged, npy};
+use super::{Axes, Range, Staged, npy};
 use crate::domain::{BoundaryText, Sides};
-use crate::program::{Member, Problem};
+use crate::program::{Member, Named, Problem, check_name};
 use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 
 pub use self::formulas::Formulas;
@@ -58,6 +58,9 @@ struct About {
     /// The number of members of a batch, whose own values are in entries of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     members: Option<usize>,
+    /// The smallest and the largest value in the pictures that the run has written, which share one scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pictured: Option<[f64; 2]>,
 }
 
 /// The run that a checkpoint belongs to. Two are equal where their values have the same bits, NaN too.
@@ -85,13 +88,17 @@ pub struct Head {
     pub batch: Vec<Member>,
     /// The formulas of the program.
     pub formulas: Formulas,
+    /// The range of values in the pictures that the run has written; `None` where it has written none, or where the
+    /// range was given.
+    pub pictured: Option<Range>,
 }
 
 impl PartialEq for Head {
     fn eq(&self, other: &Head) -> bool {
         let all = |head: &Head| {
-            let Head { program, shape, dtype, boundaries, fields, steps, sides, formulas, .. } = head.clone();
-            (program, shape, dtype, boundaries, fields, steps, sides, formulas)
+            let Head { program, shape, dtype, boundaries, fields, steps, sides, formulas, pictured, .. } =
+                head.clone();
+            (program, shape, dtype, boundaries, fields, steps, sides, formulas, pictured)
         };
         let names = |head: &Head| -> Vec<String> {
             head.parameters.iter().chain(&head.scalars).map(|(name, _)| name.clone()).collect()
@@ -152,6 +159,17 @@ pub(crate) fn write_parts(
     steps: u64,
     part: &mut dyn Part,
 ) -> Result<Option<Staged>> {
+    write_pictured(path, problem, steps, None, part)
+}
+
+/// Writes a checkpoint as [`write_parts`] does, of a run whose pictures have shown this range so far.
+pub(crate) fn write_pictured(
+    path: &Path,
+    problem: &Problem,
+    steps: u64,
+    pictured: Option<Range>,
+    part: &mut dyn Part,
+) -> Result<Option<Staged>> {
     let shape = problem.shape;
     let axes = 3 - shape.dimensions()..3;
     let names = problem.program.parameters().iter().map(|p| p.name.clone());
@@ -176,6 +194,7 @@ pub(crate) fn write_parts(
         boundaries_of_fields: own.map(|(name, sides)| (name.clone(), sides.to_string())).collect(),
         scalars: scalars.zip(problem.scalars.iter().map(|&value| numbers::text(value))).collect(),
         members: problem.is_batch().then_some(problem.members()),
+        pictured: pictured.map(|range| [range.low, range.high]),
     };
     let json = serde_json::to_vec_pretty(&about).map_err(|e| foreign(path, e.to_string()))?;
     // Entries that are written as they are, and before each field's values what stands before them there.
@@ -290,6 +309,13 @@ fn head(zip: &mut ZipArchive<impl Read + Seek>, length: u64, path: &Path) -> Res
         let known = format!("this program reads {FORMAT} of versions {first} to {last}");
         return Err(foreign(path, format!("{found}, {known}")));
     }
+    let names = about.fields.iter().map(|name| (Named::Field, name));
+    let names = names.chain(about.parameters.iter().map(|(name, _)| (Named::Other("parameter"), name)));
+    let names = names.chain(about.scalars.iter().map(|(name, _)| (Named::Other("scalar"), name)));
+    std::iter::once((Named::Program, &about.program))
+        .chain(names)
+        .try_for_each(|(named, name)| check_name(named, name))
+        .map_err(|error| foreign(path, error.to_string()))?;
     let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(path, e.to_string()))?;
     let sides = sides(&about, shape.dimensions()).map_err(|e| foreign(path, e.to_string()))?;
     let scalar = |(name, text): &(String, String)| match numbers::value(text) {
@@ -299,11 +325,25 @@ fn head(zip: &mut ZipArchive<impl Read + Seek>, length: u64, path: &Path) -> Res
     let scalars = about.scalars.iter().map(scalar).collect::<Result<_>>()?;
     let counts = [about.parameters.len(), about.scalars.len()];
     let batch = about.members.map_or(Ok(Vec::new()), |members| batch(zip, members, counts, length, path))?;
-    let About { program, parameters, steps, fields, formulas, .. } = about;
+    let About { program, parameters, steps, fields, formulas, pictured, .. } = about;
+    let pictured = pictured.filter(|[low, high]| low <= high).map(|[low, high]| Range { low, high });
     let parameters = parameters.into_iter().map(|(name, Number(value))| (name, value)).collect();
     let text = formulas.as_ref().map_or(Ok(String::new()), |_| formulas_text(zip, path))?;
     let formulas = Formulas::read(formulas, text);
-    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars, batch, formulas })
+    Ok(Head {
+        program,
+        shape,
+        dtype,
+        boundaries,
+        parameters,
+        fields,
+        steps,
+        sides,
+        scalars,
+        batch,
+        formulas,
+        pictured,
+    })
 }
 
 /// Reads what a checkpoint holds of the text of its formulas.

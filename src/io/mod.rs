@@ -83,6 +83,23 @@ impl Format {
     }
 }
 
+/// Extensions that say what a file holds. A file that holds something else under such a name would mislead.
+const EXTENSIONS: [&str; 23] = [
+    "npy", "npz", "png", "jpg", "jpeg", "gif", "webp", "mp4", "mov", "avi", "webm", "vti", "vtk", "csv",
+    "toml", "yaml", "mtx", "gz", "svg", "pdf", "json", "h5", "zip",
+];
+
+/// Refuses a name whose extension says that a file holds something else than `what`, which is written as `own`. Any
+/// name that says nothing will do.
+pub fn check_kind(path: &Path, own: &str, what: &str) -> Result<()> {
+    let extension = extension(path);
+    if extension != own && EXTENSIONS.contains(&extension.as_str()) {
+        let message = format!("it would hold {what}, and its name says .{extension}");
+        return Err(Error::file(path, message, format!("name it .{own}")));
+    }
+    Ok(())
+}
+
 fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
 }

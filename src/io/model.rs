@@ -23,8 +23,12 @@ pub fn options(path: &Path) -> Result<Vec<String>> {
     text::options(&contents(path)?, &path.display().to_string())
 }
 
-/// Returns whether a name is that of a model file.
+/// Returns whether a name is that of a model file: its extension says so, or it is the process's standard input or
+/// another open file of it, as a shell's `<(…)` is.
 pub fn is_model(name: &str) -> bool {
+    if name == "/dev/stdin" || name.starts_with("/dev/fd/") {
+        return true;
+    }
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 

@@ -64,6 +64,11 @@ impl Numbered {
         (format!("{number:0width$}", width = self.digits) == digits).then_some(number)
     }
 
+    /// Returns the files of any number that exist, sorted by number; also files that do not, in numbered folders that do.
+    pub fn found(&self) -> Vec<PathBuf> {
+        self.present(&(0..=u64::MAX)).into_iter().map(|(_, path)| path).collect()
+    }
+
     /// Returns the files of these numbers that exist, or whose numbered folders exist, sorted by number. Only
     /// files that a look into the folder shows are found; in a folder that cannot be read there are none.
     pub(super) fn present(&self, numbers: &RangeInclusive<u64>) -> Vec<(u64, PathBuf)> {

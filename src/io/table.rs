@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::place::Place;
@@ -27,14 +27,56 @@ impl Table {
             Place::File { path, .. } => File::create(path).map(Some),
             _ => place.open(),
         };
+        Table::in_file(file, path)?.headed(columns)
+    }
+
+    /// Goes on with the table of a run that ended after `begun` steps, or was ended later and goes on from there: the rows
+    /// of earlier steps stay, those of later ones are taken out. Returns the table and the number of its rows; `None`
+    /// where the file holds no table of these names with an earlier row, or is none that can be read.
+    pub fn resume(path: &Path, columns: &[String], begun: u64) -> Result<Option<(Table, u64)>> {
+        let Place::File { path: end, old: Some(_) } = Place::find(path)? else { return Ok(None) };
+        let Ok(file) = File::options().read(true).write(true).open(&end) else { return Ok(None) };
+        let mut reader = BufReader::new(&file);
+        let (mut line, mut length, mut rows) = (Vec::new(), 0, 0);
+        let head = heading(columns);
+        loop {
+            line.clear();
+            // A longer line is none of a table's.
+            let most = (head.len() + MOST_DIGITS * columns.len() + 2) as u64;
+            let read = (&mut reader).take(most).read_until(b'\n', &mut line).map_err(|e| fault(path, e))?;
+            if length == 0 {
+                if line != head.as_bytes() {
+                    return Ok(None);
+                }
+            } else {
+                let text = line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
+                let step = text.and_then(|text| text.split(',').next()?.parse::<u64>().ok());
+                if step.is_none_or(|step| step >= begun) {
+                    break;
+                }
+                rows += 1;
+            }
+            length += read as u64;
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        drop(reader);
+        let mut file = file;
+        file.set_len(length).and_then(|()| file.seek(SeekFrom::End(0))).map_err(|e| fault(path, e))?;
+        Ok(Some((Table::in_file(Ok(Some(file)), path)?, rows)))
+    }
+
+    fn in_file(file: std::io::Result<Option<File>>, path: &Path) -> Result<Table> {
         let file = file.map_err(|error| fault(path, error))?;
         let file = file.ok_or_else(|| Error::file(path, "it cannot be opened", "write elsewhere"))?;
-        let mut table = Table { file, target: path.to_owned(), text: String::new() };
-        // A probe's name has commas between its indices.
-        let quoted = |name: &String| if name.contains([',', '"']) { quote(name) } else { name.clone() };
-        table.text = columns.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
-        table.flush()?;
-        Ok(table)
+        Ok(Table { file, target: path.to_owned(), text: String::new() })
+    }
+
+    fn headed(mut self, columns: &[String]) -> Result<Table> {
+        self.text = heading(columns);
+        self.flush()?;
+        Ok(self)
     }
 
     /// Adds rows, and hands them to the system.
@@ -62,6 +104,16 @@ impl Table {
 
 fn fault(path: &Path, error: std::io::Error) -> Error {
     Error::file(path, error, "make room, or write elsewhere")
+}
+
+/// The most bytes of a number and its comma.
+const MOST_DIGITS: usize = 26;
+
+/// Returns the line of the names.
+fn heading(columns: &[String]) -> String {
+    // A probe's name has commas between its indices.
+    let quoted = |name: &String| if name.contains([',', '"']) { quote(name) } else { name.clone() };
+    columns.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n"
 }
 
 fn quote(name: &str) -> String {
@@ -117,5 +169,33 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "step,time,\"u@1,2\"\n0,0,1.5\n7,0.25,1e-9\n");
         assert!(Table::new(folder.path(), &names).is_err());
+    }
+
+    #[test]
+    fn a_table_goes_on_where_the_run_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let names = ["step", "u@1,2"].map(str::to_owned);
+        let whole = "step,\"u@1,2\"\n0,1\n5,2\n10,3\n";
+        let mut rows = Rows::new(1);
+        rows.push(10, [3.0]).unwrap();
+        for old in [
+            whole,
+            "step,\"u@1,2\"\n0,1\n5,2\n",
+            "step,\"u@1,2\"\n0,1\n5,2\n10",
+            "step,\"u@1,2\"\n0,1\n5,2\n10,9\n12,9\n",
+        ] {
+            std::fs::write(&path, old).unwrap();
+            let (mut table, kept) = Table::resume(&path, &names, 10).unwrap().unwrap();
+            assert_eq!(kept, 2);
+            table.add(&rows).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), whole, "{old}");
+        }
+        for other in ["", "precious", "step,v\n0,1\n5,2\n", "step,\"u@1,2\"\n", "step,\"u@1,2\"\n10,3\n"] {
+            std::fs::write(&path, other).unwrap();
+            assert!(Table::resume(&path, &names, 10).unwrap().is_none(), "{other}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), other);
+        }
+        assert!(Table::resume(&folder.path().join("none.csv"), &names, 10).unwrap().is_none());
     }
 }

@@ -88,6 +88,16 @@ impl Targets {
     fn check_once(&self) -> Result<()> {
         let mut known = Known::default();
         let mut places = Vec::new();
+        let kept: Vec<PathBuf> =
+            abide_tuning::folders().iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+        let is_kept = |place: &Place| match place {
+            Place::File { path, .. } => kept.iter().any(|folder| path.starts_with(folder)),
+            _ => false,
+        };
+        let check_kept = |path: &Path, place: &Place| match is_kept(place) {
+            true => Err(Error::file(path, "it lies in Abide's own cache folder", "write elsewhere")),
+            false => Ok(()),
+        };
         for Output { path, holds, again } in &self.outputs {
             check_target(path)?;
             let place = Place::find(path)?;
@@ -95,11 +105,14 @@ impl Targets {
                 let message = "it is written again and again, and there each would follow the one before";
                 return Err(Error::file(path, message, "give a file's name"));
             }
+            check_kept(path, &place)?;
             known.add(path, &place, holds.as_deref())?;
             places.push((path, place));
         }
         if let Some((names, numbers)) = &self.numbered {
-            check_target(&names.path(*numbers.start()))?;
+            let first = names.path(*numbers.start());
+            check_target(&first)?;
+            check_kept(&first, &Place::find(&first)?)?;
             let present = names.present(numbers);
             check_folders(names, numbers, &present)?;
             check_names(names, numbers, &places)?;

@@ -8,7 +8,13 @@ use abide_core::sparse::{Csr, market};
 use crate::memory::Budget;
 use crate::{Array, DType, Error, Result, io};
 
-const SMALLER: &str = "choose a smaller system or --dtype f32";
+/// Returns the advice for a system that memory has no room for.
+fn smaller(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "choose a smaller system",
+        DType::F64 => "choose a smaller system or --dtype f32",
+    }
+}
 
 /// Reads the matrix of a system from a Matrix Market file, its values rounded to `dtype`.
 ///
@@ -26,7 +32,7 @@ pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
             return Err(Error::file(path, message + ": the matrix is singular", "give every row an entry"));
         }
         let reading = format!("{} entries in {} rows", size.entries, size.rows);
-        Budget::new("memory to read a matrix").with(reading, size.matrix_bytes(dtype)).check(SMALLER)
+        Budget::new("memory to read a matrix").with(reading, size.matrix_bytes(dtype)).check(smaller(dtype))
     })
 }
 
@@ -57,7 +63,7 @@ pub fn read_vector(path: impl AsRef<Path>, dtype: DType, rows: usize) -> Result<
         fits(size.rows)?;
         Budget::new("memory for a vector")
             .with(format!("{rows} values"), size.vector_bytes(dtype))
-            .check(SMALLER)
+            .check(smaller(dtype))
     })
 }
 

@@ -91,7 +91,10 @@ pub fn check(text: &str) -> Result<()> {
 pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
     let kind = parse(text)?;
     let budget = Budget::new("memory for a matrix").with(text, kind.bytes(dtype));
-    budget.check("choose a smaller one, an --operator, which is not stored, or --dtype f32")?;
+    budget.check(match dtype {
+        DType::F32 => "choose a smaller one, or an --operator, which is not stored",
+        DType::F64 => "choose a smaller one, an --operator, which is not stored, or --dtype f32",
+    })?;
     match kind {
         Kind::Laplacian2d([ny, nx]) => sparse::laplacian_2d(ny, nx, dtype),
         Kind::Laplacian3d([nz, ny, nx]) => sparse::laplacian_3d(nz, ny, nx, dtype),

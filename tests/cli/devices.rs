@@ -237,3 +237,21 @@ fn solves_on_several_devices_are_refused_where_there_are_none() {
         place.fails(&format!("solve --matrix laplacian2d:9x9 {line}"), &[says]);
     }
 }
+
+/// A step that sets points alone leaves the other devices nothing to do.
+#[test]
+fn a_step_of_points_alone_runs_on_several_devices() {
+    let place = Place::new();
+    let model = "axes = 2\nboundary = \"mirror\"\n[fields]\nu = \"random:1\"\n[scalars]\nt = 0\n\
+                 [[steps]]\n[[steps.stages]]\npoints = [[3, 4]]\nu = \"u + 0.5\"\n\
+                 [[steps]]\n[[steps.stages]]\nt = \"t + 1\"\n[[steps.stages]]\nu = \"u + 0.1*laplacian(u)\"\n\
+                 [[steps]]\n[[steps.stages]]\npoints = [[20, 0], [3, 4]]\nu = \"2*u\"\n";
+    std::fs::write(place.path("p.toml"), model).unwrap();
+    for devices in 1..=4 {
+        let line = format!(
+            "run p.toml --size 24x9 --steps 11 --backend cpu --devices {devices} --output u{devices}.npy"
+        );
+        place.works(&line);
+        assert_eq!(place.read(&format!("u{devices}.npy")), place.read("u1.npy"), "{devices}");
+    }
+}

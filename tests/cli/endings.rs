@@ -171,7 +171,7 @@ fn a_residual_above_the_tolerance_is_told() {
 mod signals {
     use std::process::{Child, Command, Stdio};
 
-    use super::super::exists;
+    use super::super::{exists, with_own_signals};
     use super::*;
 
     fn send(signal: &str, child: &Child) {
@@ -182,6 +182,7 @@ mod signals {
 
     /// Starts a run that goes on until it is told to end, and waits until it is some steps in.
     fn running(place: &Place, command: &mut Command) -> Child {
+        with_own_signals(command);
         let rest = "run heat --size 64x64 --steps 1000000000000 --checkpoint c.npz --every 1000 --backend cpu --json";
         let child = command
             .current_dir(place.path("."))
@@ -231,6 +232,17 @@ mod signals {
             send(signal, &child);
             ended(child, status, "at once");
         }
+    }
+
+    /// The tests themselves may have been started with signals ignored, as behind an `&`: they set what they need.
+    #[test]
+    fn tests_do_not_depend_on_inherited_signals() {
+        let tests = std::env::current_exe().unwrap();
+        let name = "endings::signals::each_signal_has_its_status";
+        let line = "trap '' HUP INT QUIT; exec timeout 300 \"$0\" --exact \"$1\"";
+        let output = Command::new("sh").args(["-c", line]).arg(tests).arg(name).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && told.contains("1 passed"), "{told}");
     }
 
     /// The command inherits an ignored signal, as under `nohup`.

@@ -13,9 +13,12 @@ mod memory;
 mod models;
 mod others;
 mod record;
+mod resumed;
 mod run;
 mod solve;
 mod targets;
+mod trust;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -39,6 +42,7 @@ impl Place {
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_abide"));
         command.current_dir(self.0.path()).args(line.split_whitespace());
+        with_own_signals(&mut command);
         command
     }
 
@@ -90,6 +94,26 @@ impl Place {
     fn read(&self, name: &str) -> Loaded {
         npy::read(&self.path(name)).unwrap()
     }
+}
+
+/// Has a command begin with the system's own answers to signals, whatever the tests themselves inherited: under `nohup`,
+/// or behind an `&` of a shell, some are ignored, and a command keeps that.
+fn with_own_signals(command: &mut Command) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt;
+        let restore = || {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE] {
+                // SAFETY: no handler is installed. `signal` may be called between `fork` and `exec`.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            Ok(())
+        };
+        // SAFETY: what runs in the child before `exec` takes no lock and no memory.
+        unsafe { command.pre_exec(restore) };
+    }
+    #[cfg(not(unix))]
+    let _ = command;
 }
 
 fn words(output: &Output) -> String {

@@ -73,10 +73,10 @@ fn a_model_file_is_run() {
             .collect();
         (u, v) = new.into_iter().unzip();
     }
-    place.works("run spots.toml");
+    place.works("run spots.toml --trust-file");
     let found = place.read("u.npy").values.to_f64();
     assert!(found.iter().zip(&u).all(|(a, b)| a.to_bits() == b.to_bits()));
-    let report = json(&place.works("run spots.toml --json --until time>=20"));
+    let report = json(&place.works("run spots.toml --trust-file --json --until time>=20"));
     assert_eq!((report["steps"].as_u64(), report["scalars"]["time"].as_f64()), (Some(40), Some(20.0)));
 }
 
@@ -88,6 +88,7 @@ fn options_given_win() {
     let told = place.works("run spots.toml --steps 3 --size 10x11 --output other.png");
     assert!(told.contains("10x11 f64") && told.contains("3 steps"), "{told}");
     assert!(exists(&place.path("other.png")));
+    assert!(!exists(&place.path("u.npy")) && !exists(&place.path("spots.png")));
     let told = place.works("plan spots.toml --dtype f32");
     assert!(told.contains("48x37 f32"), "{told}");
 }
@@ -108,7 +109,7 @@ fn a_run_is_written() {
         place.works("run written.toml");
         assert_eq!(place.read("a.npy"), place.read("b.npy"), "{line}");
         // It says all there is to say: written again, it is the same.
-        place.works("run written.toml --write-config again.toml");
+        place.works("run written.toml --trust-file --write-config again.toml");
         let [written, again] =
             ["written.toml", "again.toml"].map(|name| std::fs::read_to_string(place.path(name)).unwrap());
         assert_eq!(written.matches('=').count(), again.matches('=').count(), "{line}: {again}");
@@ -122,7 +123,7 @@ fn a_model_file_is_resumed() {
     spots(&place);
     place.works("run spots.toml --steps 100 --checkpoint c.npz --every 60");
     place.works("run spots.toml --resume c.npz --steps 200 --output u=rest.npy");
-    place.works("run spots.toml");
+    place.works("run spots.toml --trust-file");
     assert_eq!(place.read("rest.npy"), place.read("u.npy"));
 }
 

@@ -2,7 +2,7 @@
 
 use abide::Array;
 
-use super::{Place, json, noise};
+use super::{Place, json, noise, words};
 
 /// Computes five points, the outermost cells kept: the catalogue's 2d5pt, written down once more.
 fn five_points(u: &[f64], rows: usize, columns: usize) -> Vec<f64> {
@@ -42,7 +42,7 @@ fn a_file_in_and_a_file_out_to_the_bit() {
         "boundary fixed",
         "9 steps",
         "cpu on ",
-        "GCells/s",
+        "Cells/s",
         "least possible",
         "projected peak",
         "y.npy (u)",
@@ -170,6 +170,61 @@ fn what_is_not_finite_is_carried_and_counted() {
     assert!(out.contains("6 of 25 values are NaN or infinite"), "{out}");
     let y = place.read("y.npy").values.to_f64();
     assert!([6, 8, 16, 18].iter().all(|&at| y[at].is_finite()) && y[12].is_nan() && y[0] == f64::INFINITY);
+}
+
+/// A scheme beyond its limit: a warning says when it was noticed, and what the limit is; the status is 0 unless asked.
+#[test]
+fn a_run_that_goes_wrong_says_so() {
+    let place = Place::new();
+    let line = "run heat --size 33x33 --param kappa=0.9 --steps 2000 --backend cpu";
+    let output = place.command(line).output().unwrap();
+    let told = words(&output);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.starts_with("warning: ") && told.contains("of 1089 values are NaN or infinite"), "{told}");
+    assert!(told.contains("kappa is 0.9 and is stable up to 1/(2·axes), here with 2 axes"), "{told}");
+    let output = place.command(&format!("{line} --json --check-finite")).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", words(&output));
+    let report = json(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!((&report["kind"], report["steps"].as_u64()), (&"not-finite".into(), Some(2000)));
+    let since = &report["non_finite_since"];
+    let (noticed, finite) =
+        (since["noticed_after_step"].as_u64().unwrap(), since["finite_after_step"].as_u64().unwrap());
+    assert!(
+        report["error"].as_str().unwrap().contains(&format!("first found after step {noticed}")),
+        "{report}"
+    );
+    // What is said of both steps is so.
+    for (steps, is_finite) in [(finite, true), (noticed, false)] {
+        let report =
+            json(&place.works(&format!(
+                "run heat --size 33x33 --param kappa=0.9 --steps {steps} --backend cpu --json"
+            )));
+        assert_eq!(report["non_finite"].as_u64() == Some(0), is_finite, "{steps}: {report}");
+    }
+    place.works("run heat --size 33x33 --steps 20 --backend cpu --check-finite");
+    let report = json(&place.works("run heat --size 33x33 --steps 20 --backend cpu --json"));
+    assert!(report["non_finite_since"].is_null(), "{report}");
+    // Values that were not finite to begin with are told as that.
+    let mut values = vec![1.0; 25];
+    values[12] = f64::NAN;
+    place.write("x.npy", &[5, 5], &Array::F64(values));
+    let told = words(&place.command("run life --steps 0 --input x.npy --backend cpu").output().unwrap());
+    assert!(told.contains("1 of 25 values are NaN or infinite: some before the first step"), "{told}");
+}
+
+#[test]
+fn rates_and_amounts_have_units_that_fit() {
+    let place = Place::new();
+    let out = place.works("run 1d3pt --size 3 --steps 1 --execution stepwise --backend cpu");
+    let lines = out.lines().filter(|line| line.starts_with("rate") || line.starts_with("moved"));
+    assert!(lines.clone().count() == 2 && lines.clone().all(|line| !line.contains(" 0.0")), "{out}");
+    let out = place.works("plan 1d3pt --size 3 --device a100");
+    assert!(out.contains("12 B for all fields together"), "{out}");
+    place.fails("run 2d5pt --size 30000000x30000000 --steps 1 --backend cpu", &["choose a smaller --size"]);
+    let told =
+        words(&place.command("run 2d5pt --size 30000000x30000000 --steps 1 --backend cpu").output().unwrap());
+    assert!(!told.contains("--dtype f32"), "{told}");
+    place.fails("run 2d5pt --size 30000000x30000000 --dtype f64 --steps 1 --backend cpu", &["--dtype f32"]);
 }
 
 #[test]

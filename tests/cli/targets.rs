@@ -86,11 +86,104 @@ fn a_checkpoint_of_too_many_steps_is_refused() {
     place.works("run 1d3pt --resume c.npz --steps 3 --backend cpu");
 }
 
+/// Writes the checkpoint's program another name.
+fn rename(place: &Place, name: &str) {
+    use std::io::{Read, Write};
+
+    let mut old = zip::ZipArchive::new(std::fs::File::open(place.path("c.npz")).unwrap()).unwrap();
+    let mut new = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for number in 0..old.len() {
+        let mut entry = old.by_index(number).unwrap();
+        let entry_name = entry.name().unwrap().into_owned();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        if entry_name == "abide.json" {
+            bytes = String::from_utf8(bytes).unwrap().replace("NAME", name).into_bytes();
+        }
+        let options =
+            zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        new.start_file(entry_name, options).unwrap();
+        new.write_all(&bytes).unwrap();
+    }
+    std::fs::write(place.path("c.npz"), new.finish().unwrap().into_inner()).unwrap();
+}
+
+/// One check covers every file of a run: what it reads and what it writes, under whatever name.
+#[test]
+fn no_file_of_a_run_replaces_another() {
+    let place = place();
+    let model = "axes = 2\n[fields]\nu = 1.0\n[scalars]\nt = 0\n[[stages]]\nt = \"t + 1\"\n[[stages]]\nu = \"0.5*u\"\n";
+    std::fs::write(place.path("m.toml"), model).unwrap();
+    std::fs::hard_link(place.path("m.toml"), place.path("hard.csv")).unwrap();
+    std::fs::hard_link(place.path("m.toml"), place.path("h2.npy")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("m.toml", place.path("soft.csv")).unwrap();
+    place.works("run m.toml --size 8x8 --steps 1 --every 1 --checkpoint c.npz --backend cpu");
+    let line = "run m.toml --size 8x8 --steps 4 --backend cpu";
+    for rest in [
+        "--record m.toml",
+        "--record ./m.toml",
+        "--record hard.csv",
+        "--record soft.csv",
+        "--write-config m.toml",
+        "--write-config hard.csv",
+        "--every 2 --checkpoint m.toml",
+        "--every 1 --frames h%d.npy",
+    ] {
+        if cfg!(unix) {
+            place.fails(&format!("{line} {rest}"), &["would replace the input"]);
+        }
+    }
+    for rest in [
+        "--write-config x.npy --output u=x.npy",
+        "--write-config r.toml --record r.toml",
+        "--write-config r.toml --record ./r.toml",
+        "--every 1 --write-config f3 --frames f%d.npy --checkpoint f3",
+        "--every 1 --write-config f3.npy --frames f%d.npy",
+        "--every 1 --record f3.npy --frames f%d.npy",
+    ] {
+        place.fails(&format!("{line} {rest}"), &["give each its own"]);
+    }
+    place.fails(&format!("{line} --resume c.npz --record c.npz"), &["would replace the input"]);
+    place.fails(&format!("{line} --resume c.npz --write-config c.npz"), &["would replace the input"]);
+    place.fails(
+        "run heat --input u.npy --steps 1 --backend cpu --record u.npy --probe u@1,1",
+        &["would replace the input"],
+    );
+    // A name says what a file holds.
+    place.fails(&format!("{line} --record r.png"), &["it would hold a record", "name it .csv"]);
+    place.fails(
+        &format!("{line} --every 1 --checkpoint c.csv"),
+        &["it would hold a checkpoint", "name it .npz"],
+    );
+    place.fails(&format!("{line} --write-config c.npy"), &["it would hold a model file", "name it .toml"]);
+    for name in ["u.jpg", "u.mp4", "u.jpeg", "u"] {
+        place.fails(&format!("{line} --output {name}"), &["name it .npy, .png, .vti or .gif"]);
+    }
+    place.works(&format!("{line} --record table.txt --every 1 --checkpoint state --write-config again"));
+}
+
+/// Nothing is written among the data that Abide keeps for itself.
+#[test]
+fn no_output_goes_into_the_cache() {
+    let place = place();
+    for kind in ["kernels", "tuned"] {
+        std::fs::create_dir_all(place.path("cache/abide").join(kind)).unwrap();
+    }
+    for rest in ["--output cache/abide/kernels/u.npy", "--every 1 --frames cache/abide/tuned/f%d.npy"] {
+        let mut command = place.command(&format!("run heat --size 8x8 --steps 2 --backend cpu {rest}"));
+        let told = words(&command.env("ABIDE_CACHE", place.path("cache")).output().unwrap());
+        assert!(told.contains("Abide's own cache folder"), "{told}");
+    }
+}
+
 #[test]
 fn names_from_a_checkpoint_reach_no_terminal_as_they_are() {
     let place = place();
-    let stencil = LinearStencil::new("\u{1b}[31mred", &[([-1], 0.5), ([1], 0.5)]).unwrap();
-    write_checkpoint(&place, Program::sequence("\u{1b}[31mred", &[&stencil]).unwrap(), 1);
+    let stencil = LinearStencil::new("red", &[([-1], 0.5), ([1], 0.5)]).unwrap();
+    assert!(Program::sequence("\u{1b}[31mred", &[&stencil]).is_err());
+    write_checkpoint(&place, Program::sequence("NAME", &[&stencil]).unwrap(), 1);
+    rename(&place, "\\u001b[31mred");
     let output = place.command("run heat --resume c.npz --steps 1 --backend cpu").output().unwrap();
     let words = words(&output);
     assert!(words.contains(r"\u{1b}[31mred") && !words.contains('\u{1b}'), "{words:?}");

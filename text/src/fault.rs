@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use abide_core::Error;
+use abide_core::words::suggestion;
 
 /// A fault in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +30,10 @@ impl Fault {
         let known: Vec<String> = known.into_iter().map(|name| name.as_ref().to_owned()).collect();
         let change = match known.as_slice() {
             [] => "there is none".to_owned(),
-            _ => format!("use one of {}", known.join(", ")),
+            all => {
+                let meant = suggestion(name, all.iter().map(String::as_str));
+                format!("use one of {}{meant}", all.join(", "))
+            }
         };
         Fault::new(at, format!("no {kind} is named `{name}`"), change)
     }
@@ -42,7 +46,8 @@ impl Fault {
             }
             Error::Invalid { what, reason, change } => Fault::new(at, format!("{what}: {reason}"), change),
             Error::Unknown { kind, asked, known } => {
-                Fault::new(at, format!("no {kind} is named `{asked}`"), format!("use one of {known}"))
+                let meant = suggestion(&asked, known.split(", "));
+                Fault::new(at, format!("no {kind} is named `{asked}`"), format!("use one of {known}{meant}"))
             }
             other => Fault::new(at, other.to_string(), "see what it says"),
         }

@@ -48,7 +48,7 @@ use std::path::Path;
 
 use abide_core::catalogue;
 use abide_core::floating::standard;
-use abide_core::program::{Definition, Program};
+use abide_core::program::{Definition, MAX_CYCLE, Program};
 use abide_core::{Error, Result};
 
 use document::{Entry, Item, Table};
@@ -218,6 +218,12 @@ fn cycle(p: &mut Definition, all: Table<'_>, tables: &[Constants]) -> Result<(),
             (0..p.cycle()).try_for_each(|step| add_all(p, step, stages))
         }
         (None, Some(steps)) => {
+            let count = steps.array()?.len();
+            if count > MAX_CYCLE {
+                let change = "let a scalar count, and formulas choose by it";
+                let error = Error::limit("steps of a cycle", count, MAX_CYCLE, change);
+                return Err(Fault::of(steps.at(), error));
+            }
             for (number, step) in steps.array()?.into_iter().enumerate() {
                 let step = step.table()?;
                 step.only("key of a step", &["stages"])?;

@@ -37,6 +37,12 @@ pub fn folder(kind: &str) -> Option<PathBuf> {
     (place::check(&root).is_ok() && place::check(&folder).is_ok()).then_some(folder)
 }
 
+/// Returns the folders of all kinds of kept data, which no output of a user may be written into; none without a
+/// cache folder.
+pub fn folders() -> Vec<PathBuf> {
+    root().map_or(Vec::new(), |root| KINDS.iter().map(|kind| root.join(kind)).collect())
+}
+
 /// Says why nothing is kept, where a folder of kept data is not the user's alone.
 pub fn refusal() -> Option<String> {
     let root = root()?;

@@ -162,7 +162,7 @@ fn reported(command: Command, folder: &Path, reports_by: &str) -> Result<Ended> 
 
 /// Runs a run that must succeed and must report once.
 fn succeeded(command: Command, folder: &Path) -> Result<Ended> {
-    reported(command, folder, "GCells/s")
+    reported(command, folder, "Cells/s")
 }
 
 fn words(arguments: &str) -> impl Iterator<Item = &str> {
@@ -181,7 +181,7 @@ fn gpus(abide: &Path) -> Result<usize> {
 /// Compares results, checkpoints and, where a run has any, records and frames of some numbers of processes, one first.
 fn same_files(abide: &Path, arguments: &str, backend: &str, numbers: &[usize]) -> Result<()> {
     let is_solve = arguments.starts_with("solve");
-    let (reports_by, least) = if is_solve { ("\nconverged ", 3) } else { ("GCells/s", 4) };
+    let (reports_by, least) = if is_solve { ("\nconverged ", 3) } else { ("Cells/s", 4) };
     let mut files: Vec<Vec<(String, Vec<u8>)>> = Vec::new();
     for &processes in numbers {
         let folder = tempfile::tempdir()?;

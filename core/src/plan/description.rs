@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Execution, Plan, Ranks, Schedule};
+use crate::units::amount;
 
 /// A line of an explanation: its name and its text.
 pub(super) type Line = (&'static str, String);
@@ -54,12 +55,12 @@ impl Plan {
 
     fn problem_line(&self) -> String {
         format!(
-            "{} on {} {}, boundary {}, {:.1} MB for all fields together",
+            "{} on {} {}, boundary {}, {} for all fields together",
             self.program,
             self.shape,
             self.dtype,
             self.boundaries.describe(self.shape.dimensions()),
-            self.traffic.cells * self.traffic.cell_bytes * self.members() as f64 / 1e6,
+            amount(self.traffic.cells * self.traffic.cell_bytes * self.members() as f64),
         )
     }
 

@@ -7,10 +7,11 @@ use super::stage::{Does, Stage, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
 use super::step::Step;
-use super::{FieldKind, MAX_COMPONENTS, MAX_FIELDS, Program, Scalar, component, is_of};
+use super::{FieldKind, MAX_COMPONENTS, MAX_CYCLE, MAX_FIELDS, Program, Scalar, component, is_of};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Looped, Node, Tap, Term};
+use crate::real::DType;
 
 /// Defines a program, part by part; [`Definition::build`] checks all of it.
 ///
@@ -321,6 +322,7 @@ impl Definition {
 
     /// Sets a field's initial state unless a run gives another one.
     pub fn start(&mut self, field: &str, start: Start) -> &mut Self {
+        self.note(start.check(DType::F64));
         self.change(field, |part| part.start = start.clone());
         self
     }
@@ -413,6 +415,15 @@ impl Definition {
 
     /// Begins the next step of the cycle. A program of one step repeats it; one of two takes them in turn.
     pub fn step(&mut self) -> Step<'_> {
+        if self.steps.len() == MAX_CYCLE {
+            let what = format!("steps of the cycle of program {}", self.name);
+            self.note(Err(Error::limit(
+                what,
+                MAX_CYCLE + 1,
+                MAX_CYCLE,
+                "let a scalar count, and formulas choose by it",
+            )));
+        }
         self.steps.push(Vec::new());
         Step { number: self.steps.len() - 1, definition: self }
     }
@@ -501,6 +512,7 @@ impl Definition {
         };
         let program = self.program(shown);
         program.check_count()?;
+        program.check_names()?;
         match until {
             Some(condition) => program.with_until(&condition),
             None => Ok(program),

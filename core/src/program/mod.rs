@@ -13,6 +13,7 @@ mod groups;
 mod linear;
 mod marks;
 mod member;
+mod names;
 mod placed;
 mod problem;
 mod record;
@@ -44,6 +45,7 @@ pub use self::groups::{Groups, made, ordered, outlasts, uses_scalar, waits};
 pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
 pub use self::member::{Member, check_members};
+pub use self::names::{Named, check_name};
 pub use self::placed::Part;
 pub(crate) use self::placed::knows_where;
 pub use self::problem::Problem;
@@ -206,7 +208,8 @@ impl Program {
             coefficients: Vec::new(),
         };
         program.find_coefficients();
-        program.check_count().map(|()| program)
+        program.check_count()?;
+        program.check_names().map(|()| program)
     }
 
     /// Returns the name.
@@ -476,6 +479,9 @@ pub(crate) fn is_of(field: &str, name: &str) -> bool {
 
 /// The most fields that a program may have, unless components are more.
 pub const MAX_FIELDS: usize = 128;
+
+/// The most steps of a program's cycle. Each is a plan, and kernels, of its own.
+pub const MAX_CYCLE: usize = 1024;
 
 /// The most fields that a plain program may have of which all or most are components: [`Program::arrays`] of them must not be
 /// more than [`MAX_FIELDS`].

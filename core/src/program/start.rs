@@ -98,17 +98,68 @@ impl Start {
         )
     }
 
+    /// Checks the numbers of a start for fields of a type. An infinity or NaN that is written as such is carried; one
+    /// that a finite number becomes in the type is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] for a number beyond the type, or beyond what it stands for.
+    pub fn check(&self, dtype: DType) -> Result<()> {
+        let within =
+            |what: &str, value: f64, low: f64, high: f64, limit: &str| match (low..=high).contains(&value) {
+                true => Ok(()),
+                false => Err(Error::limit(format!("{what} of a start"), value, limit, "give another number")),
+            };
+        let carried = |what: &str, value: f64| match dtype.is_finite(value) || !value.is_finite() {
+            true => Ok(()),
+            false => Err(Error::limit(
+                format!("{what} of a start in {dtype}"),
+                format!("{value:e}"),
+                format!("{:e}", dtype.largest()),
+                "give a smaller number, or compute in f64",
+            )),
+        };
+        match *self {
+            Start::Constant(value) => carried("the value", value),
+            Start::Random { low, high, .. } => {
+                let largest = dtype.largest();
+                let limit = "a finite number of the type";
+                within("low", low, -largest, largest, limit)?;
+                within("high", high, -largest, largest, limit)?;
+                within(
+                    "the range",
+                    high - low,
+                    0.0,
+                    f64::MAX,
+                    "low at most high, and their difference finite",
+                )
+            }
+            Start::Coin { probability, .. } => within("the probability", probability, 0.0, 1.0, "0 to 1"),
+            Start::Corner { inside, outside, parts } => {
+                carried("inside", inside)?;
+                carried("outside", outside)?;
+                parts.iter().try_for_each(|part| within("a part of a corner", *part, 0.0, 1.0, "0 to 1"))
+            }
+            Start::Seeds { inside, outside, .. } => {
+                carried("inside", inside)?;
+                carried("outside", outside)
+            }
+            Start::Gaussian | Start::Point | Start::Given => Ok(()),
+        }
+    }
+
     /// Returns the start's values on a domain. Fails if the machine does not have that much memory.
     pub fn fill(&self, shape: &Shape, dtype: DType) -> Result<Array> {
         self.fill_planes(shape, dtype, 0..shape.extents().first().copied().unwrap_or(1))
     }
 
     /// Returns the start's values on some planes of a domain along its slowest axis. Fails if the machine does not have
-    /// that much memory.
+    /// that much memory, or for numbers that [`Start::check`] refuses.
     pub fn fill_planes(&self, shape: &Shape, dtype: DType, planes: Range<usize>) -> Result<Array> {
         if *self == Start::Given {
             return Err(Start::missing("a field"));
         }
+        self.check(dtype)?;
         let plane = shape.cells() / shape.extents().first().copied().unwrap_or(1).max(1);
         let own = planes.start * plane..planes.end * plane;
         let mut array = Array::zeros(dtype, own.len())?;

@@ -21,6 +21,12 @@ pub struct Parameter {
 }
 
 impl Parameter {
+    /// Returns the condition under which a scheme with this parameter is stable, as the meaning states it behind
+    /// "; stable", as in `up to 1/(2·axes)`; `None` where it states none.
+    pub fn stability(&self) -> Option<&str> {
+        self.about.split_once("; stable ").map(|(_, condition)| condition)
+    }
+
     /// Makes a parameter with a default and its meaning.
     pub fn new(name: impl Into<String>, default: f64, about: impl Into<String>) -> Self {
         Parameter { name: name.into(), default, about: about.into() }

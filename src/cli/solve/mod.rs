@@ -62,7 +62,7 @@ pub struct Solve {
     tolerance: f64,
 
     /// Iterations at most
-    #[arg(long, default_value = "10000", value_name = "N")]
+    #[arg(long, default_value = "10000", value_name = "N", value_parser = iterations)]
     max_iterations: usize,
 
     /// Give up when so many iterations in a row bring no progress: no new least residual or, with conjugate
@@ -123,6 +123,10 @@ impl std::str::FromStr for Stagnation {
             }
         }
     }
+}
+
+fn iterations(text: &str) -> Result<usize> {
+    super::whole("iterations", text, 0, "1000")
 }
 
 fn tolerance(text: &str) -> Result<f64> {

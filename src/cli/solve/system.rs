@@ -34,7 +34,7 @@ pub struct Source {
     #[arg(long, value_name = "NxN", conflicts_with_all = ["file", "matrix"])]
     size: Option<Shape>,
 
-    #[arg(long, conflicts_with_all = ["file", "matrix"], help = format!(
+    #[arg(long, allow_hyphen_values = true, conflicts_with_all = ["file", "matrix"], help = format!(
         "An operator's boundary: {}, where C is 0; per axis as in y=periodic,x=mirror [default: constant=0]",
         Boundary::names(),
     ))]

@@ -14,6 +14,7 @@ use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::plan::{Compiled, named};
 use crate::real::DType;
+use crate::units::amount;
 
 pub use dispatches::{Dispatches, Effort, plan_dispatches};
 use krylov::Krylov;
@@ -282,17 +283,17 @@ impl Display for SolvePlan {
         let mut places = String::new();
         for Resident { what, place, bytes } in &self.residents {
             let comma = if places.is_empty() { "" } else { ", " };
-            write!(places, "{comma}{what} in {place} {:.2} MB", *bytes as f64 / 1e6)?;
+            write!(places, "{comma}{what} in {place} {}", amount(*bytes as f64))?;
         }
         writeln!(f, "{:<14}{}: {places}", "cache", self.cache)?;
         let SolveTraffic { moved, streamed, least } = self.traffic;
         write!(
             f,
-            "{:<14}{:.3} MB moved, {:.3} MB with nothing kept, {:.3} MB the least possible",
+            "{:<14}{} moved, {} with nothing kept, {} the least possible",
             "per iteration",
-            moved / 1e6,
-            streamed / 1e6,
-            least / 1e6
+            amount(moved),
+            amount(streamed),
+            amount(least)
         )?;
         for note in &self.notes {
             write!(f, "\n{:<14}{note}", "note")?;
