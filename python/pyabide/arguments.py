@@ -78,7 +78,8 @@ def extents(shape: Iterable[int] | int | None) -> list[int] | None:
     try:
         if isinstance(shape, (str, bytes)):
             raise TypeError
-        own = list(shape) if isinstance(shape, Iterable) else [shape]
+        is_one = not isinstance(shape, Iterable) or (isinstance(shape, np.ndarray) and shape.ndim == 0)
+        own = [shape] if is_one else list(shape)  # type: ignore[arg-type]
         own = [whole("shape", extent) for extent in own]
     except (TypeError, Invalid):
         raise Invalid(

@@ -76,12 +76,20 @@ def _is_one_pair(whole: str) -> bool:
     return False
 
 
+def _power(a: float, b: float) -> float:
+    """Returns a power, where it is real: Python's own goes on to complex numbers."""
+    own = a**b
+    if isinstance(own, complex):
+        raise ValueError(f"{a} to the power {b} is no real number")
+    return float(own)
+
+
 _OF_NUMBERS: dict[str, Callable[..., float]] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
     "Div": lambda a, b: a / b,
-    "Pow": lambda a, b: a**b,
+    "Pow": _power,
     "Neg": lambda a: -a,
     "Abs": abs,
     "Sqrt": math.sqrt,

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from . import _pyabide, boundaries, declare
-from .arguments import number_of
+from .arguments import number_of, text_of, whole, wholes
 from .boundaries import Boundary
+from .chance import watched
 from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
-from .errors import Invalid, Unknown
+from .errors import Invalid, Limit, Unknown
 from .expressions import Field, Tape
 from .formulas import Op, evaluate, text
 
 RESERVED = (
     "backend",
     "boundary",
+    "by_name",
     "cache",
     "depth",
     "devices",
@@ -38,6 +41,20 @@ RESERVED = (
 """Arguments of ``start``, which no field and no parameter may be named after."""
 
 
+MOST_STAGES = 10_000
+"""The most stages of a program: a function that never ends yielding is told so."""
+
+
+def name_of(function: Any) -> str:
+    """Returns the name of a function, of what ``functools.partial`` made of one, or of an object that is called."""
+    name = getattr(function, "__name__", None)
+    if isinstance(name, str):
+        return name
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
+    return type(function).__name__
+
+
 @dataclass(frozen=True)
 class Derived:
     """A value that the host computes from parameters, and the kernels read as one."""
@@ -53,13 +70,17 @@ class Recorder:
     def __init__(
         self, function: Callable[..., Any], dimensions: int, boundary: Boundary | None, until: str | None
     ) -> None:
-        self.name = function.__name__
-        if dimensions not in (1, 2, 3):
-            raise Invalid(
-                f"{self.name}: {dimensions!r} axes are asked for; give 1, 2 or 3, as in @ab.stencil(2)"
-            )
+        self.name = name_of(function)
+        try:
+            axes = whole("axes", dimensions)
+        except Invalid:
+            axes = 0
+        if axes not in (1, 2, 3):
+            raise Invalid(f"{self.name}: {dimensions!r} axes are asked for; give 1, 2 or 3, as in @ab.stencil(2)")
+        if until is not None:
+            text_of("until", until, '"time >= 1.5"')
         self.function = function
-        self.tape = Tape(dimensions)
+        self.tape = Tape(axes)
         self.boundary = boundary
         self.until = until
         self.parts: list[tuple[Any, ...]] = []
@@ -71,6 +92,8 @@ class Recorder:
         self.with_start: set[str] = set()
         self.derived: dict[int, Derived] = {}
         self.steps: list[list[tuple[Any, ...]]] = [[]]
+        self.definition: tuple[Any, ...] = ()
+        """What the program was made of."""
 
     def define(self) -> _pyabide.Program:
         word = boundaries.text(self.boundary, tuple(self.kinds)) if self.boundary is not None else None
@@ -84,7 +107,8 @@ class Recorder:
         ops = list(self.tape.ops)
         for part in self.derived.values():
             ops[part.number] = ("scalar", part.name)
-        return _pyabide.Program.define(self.name, self.tape.dimensions, own, self.parts + derived, ops, steps)
+        self.definition = (self.name, self.tape.dimensions, own, self.parts + derived, ops, steps)
+        return _pyabide.Program.define(*self.definition)
 
     def _value(self, part: Derived) -> float:
         try:
@@ -94,11 +118,18 @@ class Recorder:
             return 0.0
 
     def record(self) -> None:
-        arguments = [
-            self._declare(argument) for argument in inspect.signature(self.function).parameters.values()
-        ]
-        with self.tape:
-            returned = self.function(*arguments)
+        arguments, named = [], {}
+        for argument in self._signature().parameters.values():
+            part = self._declare(argument)
+            if argument.kind is argument.KEYWORD_ONLY:
+                named[argument.name] = part
+            else:
+                arguments.append(part)
+        with self.tape, watched(self.function, self.name):
+            returned = self.function(*arguments, **named)
+            if inspect.isawaitable(returned) or inspect.isasyncgen(returned):
+                getattr(returned, "close", lambda: None)()
+                raise Invalid(f"{self.name}: it is asynchronous, and a formula waits for nothing; write def alone")
             if inspect.isgenerator(returned):
                 for stage in returned:
                     self._add(stage)
@@ -108,12 +139,20 @@ class Recorder:
             raise Invalid(f"{self.name}: it has no stage; yield or return the new values of its fields")
         self._derive()
 
+    def _signature(self) -> inspect.Signature:
+        try:
+            return inspect.signature(self.function)
+        except (TypeError, ValueError):
+            raise Invalid(
+                f"{self.name}: its arguments are not known, because it is not written in Python; write a function "
+                "with def that calls it"
+            ) from None
+
     def _declare(self, argument: inspect.Parameter) -> Any:
         name, part = argument.name, argument.default
-        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD, argument.KEYWORD_ONLY):
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise Invalid(
-                f"{self.name}: the argument {name} stands for many, or by name alone; write each field "
-                "as one argument"
+                f"{self.name}: the argument {name} stands for many; write each field as one argument"
             )
         if name in RESERVED:
             raise Invalid(
@@ -139,11 +178,16 @@ class Recorder:
                     raise Unknown(f"{self.name}: no axis is named `{part.axis}`; known: {', '.join(axes)}")
                 self.parts.append(("extent", name, axes.index(part.axis), part.about))
             case _:
-                own = part if isinstance(part, ParameterPart) else ParameterPart(number_of(name, part), "")
+                own = part if isinstance(part, ParameterPart) else ParameterPart(self._default(name, part), "")
                 self.parts.append(("parameter", name, own.default, own.about))
                 self.parameters[name] = own.default
                 self.tape.parameters.add(name)
         return self.tape.add("scalar", name)
+
+    def _default(self, name: str, part: Any) -> float:
+        if part is None:
+            raise Invalid(f"{self.name}: {name} has the default None; give a number, or none at all for a field")
+        return number_of(f"{self.name}: {name}", part)
 
     def _field(self, name: str, part: FieldPart) -> Field | list[Field]:
         own = boundaries.text(part.boundary) if part.boundary is not None else None
@@ -173,6 +217,11 @@ class Recorder:
         return {fields[0]: returned}
 
     def _add(self, described: Any) -> None:
+        if sum(map(len, self.steps)) >= MOST_STAGES:
+            raise Limit(
+                f"{self.name}: more than {MOST_STAGES} stages are yielded; end the loop that yields them, or write "
+                "fewer"
+            )
         if isinstance(described, declare.EndOfStep):
             self.steps.append([])
             return
@@ -210,7 +259,10 @@ class Recorder:
             sets.append((name, self._number(value)))
         mask = None if stage.where is None else self._number(stage.where)
         name = stage.name or (self.name if not self.steps[0] else f"{self.name}: {', '.join(fields)}")
-        points = [[int(index) for index in point] for point in stage.points]
+        example = "points=[(40, 60)]"
+        if not isinstance(stage.points, Iterable) or isinstance(stage.points, (str, bytes)):
+            raise Invalid(f"{self.name}: points: {stage.points!r} are none; give their indices, as in {example}")
+        points = [wholes(f"{self.name}: points", point, example) for point in stage.points]
         self.steps[-1].append(("set", name, sets, mask, points))
 
     def _scalars(self, stage: Stage, scalars: Mapping[str, Any]) -> None:
@@ -262,10 +314,16 @@ class Recorder:
 
     def _margins(self, margins: Mapping[str, tuple[int, int]]) -> list[list[int]]:
         axes = ["z", "y", "x"][3 - self.tape.dimensions :]
+        example = 'margins={"x": (1, 0)}'
+        if not isinstance(margins, Mapping):
+            raise Invalid(f"{self.name}: margins: {margins!r} is no dict; write {example}")
         for axis in margins:
             if axis not in axes:
                 raise Unknown(f"{self.name}: no axis is named `{axis}`; known: {', '.join(axes)}")
-        return [[int(count) for count in margins.get(axis, (0, 0))] for axis in axes]
+        both = [wholes(f"{self.name}: margins", margins.get(axis, (0, 0)), example) for axis in axes]
+        if any(len(own) != 2 or min(own) < 0 for own in both):
+            raise Invalid(f"{self.name}: margins: give two counts, 0 or more, for an axis, as in {example}")
+        return both
 
     def _derive(self) -> None:
         """Finds the largest formulas of parameters alone, which the host computes as Python does."""
