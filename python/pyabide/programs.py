@@ -183,7 +183,7 @@ class Program:
             "resume": path_of(path),
             "backend": backend_named(backend),
             "devices": devices_named(devices),
-            "until": until or self.until,
+            "until": self.until if until is None else until,
         }
         simulation = Simulation(_pyabide.start(self._core, [], options), self)
         return simulation
@@ -231,7 +231,7 @@ class Program:
             "shape": extents(shape),
             "dtype": dtype_name(dtype),
             "boundary": None if chosen is None else boundaries.text(chosen, self.fields),
-            "until": until or self.until,
+            "until": self.until if until is None else until,
         }
 
     def _with_derived(
