@@ -124,12 +124,13 @@ class Program:
         host's memory), a number, or a name such as ``"random:1"``, ``"gaussian"`` or ``"point"``.
 
         Extents (in cells, slowest axis first) and type are those of the arrays, unless ``shape`` and
-        ``dtype`` say otherwise. Masks and whole numbers take the type of the arrays of floats beside them. ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``devices`` are
-        so many, ``"all"``, or those of some numbers: each has a slab of the domain, and the bits are those of
-        one. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so
-        many steps, and ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become
-        kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``; ``exchange`` how several devices hand each
-        other planes: ``"auto"``, ``"stores"``, ``"copies"``, ``"network"`` or ``"messages"``.
+        ``dtype`` say otherwise. Masks and whole numbers take the type of the arrays of floats beside them.
+        ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``devices`` are so many, ``"all"``,
+        or those of some numbers: each has a slab of the domain, and the bits are those of one. ``until``
+        ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so many steps,
+        and ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become
+        kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``; ``exchange`` how several devices hand
+        each other planes: ``"auto"``, ``"stores"``, ``"copies"``, ``"network"`` or ``"messages"``.
 
         Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
         """
