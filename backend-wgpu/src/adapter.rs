@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::NAME;
 use crate::blocking::block_on;
+use crate::quiet;
 
 /// Advice for a machine without an adapter.
 const HOW_TO_GET_ONE: &str = if cfg!(target_arch = "wasm32") {
@@ -129,8 +130,10 @@ async fn search() -> Vec<(Adapter, wgpu::Adapter)> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     // The same checks in debug and release builds, and none but those that the environment asks for.
     descriptor.flags = wgpu::InstanceFlags::empty();
-    let instance = wgpu::Instance::new(descriptor.with_env());
-    let all = instance.enumerate_adapters(wgpu::Backends::all()).await;
+    let mut all = Vec::new();
+    for instance in quiet::instances(descriptor.with_env()) {
+        all.extend(instance.enumerate_adapters(wgpu::Backends::all()).await);
+    }
     let computes = |adapter: &wgpu::Adapter| {
         adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
     };

@@ -31,6 +31,7 @@ mod pass;
 mod pipelines;
 mod plain;
 mod program;
+mod quiet;
 mod rounds;
 mod session;
 #[cfg(test)]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TypeAlias, Union
 
+from . import words
+from .arguments import number_of
 from .errors import Invalid
 
 Boundary: TypeAlias = Union[str, float, Mapping[str, Union[str, float, Mapping[str, Union[str, float]]]]]
@@ -43,9 +46,9 @@ def text(boundary: Boundary, fields: tuple[str, ...] = ()) -> str:
 
 def _word(value: object) -> str:
     if isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"constant={float(value)!r}"
+        return words.boundary(value)
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return f"constant={number_of('boundary', value)!r}"
     raise Invalid(
         f'boundary: {value!r} is neither a word nor a number; write "periodic", "mirror", "clamp", "fixed", '
         '"constant=0" or the like'

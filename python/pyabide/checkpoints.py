@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from os import PathLike, fspath
+from os import PathLike
 
 from . import _pyabide
-from .arguments import Devices, devices_named
+from .arguments import Devices, backend_named, devices_named, path_of
 from .errors import Invalid
 from .programs import Program
 from .simulation import Simulation
@@ -28,18 +28,21 @@ def resume(
     what differs, unless ``force`` is true.
     """
     if program is not None:
+        if not isinstance(program, Program):
+            raise Invalid(f"program: {program!r} is no program; give what @ab.stencil or @ab.program made")
         return program.resume(path, backend=backend, devices=devices, force=force)
-    name = _pyabide.program_of(fspath(path))
+    path = path_of(path)
+    name = _pyabide.program_of(path)
     if name not in {entry[0] for entry in _pyabide.catalogue()}:
         raise Invalid(
-            f"{fspath(path)}: it holds a run of `{name}`, which is no entry of the catalogue; give the "
+            f"{path}: it holds a run of `{name}`, which is no entry of the catalogue; give the "
             "program too, as in "
             f"ab.resume(path, {name})"
         )
     options = {
-        "resume": fspath(path),
+        "resume": path,
         "force": force,
-        "backend": backend,
+        "backend": backend_named(backend),
         "devices": devices_named(devices),
     }
     return Simulation(_pyabide.start(name, [], options), None)

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from dataclasses import field as attribute
 from typing import Any, Union
 
+from . import words
+from .arguments import number_of, text_of, whole
 from .boundaries import Boundary
+from .errors import Invalid, Limit
 from .expressions import Expr, Operand
 
 __all__ = [
@@ -71,6 +74,10 @@ class ParameterPart:
     about: str
 
 
+MOST_COMPONENTS = 4096
+"""The most components of a field."""
+_ON = '"cells", "nodes", "x-faces" or "x-edges"'
+
 Part = Union[FieldPart, TemporaryPart, ScalarPart, ExtentPart, ParameterPart]
 
 
@@ -87,7 +94,14 @@ def field(
     number or a name such as ``"random:1"``, ``"gaussian"``, ``"point"``; a run that gives none starts with
     it. ``boundary`` is the field's own. With ``components``, the function gets a list of as many fields.
     """
-    return FieldPart(on, start, boundary, components)
+    if isinstance(start, str):
+        start = words.start(start)
+    elif start is not None:
+        start = number_of("start", start)
+    count = whole("components", components, least=0)
+    if count > MOST_COMPONENTS:
+        raise Limit(f"components: {count} asked, the limit is {MOST_COMPONENTS}; declare fewer")
+    return FieldPart(text_of("on", on, _ON), start, boundary, count)
 
 
 def temporary(on: str = "cells") -> Any:
@@ -95,7 +109,7 @@ def temporary(on: str = "cells") -> Any:
 
     A stage sets it, and later stages of the same step read it; beyond the domain it is its formula there.
     """
-    return TemporaryPart(on)
+    return TemporaryPart(text_of("on", on, _ON))
 
 
 def scalar(initial: float | None = None, about: str = "") -> Any:
@@ -103,17 +117,18 @@ def scalar(initial: float | None = None, about: str = "") -> Any:
 
     Without a value before the first step, a stage must make it before another one uses it.
     """
-    return ScalarPart(initial, about)
+    own = None if initial is None else number_of("initial", initial)
+    return ScalarPart(own, text_of("about", about, '"time in s"'))
 
 
 def extent(axis: str, about: str = "") -> Any:
     """Declares a scalar that is the number of the domain's cells along ``"x"``, ``"y"`` or ``"z"``."""
-    return ExtentPart(axis, about)
+    return ExtentPart(text_of("axis", axis, '"x"'), text_of("about", about, '"cells along x"'))
 
 
 def parameter(default: float, about: str = "") -> Any:
     """Declares a parameter with its meaning; a number alone as default is one without."""
-    return ParameterPart(float(default), about)
+    return ParameterPart(number_of("default", default), text_of("about", about, '"width in m"'))
 
 
 @dataclass(frozen=True)
@@ -134,14 +149,14 @@ def max(
     ``on`` says where the values stand, as in ``ab.field``; unless given, where the formula's fields do.
     ``margins`` leaves values out at the sides of axes: ``{"x": (1, 0)}`` the first along x.
     """
-    return Reduction("max", value, on, margins or {})
+    return _reduction("max", value, on, margins)
 
 
 def min(
     value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
 ) -> Reduction:
     """Reduces a formula to its smallest value; the arguments are those of ``ab.max``."""
-    return Reduction("min", value, on, margins or {})
+    return _reduction("min", value, on, margins)
 
 
 def sum(
@@ -149,12 +164,20 @@ def sum(
 ) -> Reduction:
     """Reduces a formula to the sum of its values, in one fixed tree; the arguments are those of
     ``ab.max``."""
-    return Reduction("sum", value, on, margins or {})
+    return _reduction("sum", value, on, margins)
 
 
 def dot(a: Expr, b: Expr, *, on: str | None = None) -> Reduction:
     """Reduces two formulas to the sum of their products."""
-    return Reduction("sum", a * b, on, {})
+    if not isinstance(a, Expr) and not isinstance(b, Expr):
+        raise Invalid(f"ab.dot: {a!r} and {b!r} are no formulas; give fields or formulas of them")
+    return _reduction("sum", a * b, on, None)
+
+
+def _reduction(how: str, value: Expr, on: str | None, margins: Mapping[str, tuple[int, int]] | None) -> Reduction:
+    if on is not None:
+        text_of("on", on, _ON)
+    return Reduction(how, value, on, {} if margins is None else margins)
 
 
 @dataclass(frozen=True)
@@ -179,7 +202,9 @@ def stage(
     Where ``where`` is 0, the old values stay. With ``points``, only the values at these indices are set, as by a
     source; each has one number an axis, slowest first.
     """
-    return Stage(values, name, where, points)
+    if not isinstance(values, Mapping):
+        raise Invalid(f'ab.stage: {values!r} is no dict; give new values by name, as in {{"u": …}}')
+    return Stage(values, text_of("name", name, '"advect"'), where, points)
 
 
 class EndOfStep:

@@ -17,8 +17,10 @@ from typing import Any, TypeAlias, Union
 
 import numpy as np
 
+from .arguments import number_of, whole
 from .errors import Invalid
 from .formulas import Op, shown_offset, text
+from .refusals import Refusals
 
 __all__ = [
     "Expr",
@@ -102,14 +104,18 @@ class Tape:
                     "function"
                 )
             return Expr(self, value._number)
+        if np.ma.isMaskedArray(value):
+            raise Invalid("a formula: a masked value cannot stand in it; fill it, as by .filled(0.0)")
         if isinstance(value, np.ndarray) and value.ndim > 0:
             raise Invalid(
                 "a formula: an array cannot stand in it; make the array a field, which is an argument of "
                 "the function "
                 "that is not returned, and give it to start"
             )
-        if isinstance(value, (numbers.Real, np.bool_)) or (isinstance(value, np.ndarray) and value.ndim == 0):
-            return self.add("constant", float(value))
+        if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiub":
+            value = value.item()
+        if isinstance(value, (numbers.Real, np.bool_)):
+            return self.add("constant", number_of("a formula", value))
         raise Invalid(
             f"a formula: {value!r} of type {type(value).__name__} cannot stand in it; use fields, "
             "parameters and numbers"
@@ -126,7 +132,7 @@ def current() -> Tape:
     return tape
 
 
-class Expr:
+class Expr(Refusals):
     """A formula of fields, parameters and numbers.
 
     It has Python's arithmetic and comparisons, and numpy's functions that Abide has too, as in
@@ -134,9 +140,9 @@ class Expr:
     """
 
     __slots__ = ("_number", "_tape")
-    __hash__ = None  # type: ignore[assignment]
-
     def __init__(self, tape: Tape, number: int) -> None:
+        if not isinstance(tape, Tape):
+            raise Invalid("a formula: functions of @stencil and @program get them; declare fields and parameters there")
         self._tape = tape
         self._number = number
 
@@ -174,8 +180,14 @@ class Expr:
     def __floordiv__(self, right: Operand) -> Expr:
         return floor(self / right)
 
-    def __mod__(self, right: Operand) -> Expr:
-        raise Invalid("a formula: there is no remainder; write a - b * ab.floor(a / b)")
+    def __rfloordiv__(self, left: Operand) -> Expr:
+        return floor(left / self)
+
+    def __floor__(self) -> Expr:
+        return floor(self)
+
+    def __ceil__(self) -> Expr:
+        return -floor(-self)
 
     def __neg__(self) -> Expr:
         return self._unary("Neg")
@@ -186,15 +198,18 @@ class Expr:
     def __abs__(self) -> Expr:
         return self._unary("Abs")
 
-    def __pow__(self, power: Operand) -> Expr:
-        if self._is_of_the_host(power):
+    def __pow__(self, power: Operand, modulus: Any = None) -> Expr:
+        if modulus is not None:
+            raise Invalid("a formula: there is no remainder; write the power and a - b * ab.floor(a / b) of it")
+        exponent = self._tape.expression(power)
+        op = self._tape.ops[exponent._number]
+        if isinstance(power, Expr) or op[0] != "constant" or self._is_of_the_host(power):
             return self._binary("Pow", power)
-        if isinstance(power, Expr):
-            return self._binary("Pow", power)
-        if float(power) == 0.5:
+        own: float = op[1]
+        if own == 0.5:
             return self._unary("Sqrt")
-        if float(power).is_integer() and abs(float(power)) <= _HIGHEST_POWER:
-            return self._product(int(power))
+        if own.is_integer() and abs(own) <= _HIGHEST_POWER:
+            return self._product(int(own))
         return self._binary("Pow", power)
 
     def __rpow__(self, base: Operand) -> Expr:
@@ -232,58 +247,46 @@ class Expr:
     def __ne__(self, right: object) -> Expr:  # type: ignore[override]
         return self._binary("NotEqual", right)  # type: ignore[arg-type]
 
+    def __hash__(self) -> int:
+        # What defines __eq__ has no other's __hash__ unless it says so.
+        return super().__hash__()
+
     def __and__(self, right: Operand) -> Expr:
         return self._condition() * self._tape.expression(right)._condition()
 
+    def __rand__(self, left: Operand) -> Expr:
+        return self._tape.expression(left) & self
+
     def __or__(self, right: Operand) -> Expr:
         return maximum(self._condition(), self._tape.expression(right)._condition())
+
+    def __ror__(self, left: Operand) -> Expr:
+        return self._tape.expression(left) | self
+
+    def __xor__(self, right: Operand) -> Expr:
+        return self._condition() != self._tape.expression(right)._condition()
+
+    def __rxor__(self, left: Operand) -> Expr:
+        return self._tape.expression(left) ^ self
 
     def __invert__(self) -> Expr:
         return self._condition() == 0.0
 
     def _condition(self) -> Expr:
-        """Returns this, if it is a comparison or made of some."""
+        """Returns this, if it is a comparison, True or False, or made of some."""
         waiting, seen = [self._number], set[int]()
         while waiting:
             number = waiting.pop()
             op = self._tape.ops[number]
-            if number in seen or op[0] in _COMPARISONS:
+            if number in seen or op[0] in _COMPARISONS or (op[0] == "constant" and op[1] in (0.0, 1.0)):
                 continue
             seen.add(number)
             if op[0] not in {"Mul", "Max"}:
                 raise Invalid(
-                    "a formula: & | and ~ join comparisons, as in (u > 0) & (v < 1); compare the value first"
+                    "a formula: & | ^ and ~ join comparisons, as in (u > 0) & (v < 1); compare the value first"
                 )
             waiting.extend(op[1:])
         return self
-
-    def __bool__(self) -> bool:
-        raise Invalid(
-            "a formula: it is neither true nor false while it is recorded, so `if`, `and`, `or` and "
-            "`not` cannot ask it; "
-            "write ab.where(condition, yes, no), and & | ~ between comparisons"
-        )
-
-    def __float__(self) -> float:
-        raise Invalid(
-            "a formula: it has no value while it is recorded, so it is no number for Python's own "
-            "functions; use ab.sqrt, "
-            "ab.exp and the like"
-        )
-
-    def __int__(self) -> int:
-        return int(self.__float__())
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise Invalid(
-            "a formula: it is no array while it is recorded; use its operators, ab.where, ab.sqrt and "
-            "the like"
-        )
-
-    def __iter__(self) -> Any:
-        raise Invalid(
-            "a formula: it cannot be walked through; name the neighbours by their offsets, as in u[-1, 0]"
-        )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Expr:
         function = _UFUNCS.get(ufunc.__name__)
@@ -310,6 +313,9 @@ class Expr:
             "lap = lambda w: w[-1] + w[1] - 2 * w, or declare a temporary"
         )
 
+    def __format__(self, _: str) -> str:
+        return repr(self)
+
     def __repr__(self) -> str:
         return text(self._tape.ops, self._number)
 
@@ -323,7 +329,8 @@ class Field(Expr):
     __slots__ = ("name",)
 
     def __init__(self, tape: Tape, name: str) -> None:
-        super().__init__(tape, tape.add("tap", name, None)._number)
+        super().__init__(tape, 0)
+        self._number = tape.add("tap", name, None)._number
         self.name = name
 
     def __getitem__(self, offset: Any) -> Expr:
@@ -341,11 +348,7 @@ class Field(Expr):
 
     def along(self, axis: int, distance: int) -> Expr:
         """Returns the value some cells away along one axis, 0 for the slowest."""
-        if not 0 <= axis < self._tape.dimensions:
-            raise Invalid(
-                f"axis {axis}: the program has {self._tape.dimensions} axes; use one of them, 0 for the "
-                "slowest"
-            )
+        axis, distance = _axis(self._tape, axis), whole("distance", distance)
         return self[tuple(distance if own == axis else 0 for own in range(self._tape.dimensions))]
 
 
@@ -453,11 +456,16 @@ def fma(a: Operand, b: Operand, c: Operand) -> Expr:
 def coord(axis: int) -> Expr:
     """Returns the cell's index along an axis, 0 for the slowest, as a number that counts from 0."""
     tape = current()
-    if not 0 <= axis < tape.dimensions:
+    return tape.add("coord", _axis(tape, axis))
+
+
+def _axis(tape: Tape, axis: Any) -> int:
+    own = whole("axis", axis)
+    if not 0 <= own < tape.dimensions:
         raise Invalid(
-            f"axis {axis}: the program has {tape.dimensions} axes; use one of them, 0 for the slowest"
+            f"axis {own}: the program has {tape.dimensions} axes; use one of them, 0 for the slowest"
         )
-    return tape.add("coord", int(axis))
+    return own
 
 
 def laplacian(u: Field) -> Expr:
@@ -465,6 +473,8 @@ def laplacian(u: Field) -> Expr:
 
     Neighbours are added slowest axis first, from the low sides and then back from the high ones.
     """
+    if not isinstance(u, Field):
+        raise Invalid(f"ab.laplacian: {u!r} is no field; give one, or declare a temporary for a formula")
     dimensions = u._tape.dimensions
     terms = [u.along(axis, -1) for axis in range(dimensions)]
     terms += [u.along(axis, 1) for axis in reversed(range(dimensions))]
@@ -489,6 +499,9 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "absolute": absolute,
     "add": _on_either("__add__"),
     "arctan2": arctan2,
+    "bitwise_and": _on_either("__and__"),
+    "bitwise_or": _on_either("__or__"),
+    "bitwise_xor": _on_either("__xor__"),
     "cbrt": cbrt,
     "cos": cos,
     "divide": _on_either("__truediv__"),
@@ -498,15 +511,18 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "fabs": absolute,
     "float_power": _on_either("__pow__"),
     "floor": floor,
+    "floor_divide": _on_either("__floordiv__"),
     "greater": _on_either("__gt__"),
     "greater_equal": _on_either("__ge__"),
     "less": _on_either("__lt__"),
+    "invert": lambda a: ~a,
     "less_equal": _on_either("__le__"),
     "log": log,
     "log1p": log1p,
     "logical_and": _on_either("__and__"),
     "logical_not": lambda a: ~_tape_of([a]).expression(a),
     "logical_or": _on_either("__or__"),
+    "logical_xor": _on_either("__xor__"),
     "maximum": maximum,
     "minimum": minimum,
     "multiply": _on_either("__mul__"),
@@ -514,6 +530,7 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "not_equal": _on_either("__ne__"),
     "positive": lambda a: a,
     "power": _on_either("__pow__"),
+    "remainder": _on_either("__mod__"),
     "reciprocal": lambda a: 1.0 / a,
     "sin": sin,
     "sqrt": sqrt,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _pyabide
+from . import _pyabide, words
+from .arguments import number_of
 from .errors import Error, Invalid
 from .exchange import is_on_gpu, type_on_gpu
 from .pictures import Picture, picture
@@ -23,6 +25,19 @@ __all__ = ["FieldValues"]
 def array(name: str, values: Any) -> NDArray[Any]:
     """Returns values as an array of float32 or float64, of numpy's own byte order; copied only where
     they must be."""
+    own = _raw(name, values)
+    if not own.dtype.isnative or own.dtype.type not in (np.float32, np.float64):
+        return own.astype(np.float32 if own.dtype.kind == "f" and own.dtype.itemsize <= 4 else np.float64)
+    return own
+
+
+def _raw(name: str, values: Any) -> NDArray[Any]:
+    """Returns values as an array of numbers of the type that they have."""
+    if np.ma.isMaskedArray(values):
+        raise Invalid(
+            f"field {name}: it is a masked array, and a field has a value in each cell; give values.filled(0.0) or "
+            "the like, and the mask as a field of its own"
+        )
     is_foreign = not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__")
     try:
         # An array on a GPU that comes to the host by itself, as JAX's, does so by __array__.
@@ -38,9 +53,13 @@ def array(name: str, values: Any) -> NDArray[Any]:
         raise Invalid(f"field {name}: {type(values).__name__} makes no array ({error}); {change}") from None
     if own.dtype.kind not in "fiub" or own.dtype.itemsize > 8:
         raise Invalid(f"field {name}: its values are {own.dtype}; give float32 or float64")
-    if not own.dtype.isnative or own.dtype.type not in (np.float32, np.float64):
-        return own.astype(np.float32 if own.dtype.kind == "f" and own.dtype.itemsize <= 4 else np.float64)
     return own
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """Returns an array that refuses to be written to."""
+    values.flags.writeable = False
+    return values
 
 
 class Starts:
@@ -52,8 +71,11 @@ class Starts:
         self.shape: tuple[int, ...] | None = None
         types: set[str] = set()
         for name, value in fields.items():
-            if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-                self.given.append((name, value))
+            if isinstance(value, str):
+                self.given.append((name, words.start(value)))
+                continue
+            if isinstance(value, Real) and not isinstance(value, bool):
+                self.given.append((name, number_of(f"the start of field {name}", value)))
                 continue
             if is_on_gpu(value):
                 shape, dtype = type_on_gpu(value)
@@ -61,15 +83,18 @@ class Starts:
                 # It is copied there once the simulation has its memory.
                 self.given.append((name, 0.0))
             else:
-                own = array(name, value)
+                raw = _raw(name, value)
+                own = array(name, raw)
                 if own.ndim == 0:
                     self.given.append((name, float(own)))
                     continue
                 self.given.append((name, own))
-                shape, dtype = own.shape, own.dtype.name
+                # Masks and whole numbers take the type of the floats beside them.
+                shape, dtype = own.shape, own.dtype.name if raw.dtype.kind == "f" else "whole"
             types.add(dtype)
             self.shape = shape if self.shape is None else self.shape
-        self.dtype = "float64" if "float64" in types else "float32" if types else None
+        alone = "float64" if "whole" in types else None
+        self.dtype = "float64" if "float64" in types else "float32" if types - {"whole"} else alone
 
     @property
     def shape_on_gpu(self) -> tuple[int, ...] | None:
@@ -83,7 +108,8 @@ class FieldValues:
 
     It lies where the simulation runs: on a CUDA device in packed rows, else in the host's memory. ``np.asarray``
     brings it to the host, once. ``from_dlpack`` of CuPy, torch and JAX, or of numpy on the host, takes it where it
-    is, without another copy.
+    is, without another copy. Its arrays are read-only, because a change of a copy changes no field: write by
+    ``sim["u"] = array``. Pickled, it takes its values along.
     """
 
     def __init__(
@@ -92,6 +118,8 @@ class FieldValues:
         name: str,
         step: int,
     ) -> None:
+        if not isinstance(values, (np.ndarray, _pyabide.Lent)):
+            raise Invalid(f"a field's values: {type(values).__name__} holds none; take sim.field(…)")
         self._lent = values if isinstance(values, _pyabide.Lent) else None
         self._values = None if isinstance(values, _pyabide.Lent) else values
         self._shape = tuple(values.shape)
@@ -101,11 +129,17 @@ class FieldValues:
 
     @property
     def values(self) -> NDArray[Any]:
-        """The values in the host's memory."""
+        """The values in the host's memory, read-only; ``np.array(…)`` of them is a copy to write to."""
+        return read_only(self._own().view())
+
+    def _own(self) -> NDArray[Any]:
         if self._values is None:
             assert self._lent is not None
             self._values = self._lent.read()
         return self._values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FieldValues, (self._own(), self.name, self.step)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,7 +170,7 @@ class FieldValues:
         if self._lent is None or (dl_device is not None and dl_device[0] == 1):
             # Versions of numpy before 2.1 know no options.
             known: dict[str, Any] = {"max_version": max_version, "copy": copy}
-            return self.values.__dlpack__(**{name: own for name, own in known.items() if own is not None})
+            return self._own().__dlpack__(**{name: own for name, own in known.items() if own is not None})
         return capsule(self._lent, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -144,6 +178,12 @@ class FieldValues:
 
     def __getitem__(self, index: Any) -> Any:
         return self.values[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise Invalid(
+            f"field {self.name}: this is a copy, whose change would change no field; change np.array(…) of it, and "
+            f'write it by sim["{self.name}"] = array'
+        )
 
     def __len__(self) -> int:
         return int(self._shape[0])
@@ -154,7 +194,7 @@ class FieldValues:
             import xarray
         except ImportError:
             raise Error("xarray is not installed; install it by: pip install xarray") from None
-        return xarray.DataArray(self.values, dims=self.axes, name=self.name, attrs={"step": self.step})
+        return xarray.DataArray(self._own(), dims=self.axes, name=self.name, attrs={"step": self.step})
 
     def plot(self, **options: Any) -> Any:
         """Draws the values by matplotlib; of three axes, the middle plane of the slowest."""

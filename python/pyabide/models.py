@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 from . import _pyabide
+from .arguments import path_of, text_of
 from .programs import Program
 
 __all__ = ["load", "loads"]
@@ -21,12 +22,13 @@ def load(path: str | PathLike[str]) -> Program:
 
     The language is described in docs/models.md. Faults are ``ab.Invalid``, with line and column.
     """
-    return _program(*_pyabide.load(fspath(path)))
+    return _program(*_pyabide.load(path_of(path)))
 
 
 def loads(text: str, source: str = "model") -> Program:
     """Reads the text of a model file; ``source`` names it in errors."""
-    return _program(*_pyabide.loads(text, source))
+    own, name = text_of("text", text, "ab.loads(program.text())"), text_of("source", source, '"model"')
+    return _program(*_pyabide.loads(own, name))
 
 
 def _program(core: _pyabide.Program, options: list[str]) -> Program:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
-from . import _pyabide, boundaries
-from .arguments import Devices, devices_named, dtype_name, extents, number_of
+from . import _pyabide, boundaries, words
+from .arguments import (
+    Devices,
+    backend_named,
+    callable_of,
+    devices_named,
+    dtype_name,
+    extents,
+    number_of,
+    path_of,
+    probes_of,
+    text_of,
+)
 from .boundaries import Boundary
-from .errors import Invalid, Unknown
+from .errors import Invalid
 from .fields import Starts
-from .recording import Recorder
+from .recording import RESERVED, Recorder, name_of
 from .simulation import Simulation
 
 __all__ = ["Program", "plan", "program", "start", "stencil"]
@@ -21,16 +33,28 @@ __all__ = ["Program", "plan", "program", "start", "stencil"]
 class Program:
     """A recorded stencil or program, to be started.
 
-    Its name is the function's. ``fields``, ``parameters`` and ``scalars`` are what the arguments declare.
+    Its name and its docstring are the function's, which ``__wrapped__`` is. ``fields``, ``parameters`` and
+    ``scalars`` are what the arguments declare. A program can be pickled, with its formulas and without the
+    function.
     """
 
     def __init__(self, recorded: Recorder) -> None:
+        if not isinstance(recorded, Recorder):
+            raise Invalid(f"a program: {recorded!r} is no recorded function; write @ab.stencil(2) or @ab.program(2)")
+        function = recorded.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            if isinstance(getattr(function, name, None), str):
+                setattr(self, name, getattr(function, name))
+        self.__wrapped__ = recorded.function
         self.name = recorded.name
         self.dimensions = recorded.tape.dimensions
         self.boundary = recorded.boundary
         self.until = recorded.until
         self.parameters: dict[str, float] = dict(recorded.parameters)
         self._core = recorded.define()
+        self._definition: tuple[Any, ...] | None = recorded.definition
         self._given = frozenset(self._core.given)
         self.fields: tuple[str, ...] = tuple(self._core.fields)
         self.scalars: tuple[str, ...] = tuple(self._core.scalars)
@@ -53,8 +77,20 @@ class Program:
         own.parameters = {name: default for name, default, _ in core.parameters} | dict(parameters)
         own.fields, own.scalars = tuple(core.fields), tuple(core.scalars)
         own._given = frozenset(core.given)
-        own._core, own._defaults, own._run = core, dict(defaults), run
+        own._core, own._defaults, own._run, own._definition = core, dict(defaults), run, None
         return own
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {name: value for name, value in self.__dict__.items() if name not in ("_core", "__wrapped__")}
+        return own if self._definition is not None else own | {"_text": self.text()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        written = state.pop("_text", None)
+        self.__dict__.update(state)
+        definition = self._definition
+        self._core = (
+            _pyabide.Program.define(*definition) if definition is not None else _pyabide.loads(written, self.name)[0]
+        )
 
     def text(self) -> str:
         """Returns the program as the text of a model file, which ``ab.loads`` and ``abide run`` read.
@@ -85,25 +121,29 @@ class Program:
         fuse: str = "auto",
         exchange: str = "auto",
         pin: bool = False,
+        by_name: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> Simulation:
         """Starts a simulation.
 
-        ``values`` are the starts of fields and the values of parameters and scalars, by name. A field starts
+        ``values`` are the starts of fields and the values of parameters and scalars, by name; ``by_name`` has more
+        of them, whose names are those of options or no words of Python. A field starts
         from an array (float32 or float64, any strides, from numpy or anything with ``__dlpack__`` in the
         host's memory), a number, or a name such as ``"random:1"``, ``"gaussian"`` or ``"point"``.
 
         Extents (in cells, slowest axis first) and type are those of the arrays, unless ``shape`` and
-        ``dtype`` say otherwise. ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``devices`` are
-        so many, ``"all"``, or those of some numbers: each has a slab of the domain, and the bits are those of
-        one. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so
-        many steps, and ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become
-        kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``; ``exchange`` how several devices hand each
-        other planes: ``"auto"``, ``"stores"``, ``"copies"``, ``"network"`` or ``"messages"``.
+        ``dtype`` say otherwise. Masks and whole numbers take the type of the arrays of floats beside them.
+        ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``devices`` are so many, ``"all"``,
+        or those of some numbers: each has a slab of the domain, and the bits are those of one. ``until``
+        ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so many steps,
+        and ``probes`` values of fields, for ``Simulation.records``. ``fuse`` says how stages become
+        kernels: ``"auto"``, ``"off"``, ``"greedy"`` or ``"search"``; ``exchange`` how several devices hand
+        each other planes: ``"auto"``, ``"stores"``, ``"copies"``, ``"network"`` or ``"messages"``.
 
         Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
         """
-        fields, parameters, scalars = self._sorted(values)
+        self._check_clashes(locals(), by_name)
+        fields, parameters, scalars = self._sorted(_with(values, by_name))
         missing = [name for name in self.fields if name not in fields and name in self._given]
         if missing:
             raise Invalid(
@@ -114,15 +154,17 @@ class Program:
         started = Starts(fields)
         if shape is None:
             shape = self._defaults.get("shape") if started.shape is None else started.shape_on_gpu
-        dtype = dtype or started.dtype or self._defaults.get("dtype")
+        if dtype is None:
+            dtype = started.dtype or self._defaults.get("dtype")
         options = self._options(parameters, shape, dtype, boundary, until)
+        chosen = backend_named(backend)
         options |= {
             "scalars": list(scalars.items()),
-            "backend": self._defaults.get("backend", backend) if backend == "auto" else backend,
+            "backend": self._defaults.get("backend", chosen) if chosen == "auto" else chosen,
             "devices": devices_named(devices),
             "marks": marks,
             "record": record,
-            "probes": [(name, list(index)) for name, index in probes],
+            "probes": probes_of(probes),
             "execution": execution,
             "cache": cache,
             "depth": str(depth),
@@ -152,11 +194,11 @@ class Program:
         same; ``sim.notes`` says what differs.
         """
         options = {
-            "resume": fspath(path),
+            "resume": path_of(path),
             "force": force,
-            "backend": backend,
+            "backend": backend_named(backend),
             "devices": devices_named(devices),
-            "until": until or self.until,
+            "until": self.until if until is None else until,
         }
         simulation = Simulation(_pyabide.start(self._core, [], options), self)
         return simulation
@@ -182,7 +224,7 @@ class Program:
         options = self._options({}, shape, dtype, boundary, None)
         options |= {
             "device": device,
-            "backend": backend,
+            "backend": backend_named(backend),
             "devices": devices_named(devices),
             "execution": execution,
             "cache": cache,
@@ -204,7 +246,7 @@ class Program:
             "shape": extents(shape),
             "dtype": dtype_name(dtype),
             "boundary": None if chosen is None else boundaries.text(chosen, self.fields),
-            "until": until or self._defaults.get("until"),
+            "until": self._defaults.get("until") if until is None else until,
         }
 
     def _sorted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
@@ -220,9 +262,22 @@ class Program:
             elif name in self.scalars:
                 scalars[name] = number_of(name, value)
             else:
-                known = ", ".join([*self.fields, *self.parameters, *self.scalars])
-                raise Unknown(f"{self.name} has no field and no parameter named `{name}`; known: {known}")
+                known = [*self.fields, *self.parameters, *self.scalars]
+                raise words.unknown(f"{self.name} has no field and no parameter", name, known)
         return fields, parameters, scalars
+
+    def _check_clashes(self, given: Mapping[str, Any], by_name: Mapping[str, Any] | None) -> None:
+        """Checks that no option is given whose name is that of a field or parameter too, as a model file may have
+        one."""
+        own = {*map(_base, self.fields), *self.parameters, *self.scalars}
+        for name in own.intersection(RESERVED):
+            default = _DEFAULTS.get(name)
+            is_default = given.get(name) is default or (isinstance(default, str) and given.get(name) == default)
+            if not is_default and name not in (by_name or {}):
+                raise Invalid(
+                    f"{self.name}: {name} is an argument of start, and the program has a value of this name; give "
+                    f'the value as by_name={{"{name}": …}}'
+                )
 
     def _example(self) -> str:
         return ", ".join(["64"] * self.dimensions) + ("," if self.dimensions == 1 else "")
@@ -237,6 +292,21 @@ class Program:
         flops, size, radius = self._core.footprint
         where = f"radius {max(radius)}, {flops} operations and {size} bytes a cell and step in float32"
         return f"<{self.name}({', '.join(self.fields)}{parameters}), {self.dimensions} axes, {where}>"
+
+
+_DEFAULTS = {name: own.default for name, own in inspect.signature(Program.start).parameters.items()}
+
+
+def _with(values: dict[str, Any], by_name: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the values of both, none of them given twice."""
+    if by_name is None:
+        return values
+    if not isinstance(by_name, Mapping):
+        raise Invalid(f'by_name: {by_name!r} is no dict; give values by name, as in {{"depth": 1.0}}')
+    both = values.keys() & by_name.keys()
+    if both:
+        raise Invalid(f"{min(both)}: it is given twice, in by_name too; give it once")
+    return values | {text_of("by_name", name, '{"depth": 1.0}'): value for name, value in by_name.items()}
 
 
 def _base(field: str) -> str:
@@ -270,9 +340,9 @@ def stencil(dimensions: int, *, boundary: Boundary | None = None) -> Callable[[C
     """
 
     def record(function: Callable[..., Any]) -> Program:
-        if inspect.isgeneratorfunction(function):
+        if any(map(inspect.isgeneratorfunction, (function, getattr(function, "__call__", None)))):
             raise Invalid(
-                f"{function.__name__}: a stencil returns its new values; what yields stages is made by "
+                f"{name_of(function)}: a stencil returns its new values; what yields stages is made by "
                 "@ab.program"
             )
         return _recorded(function, dimensions, boundary, None)
@@ -316,7 +386,9 @@ def _called_rightly(
 def _recorded(
     function: Callable[..., Any], dimensions: int, boundary: Boundary | None, until: str | None
 ) -> Program:
-    recorder = Recorder(function, dimensions, boundary, until)
+    if isinstance(function, Program):
+        raise Invalid(f"{function.name}: it is recorded already; start it by {function.name}.start(…)")
+    recorder = Recorder(callable_of("a stencil or program", function), dimensions, boundary, until)
     recorder.record()
     return Program(recorder)
 
@@ -348,26 +420,28 @@ def start(
             until=until,
             **values,
         )
-    more: dict[str, Any] = {
-        name: values.pop(name)
-        for name in ("marks", "record", "execution", "cache", "tune", "fuse", "exchange", "pin")
-        if name in values
-    }
+    name = words.entry(text_of("model", model, '"heat"'), _entries())
+    more: dict[str, Any] = {option: values.pop(option) for option in _OPTIONS if option in values}
     more["depth"] = str(values.pop("depth", "auto"))
-    more["probes"] = [(name, list(index)) for name, index in values.pop("probes", ())]
-    numbers = {name: number_of(name, value) for name, value in values.items() if name in _parameters(model)}
-    fields = {name: value for name, value in values.items() if name not in numbers}
+    more["probes"] = probes_of(values.pop("probes", ()))
+    values = _with(values, values.pop("by_name", None))
+    parameters = _entries().get(name, frozenset())
+    numbers = {own: number_of(own, value) for own, value in values.items() if own in parameters}
+    fields = {own: value for own, value in values.items() if own not in numbers}
     started = Starts(fields)
     options = more | {
         "parameters": list(numbers.items()),
         "shape": extents(started.shape_on_gpu if shape is None else shape),
-        "dtype": dtype_name(dtype or started.dtype),
+        "dtype": dtype_name(started.dtype if dtype is None else dtype),
         "boundary": None if boundary is None else boundaries.text(boundary, tuple(fields)),
         "until": until,
-        "backend": backend,
+        "backend": backend_named(backend),
         "devices": devices_named(devices),
     }
-    return _started(model, None, started, options)
+    return _started(name, None, started, options)
+
+
+_OPTIONS = ("marks", "record", "execution", "cache", "tune", "fuse", "exchange", "pin")
 
 
 def _started(
@@ -379,11 +453,14 @@ def _started(
     return simulation
 
 
-def _parameters(name: str) -> set[str]:
-    for entry, _, _, _, parameters in _pyabide.catalogue():
-        if entry == name:
-            return {parameter for parameter, _ in parameters}
-    return set()
+_ENTRIES: dict[str, frozenset[str]] = {}
+
+
+def _entries() -> dict[str, frozenset[str]]:
+    """Returns the names of the catalogue's entries, and of the parameters of each."""
+    if not _ENTRIES:
+        _ENTRIES.update((own[0], frozenset(name for name, _ in own[4])) for own in _pyabide.catalogue())
+    return _ENTRIES
 
 
 def plan(
@@ -394,13 +471,21 @@ def plan(
     ``device`` is one that need not be here (``"v100"``, ``"a100"``, ``"h100"``, ``"h200"``); unless given, it
     is the best one here. Other options are those of ``Program.plan``. Print the plan to see why it is so.
     """
+    for option in options:
+        if option not in _PLANNED:
+            raise words.unknown("plan: no option is", option, _PLANNED)
     if isinstance(model, Program):
         return model.plan(shape, device=device, **options)
+    name = words.entry(text_of("model", model, '"heat"'), _entries())
     boundary = options.pop("boundary", None)
     dtype = dtype_name(options.pop("dtype", "float32"))
     if "depth" in options:
         options["depth"] = str(options["depth"])
     options |= {"shape": extents(shape), "dtype": dtype, "device": device}
+    options["backend"] = backend_named(options.get("backend"))
     options["devices"] = devices_named(options.get("devices"))
     options["boundary"] = None if boundary is None else boundaries.text(boundary)
-    return _pyabide.plan(model, options)
+    return _pyabide.plan(name, options)
+
+
+_PLANNED = tuple(name for name in inspect.signature(Program.plan).parameters if name not in ("self", "shape"))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _pyabide, boundaries, declare
-from .arguments import number_of
+from .arguments import number_of, text_of, whole, wholes
 from .boundaries import Boundary
+from .chance import watched
 from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
 from .errors import Invalid, Limit, Unknown
 from .expressions import Field, Tape
@@ -17,6 +19,7 @@ from .formulas import Op, text
 RESERVED = (
     "backend",
     "boundary",
+    "by_name",
     "cache",
     "depth",
     "devices",
@@ -37,7 +40,17 @@ RESERVED = (
 """Arguments of ``start``, which no field and no parameter may be named after."""
 
 MOST_STAGES = 4096
-"""The most stages that a function may yield: a generator without an end would be recorded for ever."""
+"""The most stages of a program: a function that never ends yielding is told so."""
+
+
+def name_of(function: Any) -> str:
+    """Returns the name of a function, of what ``functools.partial`` made of one, or of an object that is called."""
+    name = getattr(function, "__name__", None)
+    if isinstance(name, str):
+        return name
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
+    return type(function).__name__
 
 
 class Recorder:
@@ -46,13 +59,17 @@ class Recorder:
     def __init__(
         self, function: Callable[..., Any], dimensions: int, boundary: Boundary | None, until: str | None
     ) -> None:
-        self.name = function.__name__
-        if dimensions not in (1, 2, 3):
-            raise Invalid(
-                f"{self.name}: {dimensions!r} axes are asked for; give 1, 2 or 3, as in @ab.stencil(2)"
-            )
+        self.name = name_of(function)
+        try:
+            axes = whole("axes", dimensions)
+        except Invalid:
+            axes = 0
+        if axes not in (1, 2, 3):
+            raise Invalid(f"{self.name}: {dimensions!r} axes are asked for; give 1, 2 or 3, as in @ab.stencil(2)")
+        if until is not None:
+            text_of("until", until, '"time >= 1.5"')
         self.function = function
-        self.tape = Tape(dimensions)
+        self.tape = Tape(axes)
         self.boundary = boundary
         self.until = until
         self.parts: list[tuple[Any, ...]] = []
@@ -64,21 +81,38 @@ class Recorder:
         self.derived: dict[int, str] = {}
         """The names of formulas of parameters, which the host computes and the kernels read as parameters."""
         self.steps: list[list[tuple[Any, ...]]] = [[]]
+        self.definition: tuple[Any, ...] = ()
+        """What the program was made of."""
 
     def define(self) -> _pyabide.Program:
         own = boundaries.text(self.boundary, tuple(self.kinds)) if self.boundary is not None else None
         derived = [(name, number) for number, name in self.derived.items()]
         steps = [step for step in self.steps if step]
-        return _pyabide.Program.define(
-            self.name, self.tape.dimensions, own, self.until, self.parts, list(self.tape.ops), derived, steps
+        self.definition = (
+            self.name,
+            self.tape.dimensions,
+            own,
+            self.until,
+            self.parts,
+            list(self.tape.ops),
+            derived,
+            steps,
         )
+        return _pyabide.Program.define(*self.definition)
 
     def record(self) -> None:
-        arguments = [
-            self._declare(argument) for argument in inspect.signature(self.function).parameters.values()
-        ]
-        with self.tape:
-            returned = self.function(*arguments)
+        arguments, named = [], {}
+        for argument in self._signature().parameters.values():
+            part = self._declare(argument)
+            if argument.kind is argument.KEYWORD_ONLY:
+                named[argument.name] = part
+            else:
+                arguments.append(part)
+        with self.tape, watched(self.function, self.name):
+            returned = self.function(*arguments, **named)
+            if inspect.isawaitable(returned) or inspect.isasyncgen(returned):
+                getattr(returned, "close", lambda: None)()
+                raise Invalid(f"{self.name}: it is asynchronous, and a formula waits for nothing; write def alone")
             if inspect.isgenerator(returned):
                 for number, stage in enumerate(returned):
                     if number == MOST_STAGES:
@@ -93,12 +127,20 @@ class Recorder:
             raise Invalid(f"{self.name}: it has no stage; yield or return the new values of its fields")
         self._derive()
 
+    def _signature(self) -> inspect.Signature:
+        try:
+            return inspect.signature(self.function)
+        except (TypeError, ValueError):
+            raise Invalid(
+                f"{self.name}: its arguments are not known, because it is not written in Python; write a function "
+                "with def that calls it"
+            ) from None
+
     def _declare(self, argument: inspect.Parameter) -> Any:
         name, part = argument.name, argument.default
-        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD, argument.KEYWORD_ONLY):
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise Invalid(
-                f"{self.name}: the argument {name} stands for many, or by name alone; write each field "
-                "as one argument"
+                f"{self.name}: the argument {name} stands for many; write each field as one argument"
             )
         if name in RESERVED:
             raise Invalid(
@@ -124,11 +166,16 @@ class Recorder:
                     raise Unknown(f"{self.name}: no axis is named `{part.axis}`; known: {', '.join(axes)}")
                 self.parts.append(("extent", name, axes.index(part.axis), part.about))
             case _:
-                own = part if isinstance(part, ParameterPart) else ParameterPart(number_of(name, part), "")
+                own = part if isinstance(part, ParameterPart) else ParameterPart(self._default(name, part), "")
                 self.parts.append(("parameter", name, own.default, own.about))
                 self.parameters[name] = own.default
                 self.tape.parameters.add(name)
         return self.tape.add("scalar", name)
+
+    def _default(self, name: str, part: Any) -> float:
+        if part is None:
+            raise Invalid(f"{self.name}: {name} has the default None; give a number, or none at all for a field")
+        return number_of(f"{self.name}: {name}", part)
 
     def _field(self, name: str, part: FieldPart) -> Field | list[Field]:
         own = boundaries.text(part.boundary) if part.boundary is not None else None
@@ -156,6 +203,11 @@ class Recorder:
         return {fields[0]: returned}
 
     def _add(self, described: Any) -> None:
+        if sum(map(len, self.steps)) >= MOST_STAGES:
+            raise Limit(
+                f"{self.name}: more than {MOST_STAGES} stages are yielded; end the loop that yields them, or write "
+                "fewer"
+            )
         if isinstance(described, declare.EndOfStep):
             self.steps.append([])
             return
@@ -193,7 +245,10 @@ class Recorder:
             sets.append((name, self._number(value)))
         mask = None if stage.where is None else self._number(stage.where)
         name = stage.name or (self.name if not self.steps[0] else f"{self.name}: {', '.join(fields)}")
-        points = [[int(index) for index in point] for point in stage.points]
+        example = "points=[(40, 60)]"
+        if not isinstance(stage.points, Iterable) or isinstance(stage.points, (str, bytes)):
+            raise Invalid(f"{self.name}: points: {stage.points!r} are none; give their indices, as in {example}")
+        points = [wholes(f"{self.name}: points", point, example) for point in stage.points]
         self.steps[-1].append(("set", name, sets, mask, points))
 
     def _scalars(self, stage: Stage, scalars: Mapping[str, Any]) -> None:
@@ -245,10 +300,16 @@ class Recorder:
 
     def _margins(self, margins: Mapping[str, tuple[int, int]]) -> list[list[int]]:
         axes = ["z", "y", "x"][3 - self.tape.dimensions :]
+        example = 'margins={"x": (1, 0)}'
+        if not isinstance(margins, Mapping):
+            raise Invalid(f"{self.name}: margins: {margins!r} is no dict; write {example}")
         for axis in margins:
             if axis not in axes:
                 raise Unknown(f"{self.name}: no axis is named `{axis}`; known: {', '.join(axes)}")
-        return [[int(count) for count in margins.get(axis, (0, 0))] for axis in axes]
+        both = [wholes(f"{self.name}: margins", margins.get(axis, (0, 0)), example) for axis in axes]
+        if any(len(own) != 2 or min(own) < 0 for own in both):
+            raise Invalid(f"{self.name}: margins: give two counts, 0 or more, for an axis, as in {example}")
+        return both
 
     def _derive(self) -> None:
         """Finds the largest formulas of parameters alone, which the host computes as Python does."""

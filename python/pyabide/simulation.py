@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, MutableMapping
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _pyabide
-from .arguments import number_of, steps_of
-from .errors import Error, Invalid, Unknown
+from . import _pyabide, words
+from .arguments import number_of, path_of, steps_of, text_of
+from .errors import Invalid, Unknown
 from .exchange import handed_over, is_on_gpu
-from .fields import FieldValues, array
+from .fields import FieldValues, array, read_only
 from .pictures import Movie, Picture, movie
+from .progress import of_frames, of_run
 from .views import View
 
 if TYPE_CHECKING:
@@ -31,33 +33,56 @@ Plan = _pyabide.Plan
 class Simulation:
     """A program, its fields on a device, and the steps done so far.
 
-    ``sim["u"]`` is a copy of a field, and ``sim["u"] = array`` replaces it. A simulation may be used from
+    ``sim["u"]`` is a copy of a field, read-only because a change of it would change no field, and
+    ``sim["u"] = array`` replaces the field; ``np.array(sim["u"])`` is a copy to write to. A simulation may be used from
     several threads; calls wait for one another, and none holds Python's lock while it computes.
     """
 
     def __init__(self, core: _pyabide.Simulation, program: Program | None) -> None:
+        if not isinstance(core, _pyabide.Simulation):
+            raise Invalid(f"a simulation: {core!r} is none; start a program, as by heat.start(…) or ab.start(\"heat\")")
         self._core = core
         self._program = program
         self._views: list[View] = []
         self._extents = {name: tuple(extents) for name, extents in core.fields}
 
-    def run(self, steps: int, *, seconds: float | None = None) -> Report:
+    def run(self, steps: int, *, seconds: float | None = None, progress: bool | None = None) -> Report:
         """Advances some steps and reports: steps, seconds, GCells/s, plan, scalars, notes.
 
         A run of ``until`` may end earlier, and so does one that lasts ``seconds``. Ctrl-C raises
         ``KeyboardInterrupt`` after the steps that are under way; the simulation then stands at ``sim.step``
         and goes on from there.
+
+        With ``progress`` a bar on stderr shows the steps done; unless it is said, where stderr is a terminal and
+        the run lasts longer than a second.
+
+        Values that are NaN or infinite after the run, and were not before, are a note of the report and a
+        ``RuntimeWarning``: mostly a time step beyond the scheme's limit.
         """
+        return self._run(steps, seconds, progress, stacklevel=3)
+
+    def _run(self, steps: int, seconds: float | None, progress: bool | None, stacklevel: int) -> Report:
         self._check_views()
-        return self._core.run(steps_of("steps", steps), seconds)
+        asked = steps_of("steps", steps)
+        limit = None if seconds is None else number_of("seconds", seconds)
+        bar = of_run(asked, progress)
+        if bar is None:
+            report = self._core.run(asked, limit)
+        else:
+            with bar:
+                begun = self._core.step
+                report = self._core.run(asked, limit, lambda step: bar.to(step - begun))
+                bar.to(report.steps)
+        warned(report, stacklevel + 1)
+        return report
 
     def frames(
         self, total: int, *, every: int, progress: bool | None = None, seconds: float | None = None
     ) -> Iterator[Frame]:
         """Runs ``total`` steps, and yields a frame after each ``every`` steps and after the last one.
 
-        Between frames, fields and parameters may be read and set. A bar shows the progress where tqdm is
-        installed, unless ``progress`` is false. The run ends early where ``until`` ends it.
+        Between frames, fields and parameters may be read and set. A bar shows the progress, unless ``progress`` is
+        false: tqdm's where it is installed, else that of ``run``. The run ends early where ``until`` ends it.
         """
         total, every = steps_of("total", total), steps_of("every", every)
         if every == 0:
@@ -67,11 +92,11 @@ class Simulation:
     def _frames(
         self, total: int, every: int, progress: bool | None, seconds: float | None
     ) -> Iterator[Frame]:
-        done, bar = 0, _bar(total, progress)
+        done, bar = 0, of_frames(total, progress)
         try:
             while done < total:
                 asked = min(every, total - done)
-                report = self.run(asked, seconds=seconds)
+                report = self._run(asked, seconds, False, stacklevel=3)
                 done += report.steps
                 if bar is not None:
                     bar.set_postfix_str(f"{report.gcells_per_s:.3g} GCells/s", refresh=False)
@@ -84,11 +109,12 @@ class Simulation:
                 bar.close()
 
     def __getitem__(self, field: str) -> NDArray[Any]:
-        values: NDArray[Any] = self._core.read(field)
-        return values
+        values: NDArray[Any] = self._core.read(_name(field))
+        return read_only(values)
 
     def __setitem__(self, field: str, values: Any) -> None:
         self._check_views()
+        field = _name(field)
         if self.backend == "cuda" and is_on_gpu(values):
             self._core.fill(field, handed_over(field, values))
             return
@@ -104,8 +130,8 @@ class Simulation:
         On CUDA the copy is made on the device, for CuPy, torch and JAX to take where it is; where the device
         has no memory for it, ``sim["u"]`` copies to the host at once.
         """
-        lent = self._core.copy(field)
-        return FieldValues(self[field] if lent is None else lent, field, self.step)
+        lent = self._core.copy(_name(field))
+        return self._on_host(field) if lent is None else FieldValues(lent, field, self.step)
 
     def view(self, field: str) -> View:
         """Returns a field's values where they lie on a CUDA device, to be read and written: ``with
@@ -113,7 +139,7 @@ class Simulation:
 
         Other backends lend no memory; ``field`` gives a copy everywhere.
         """
-        return View(self, field)
+        return View(self, _name(field))
 
     def _check_views(self) -> None:
         if self._views:
@@ -123,13 +149,19 @@ class Simulation:
             )
 
     def window(self, field: str, *ranges: slice) -> NDArray[Any]:
-        """Returns a copy of a part of a field: ``sim.window("u", slice(10, 20), slice(0, 5))``."""
-        extents = self._extents.get(field)
+        """Returns a read-only copy of a part of a field: ``sim.window("u", slice(10, 20), slice(0, 5))``."""
+        extents = self._extents.get(_name(field))
         if extents is None:
-            raise Unknown(f"no field is named `{field}`; known: {', '.join(self.fields)}")
+            raise words.unknown("no field is", field, self.fields)
         if len(ranges) != len(extents):
             raise Invalid(f"window: {len(ranges)} slices are given on {len(extents)} axes; give one an axis")
-        bounds = [own.indices(extent) for own, extent in zip(ranges, extents, strict=True)]
+        try:
+            bounds = [own.indices(extent) for own, extent in zip(ranges, extents, strict=True)]
+        except (AttributeError, TypeError):
+            raise Invalid(
+                f"window: {ranges!r} are no slices of whole numbers; give one an axis, as in slice(0, 5), and slice(3, 4) "
+                "for the index 3 alone"
+            ) from None
         if any(step != 1 or low >= high for low, high, step in bounds):
             raise Invalid(
                 "window: a slice is empty or has a step; give slices of one value at least, without steps"
@@ -137,7 +169,7 @@ class Simulation:
         values: NDArray[Any] = self._core.window(
             field, [low for low, _, _ in bounds], [high for _, high, _ in bounds]
         )
-        return values
+        return read_only(values)
 
     def xarray(self, field: str) -> xarray.DataArray:
         """Returns a copy of a field as an ``xarray.DataArray``; xarray must be installed."""
@@ -145,10 +177,10 @@ class Simulation:
 
     def png(self, field: str | None = None, *, range: tuple[float, float] | None = None) -> Picture:
         """Returns a picture of a field in false colours; of the program's first, unless named."""
-        return self._on_host(field or self._core.shown).png(range)
+        return self._on_host(self._core.shown if field is None else field).png(range)
 
     def _on_host(self, field: str) -> FieldValues:
-        return FieldValues(self[field], field, self.step)
+        return FieldValues(self._core.read(_name(field)), field, self.step)
 
     def movie(
         self,
@@ -160,13 +192,13 @@ class Simulation:
         progress: bool | None = None,
     ) -> Movie:
         """Runs ``total`` steps and returns a movie of a field, with a picture each ``every`` steps."""
-        shown = field or self._core.shown
+        shown = self._core.shown if field is None else _name(field)
         frames = self.frames(total, every=every, progress=progress)
         return movie((frame.simulation[shown] for frame in frames), range)
 
     def checkpoint(self, path: str | PathLike[str]) -> None:
         """Writes all fields, parameters and the step to a file, from which ``resume`` goes on to the bit."""
-        self._core.checkpoint(fspath(path))
+        self._core.checkpoint(path_of(path))
 
     def records(self) -> Records:
         """Returns the rows recorded since the last call, by the names of their columns; see ``record``
@@ -229,6 +261,12 @@ class Simulation:
         as a step or so."""
         return self._core.non_finite()
 
+    def __reduce__(self) -> NoReturn:
+        raise Invalid(
+            "the simulation: it lives on a device of this process, and cannot be pickled or copied; write "
+            "sim.checkpoint(path), and go on from it by ab.resume(path, program)"
+        )
+
     def __repr__(self) -> str:
         extents = "×".join(map(str, self.shape))
         fields = ", ".join(self.fields)
@@ -248,6 +286,7 @@ class Frame:
     """A simulation as it stands at a step of ``Simulation.frames``."""
 
     def __init__(self, simulation: Simulation, report: Report) -> None:
+        _check_simulation("a frame", simulation)
         self.simulation = simulation
         self.report = report
         self.step = simulation.step
@@ -275,6 +314,7 @@ class Parameters(MutableMapping[str, float]):
     """The parameters of a simulation by name. Setting one holds for the steps that follow."""
 
     def __init__(self, simulation: Simulation) -> None:
+        _check_simulation("parameters", simulation)
         self._simulation = simulation
 
     def _own(self) -> dict[str, float]:
@@ -284,6 +324,7 @@ class Parameters(MutableMapping[str, float]):
 
     def __getitem__(self, name: str) -> float:
         own = self._own()
+        text_of("parameters", name, '"kappa"')
         if name not in own:
             raise _unknown(name, own)
         return own[name]
@@ -293,7 +334,11 @@ class Parameters(MutableMapping[str, float]):
 
     def update(self, *others: Any, **values: Any) -> None:
         """Sets several parameters at once."""
-        changed = {name: number_of(name, value) for name, value in dict(*others, **values).items()}
+        try:
+            given = dict(*others, **values)
+        except (TypeError, ValueError):
+            raise Invalid(f"parameters: {others!r} is no dict; give numbers by name, as in update(kappa=0.1)") from None
+        changed = {text_of("parameters", name, '"kappa"'): number_of(name, value) for name, value in given.items()}
         own = self._own()
         for name in changed:
             if name not in own:
@@ -323,7 +368,7 @@ class Records:
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         if column not in self.columns:
-            raise Unknown(f"no column is named `{column}`; known: {', '.join(self.columns) or 'none'}")
+            raise words.unknown("no column is", column, self.columns)
         at = self.columns.index(column)
         return self.steps if at == 0 else self.values[:, at - 1]
 
@@ -335,19 +380,20 @@ class Records:
 
 
 def _unknown(name: str, own: dict[str, float]) -> Unknown:
-    return Unknown(f"no parameter is named `{name}`; known: {', '.join(own) or 'none'}")
+    return words.unknown("no parameter is", name, own)
 
 
-def _bar(total: int, progress: bool | None) -> Any:
-    """Returns a bar, if it is wanted or not forbidden, and there is one."""
-    if progress is False:
-        return None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        if progress:
-            raise Error(
-                "tqdm is not installed; install it by: pip install tqdm, or leave progress out"
-            ) from None
-        return None
-    return tqdm(total=total, unit="step")
+def _name(field: Any) -> str:
+    return text_of("field", field, 'sim["u"]')
+
+
+def _check_simulation(what: str, simulation: Any) -> None:
+    if not isinstance(simulation, Simulation):
+        raise Invalid(f"{what}: {simulation!r} is no simulation; start one, as by heat.start(…)")
+
+
+def warned(report: Report, stacklevel: int) -> None:
+    """Warns where a run has made values that are not finite."""
+    words = report.went_wrong
+    if words is not None:
+        warnings.warn(words, RuntimeWarning, stacklevel=stacklevel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,9 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _pyabide, boundaries
-from .arguments import Devices, devices_named, dtype_name, extents
+from .arguments import (
+    Devices,
+    backend_named,
+    callable_of,
+    devices_named,
+    dtype_name,
+    extents,
+    number_of,
+    text_of,
+    whole,
+    wholes,
+)
 from .boundaries import Boundary
-from .errors import Invalid, Limit
+from .errors import Error, Invalid, Limit
 
 __all__ = ["GridOperator", "NotConverged", "bicgstab", "cg", "gmres"]
 
@@ -37,12 +49,19 @@ class GridOperator:
         dtype: Any = "float64",
     ) -> None:
         given: Any = stencil
-        if not isinstance(stencil, str):
+        if isinstance(stencil, Mapping):
             given = [
-                (list(offset) if isinstance(offset, tuple) else [offset], float(weight))
+                (_offset(offset), number_of(f"the weight at {offset!r}", weight))
                 for offset, weight in stencil.items()
             ]
+        elif not isinstance(stencil, str):
+            raise Invalid(
+                f'stencil: {stencil!r} is none; give a name, as in "laplacian2d", or weights by offsets, as in '
+                "{(0, 0): 4, (-1, 0): -1, …}"
+            )
         name = dtype_name(dtype) or "f64"
+        self._stencil = stencil if isinstance(stencil, str) else dict(stencil)
+        self._boundary = boundary
         self._core = _pyabide.GridOperator(given, extents(shape) or [], boundaries.text(boundary), name)
         self.extents = tuple(self._core.extents)
         self._assembled: Any = None
@@ -58,9 +77,16 @@ class GridOperator:
         """The type of weights and vectors."""
         return np.dtype("float32" if self._core.dtype == "f32" else "float64")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        make = functools.partial(GridOperator, boundary=self._boundary, dtype=self.dtype)
+        return make, (self._stencil, self.extents)
+
     def tocsr(self) -> Any:
         """Returns the matrix as ``scipy.sparse.csr_array``; scipy must be installed."""
-        from scipy.sparse import csr_array
+        try:
+            from scipy.sparse import csr_array
+        except ImportError:
+            raise Error("scipy is not installed; install it by: pip install scipy") from None
 
         offsets, columns, values = self._core.assemble()
         return csr_array((values, columns, offsets), shape=self.shape)
@@ -69,13 +95,26 @@ class GridOperator:
         """Returns the product with a vector, by scipy, so that its solvers take the operator too."""
         if self._assembled is None:
             self._assembled = self.tocsr()
-        product: NDArray[Any] = self._assembled @ x
+        own = _array("x", x)
+        if own.dtype.kind not in "fiubc" or own.shape[:1] != self.shape[1:]:
+            raise Invalid(
+                f"x: an array of {own.dtype} and shape {own.shape} has no product with {self!r}; give numbers, "
+                f"{self.shape[1]} of them"
+            )
+        product: NDArray[Any] = self._assembled @ own
         return product
 
     __matmul__ = matvec
 
     def __repr__(self) -> str:
         return f"<operator on {'×'.join(map(str, self.extents))} cells in {self.dtype}>"
+
+
+def _offset(offset: Any) -> list[int]:
+    own = wholes("an offset", offset if isinstance(offset, (tuple, list)) else (offset,), "(-1, 0)")
+    if any(not -(2**31) <= step < 2**31 for step in own):
+        raise Limit(f"an offset: {offset!r} is beyond 32 bits; give the cells from one to a neighbour")
+    return own
 
 
 Callback = Callable[[float], object]
@@ -154,9 +193,9 @@ def gmres(
     ``ab.cg``.
     """
     rows = _rows(A)
-    cycle = max(1, min(20 if restart is None else int(restart), rows))
-    most = 10 * rows if maxiter is None else int(maxiter)
-    told = "residual" if callback_type in ("pr_norm", "legacy") else callback_type
+    cycle = max(1, min(20 if restart is None else whole("restart", restart), rows))
+    most = 10 * rows if maxiter is None else whole("maxiter", maxiter)
+    told = "residual" if isinstance(callback_type, str) and callback_type in ("pr_norm", "legacy") else callback_type
     return _solve(f"gmres:{cycle}", A, b, x0, rtol, atol, most * cycle, M, callback, told, backend, devices)
 
 
@@ -174,6 +213,8 @@ def _solve(
     backend: str,
     devices: Devices | None,
 ) -> tuple[NDArray[Any], int]:
+    if callback_type is not None:
+        text_of("callback_type", callback_type, '"residual"')
     if callback is not None and callback_type != "residual":
         raise Invalid(
             "callback: scipy's gets the solution of each iteration, which stays on the device here; say "
@@ -189,7 +230,9 @@ def _solve(
     rows = _rows(A)
     right = _vector("b", b, rows, dtype)
     first = np.zeros(rows, dtype) if x0 is None else _vector("x0", x0, rows, dtype)
-    iterations = 10 * rows if maxiter is None else int(maxiter)
+    iterations = 10 * rows if maxiter is None else whole("maxiter", maxiter)
+    # More than anything can do.
+    iterations = min(iterations, 2**62)
     if iterations < 0:
         raise Invalid(f"maxiter: {iterations} is below 0; give 1 or more")
     solution, unfinished, why, _ = _pyabide.solve(
@@ -197,13 +240,13 @@ def _solve(
         matrix,
         right,
         first,
-        float(rtol),
-        float(atol),
+        number_of("rtol", rtol),
+        number_of("atol", atol),
         iterations,
         M or "none",
-        backend,
+        backend_named(backend),
         devices_named(devices),
-        callback,
+        None if callback is None else callable_of("callback", callback),
     )
     if unfinished is None:
         return solution, 0
@@ -257,13 +300,24 @@ def _dense(A: NDArray[Any]) -> tuple[Any, np.dtype[Any]]:
 
 
 def _values(values: NDArray[Any]) -> NDArray[Any]:
+    if np.ma.isMaskedArray(values):
+        raise Invalid("A: it is a masked array; give the filled matrix, as by A.filled(0.0)")
     if values.dtype.kind not in "fiub":
         raise Invalid(f"A: its entries are {values.dtype}; give float32 or float64")
     return values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=False)
 
 
+def _array(name: str, values: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{name}: {type(values).__name__} makes no array ({error}); give numpy's") from None
+
+
 def _vector(name: str, values: Any, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    own = np.asarray(values)
+    if np.ma.isMaskedArray(values):
+        raise Invalid(f"{name}: it is a masked array, and each row has a value; give values.filled(0.0) or the like")
+    own = _array(name, values)
     if own.dtype.kind not in "fiub":
         raise Invalid(f"{name}: its values are {own.dtype}; give float32 or float64")
     if own.size != rows:

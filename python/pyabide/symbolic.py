@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .arguments import number_of, whole
 from .boundaries import Boundary
-from .errors import Error, Invalid
-from .expressions import Expr, Field, absolute, arctan2, cos, erf, exp, floor, log, maximum, minimum, sin, sqrt, tanh, where
+from .differences import Translation
+from .errors import Error, Invalid, Unknown
+from .expressions import Expr
+from .fluxes import divergences
 from .programs import Program, stencil
 
 __all__ = ["from_sympy"]
@@ -24,6 +28,7 @@ def from_sympy(
     dt: float = 1.0,
     boundary: Boundary | None = None,
     name: str = "equations",
+    faces: str = "arithmetic",
     **parameters: float,
 ) -> Program:
     """Makes a stencil of sympy's equations.
@@ -33,6 +38,12 @@ def from_sympy(
     mixed ones too, become central differences of an even ``order`` of accuracy. Steps in time are explicit:
     ``u + dt * …`` for the first derivative, ``2 * u - u_before + dt**2 * …`` for the second, where
     ``u_before`` is a field of its own that starts as the values one step earlier.
+
+    The derivative of a flux, ``Derivative(k*Derivative(u, x), x)``, is the difference of the flux at the faces on
+    both sides of a cell: what leaves a cell enters its neighbour, where ``k`` jumps too. What has no derivative
+    there (``k``) is the mean of the two cells, of the kind that ``faces`` names: ``"arithmetic"``, or
+    ``"harmonic"``, as for layers in series. With an ``order`` above 2 it is interpolated, which may overshoot at
+    jumps. What the product rule wrote out, as ``(k*u.diff(x)).diff(x)`` does, is gathered to the same flux.
 
     ``dt`` and the spacings are parameters of the stencil, named ``dt`` and ``dx``, ``dy``, … by their axes.
     Other symbols are parameters too, with ``parameters`` as their defaults. Functions that have no equation
@@ -46,22 +57,34 @@ def from_sympy(
         import sympy
     except ImportError:
         raise Error("sympy is not installed; install it by: pip install sympy") from None
+    order = whole("order", order)
     if order < 2 or order % 2:
         raise Invalid(
             f"order: {order} is no even number above 0; central differences have the orders 2, 4, 6, …"
         )
-    given = [equations] if isinstance(equations, sympy.Eq) else list(equations)
-    system = System(sympy, given, order)
+    if faces not in ("arithmetic", "harmonic"):
+        raise Unknown(f"no mean at faces is named `{faces}`; known: arithmetic, harmonic")
+    if faces == "harmonic" and order > 2:
+        raise Invalid(f'faces: the harmonic mean is of the second order, and order={order} is asked for; give order=2')
+    if not isinstance(name, str):
+        raise Invalid(f"name: {name!r} is no text; give the program's name")
+    system = System(sympy, _listed(sympy, equations), order, faces)
     defaults = system.defaults(spacing, dt, parameters)
     function = system.function(name, defaults)
     return stencil(len(system.axes), boundary=boundary)(function)
 
 
+def _listed(sympy: Any, equations: Any) -> list[Any]:
+    if isinstance(equations, (list, tuple, set, frozenset)):
+        return list(equations)
+    return [equations]
+
+
 class System:
     """Equations, sorted: the axes, what each equation gives, and the symbols it uses."""
 
-    def __init__(self, sympy: Any, equations: Iterable[Any], order: int) -> None:
-        self.sympy, self.order = sympy, order
+    def __init__(self, sympy: Any, equations: Iterable[Any], order: int, faces: str) -> None:
+        self.sympy, self.order, self.faces = sympy, order, faces
         self.steps: dict[str, tuple[int, Any]] = {}
         """Of each field: the degree of its derivative in time, and what that equals."""
         self.time: Any = None
@@ -97,11 +120,15 @@ class System:
             raise Invalid(
                 f"{equation}: it has no derivative in time on its left side; write sympy.Eq(u.diff(t), …)"
             )
-        return equation.lhs, equation.rhs.doit()
+        if not isinstance(equation.lhs.expr, self.sympy.core.function.AppliedUndef):
+            raise Invalid(f"{equation}: its left side is {equation.lhs}; write the derivative of a function there")
+        return equation.lhs, divergences(self.sympy, equation.rhs)
 
     def _place(self, function: Any) -> None:
         """Checks that a function is of the time and the axes that the others are of."""
         arguments = function.args
+        if not arguments:
+            raise Invalid(f"{function}: it is a function of nothing; write u(t, x, y) or the like")
         # A coefficient may be constant in time.
         axes = arguments[1:] if self.time is None or arguments[:1] == (self.time,) else arguments
         if self.time is None:
@@ -119,27 +146,41 @@ class System:
         widths = (
             {str(axis): width for axis, width in spacing.items()} if isinstance(spacing, Mapping) else None
         )
-        own = {"dt": float(dt)}
+        own = {"dt": number_of("dt", dt)}
         for axis in map(str, self.axes):
             if widths is not None and axis not in widths:
                 raise Invalid(
                     f"spacing: it has none for the axis {axis}; give one for each of "
                     f"{', '.join(map(str, self.axes))}"
                 )
-            own["d" + axis] = float(widths[axis] if widths is not None else spacing)  # type: ignore[arg-type]
+            own["d" + axis] = number_of("spacing", spacing if widths is None else widths[axis])
         names = [str(symbol) for symbol in self.symbols]
         for name in names:
             if name not in parameters and name not in own:
                 raise Invalid(
                     f"{name}: the equations use it, and it has no value; give {name}=… to from_sympy"
                 )
-            own[name] = float(parameters[name]) if name in parameters else own[name]
+            own[name] = number_of(name, parameters[name]) if name in parameters else own[name]
         for name in parameters:
             if name not in names:
                 raise Invalid(
                     f"{name}: the equations have no such symbol; they have {', '.join(names) or 'none'}"
                 )
+        self._check_names(own)
         return own
+
+    def _check_names(self, parameters: Iterable[str]) -> None:
+        """Checks that each name can be that of an argument."""
+        taken: set[str] = set()
+        for name in [*self.fields, *parameters]:
+            if not name.isidentifier() or keyword.iskeyword(name):
+                raise Invalid(
+                    f"{name}: Python has no argument of this name; rename it in the equations, as "
+                    f'sympy.Symbol("{_identifier(name)}")'
+                )
+            if name in taken:
+                raise Invalid(f"{name}: the equations have it twice, as a function and as a symbol; rename one")
+            taken.add(name)
 
     def function(self, name: str, defaults: Mapping[str, float]) -> Any:
         """Returns a function as ``ab.stencil`` records it."""
@@ -169,126 +210,9 @@ class System:
         return new
 
 
-class Translation:
-    """sympy's expressions in Abide's; what is equal is translated once."""
-
-    def __init__(self, system: System, known: Mapping[str, Any]) -> None:
-        self.system, self.known = system, known
-        self.made: dict[Any, Any] = {}
-
-    def of(self, e: Any) -> Any:
-        if e not in self.made:
-            self.made[e] = self._new(e)
-        return self.made[e]
-
-    def _new(self, e: Any) -> Any:
-        sympy = self.system.sympy
-        if e.is_number:
-            return float(e)
-        if e.is_Symbol:
-            if str(e) not in self.known:
-                raise Invalid(
-                    f"{e}: time and axes stand in the equations only as those of functions; give a "
-                    "coefficient instead"
-                )
-            return self.known[str(e)]
-        if isinstance(e, sympy.Derivative):
-            return self._difference(e)
-        if isinstance(e, sympy.core.function.AppliedUndef):
-            return self.known[e.func.__name__]
-        if e.is_Pow:
-            return self.of(e.base) ** (int(e.exp) if e.exp.is_Integer else self.of(e.exp))
-        operands = [self.of(operand) for operand in e.args if not isinstance(e, sympy.Piecewise)]
-        if e.is_Add or e.is_Mul:
-            whole = operands[0]
-            for operand in operands[1:]:
-                whole = whole + operand if e.is_Add else whole * operand
-            return whole
-        if isinstance(e, sympy.Piecewise):
-            return self._piecewise(e)
-        comparison = {">": "__gt__", ">=": "__ge__", "<": "__lt__", "<=": "__le__"}.get(
-            getattr(e, "rel_op", "")
-        )
-        if comparison is not None:
-            first = (
-                operands[0]
-                if isinstance(operands[0], Expr)
-                else 0.0 * next(iter(self.known.values())) + operands[0]
-            )
-            return getattr(first, comparison)(operands[1])
-        functions: dict[str, Any] = {
-            "Abs": absolute,
-            "Max": maximum,
-            "Min": minimum,
-            "atan2": arctan2,
-            "cos": cos,
-            "erf": erf,
-            "exp": exp,
-            "floor": floor,
-            "log": log,
-            "sin": sin,
-            "sqrt": sqrt,
-            "tanh": tanh,
-        }
-        function = functions.get(e.func.__name__)
-        if function is None:
-            raise Invalid(f"{e}: Abide has no {e.func.__name__}; it has {', '.join(functions)}")
-        if e.func.__name__ in ("Max", "Min"):
-            whole = operands[0]
-            for operand in operands[1:]:
-                whole = function(whole, operand)
-            return whole
-        return function(*operands)
-
-    def _piecewise(self, e: Any) -> Any:
-        *pieces, (last, condition) = e.args
-        if condition != self.system.sympy.true:
-            raise Invalid(
-                f"{e}: its last piece has a condition, so that it may have no value; end it with (value, "
-                "True)"
-            )
-        whole = self.of(last)
-        for value, holds in reversed(pieces):
-            whole = where(self.of(holds), self.of(value), whole)
-        return whole
-
-    def _difference(self, e: Any) -> Any:
-        """Returns a derivative as weighted neighbours, divided by the spacings' powers."""
-        system = self.system
-        function = e.expr
-        if not isinstance(function, system.sympy.core.function.AppliedUndef):
-            raise Invalid(
-                f"{e}: derivatives are of functions; call doit() on the equation, or write the product "
-                "rule out"
-            )
-        degrees = {axis: 0 for axis in system.axes}
-        for variable, count in e.variable_count:
-            if variable not in degrees:
-                raise Invalid(
-                    f"{e}: on the right side there is a derivative in {variable}; leave it to the left one"
-                )
-            degrees[variable] += int(count)
-        field: Field = self.known[function.func.__name__]
-        taps: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
-        scale: Any = None
-        for axis, degree in degrees.items():
-            own = weights(system.sympy, degree, system.order)
-            taps = [((*offset, step), weight * more) for offset, weight in taps for step, more in own]
-            if degree:
-                power = self.known[f"d{axis}"] ** degree
-                scale = power if scale is None else scale * power
-        terms = [weight * field[offset] for offset, weight in sorted(taps)]
-        whole = terms[0]
-        for term in terms[1:]:
-            whole = whole + term
-        return whole / scale
-
-
-def weights(sympy: Any, degree: int, order: int) -> list[tuple[int, float]]:
-    """Returns offsets and weights of a central difference; those of weight 0 are left out."""
-    if degree == 0:
-        return [(0, 1.0)]
-    radius = (degree + 1) // 2 - 1 + order // 2
-    points = list(range(-radius, radius + 1))
-    own = sympy.finite_diff_weights(degree, points, 0)[degree][-1]
-    return [(point, float(weight)) for point, weight in zip(points, own, strict=True) if weight != 0]
+def _identifier(name: str) -> str:
+    """Returns a name near another one that an argument can have."""
+    if keyword.iskeyword(name):
+        return {"lambda": "lam"}.get(name, name + "_")
+    plain = "".join(letter if letter.isidentifier() or letter.isdigit() else "_" for letter in name).strip("_")
+    return plain if plain.isidentifier() else "a" + plain

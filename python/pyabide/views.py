@@ -37,6 +37,8 @@ class View:
     """
 
     def __init__(self, simulation: Simulation, field: str) -> None:
+        if not hasattr(simulation, "_core"):
+            raise Invalid(f"a view: {simulation!r} is no simulation; take sim.view(\"u\")")
         self._simulation = simulation
         self._field = field
         self._lent: _pyabide.Lent | None = None

@@ -7,6 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+use crate::advice::in_python;
+
 /// The module that defines the exceptions: in Python, because most have two bases.
 const MODULE: &str = "pyabide.errors";
 
@@ -46,7 +48,7 @@ pub fn exception(error: Error) -> PyErr {
         Error::File { .. } => "FileError",
         _ => "Error",
     };
-    raise(name, error.to_string())
+    raise(name, in_python(&error.to_string()))
 }
 
 /// Returns the exception of a solver's error.
@@ -56,7 +58,7 @@ pub fn solver_exception(error: SolverError) -> PyErr {
         SolverError::NotSymmetric { .. }
         | SolverError::NotPositive { .. }
         | SolverError::Singular { .. }
-        | SolverError::Indefinite { .. } => raise("Invalid", error.to_string()),
+        | SolverError::Indefinite { .. } => raise("Invalid", in_python(&error.to_string())),
         other => raise("Error", other.to_string()),
     }
 }

@@ -5,12 +5,14 @@
 //!
 //! No call holds the interpreter's lock while it computes, and none panics into Python (`guard.rs`).
 
+mod advice;
 mod arrays;
 mod devices;
 mod dlpack;
 mod errors;
 mod formula;
 mod guard;
+mod health;
 mod lent;
 mod movie;
 mod operator;

@@ -244,15 +244,16 @@ pub fn start_of(start: &Bound<'_, PyAny>) -> PyResult<Start> {
 /// Reads a model file; returns its program, and the options of its table `run`.
 #[pyfunction]
 pub fn load(path: PathBuf) -> PyResult<(Program, Vec<String>)> {
-    caught(|| abide::io::model::read(&path).map(made).map_err(exception))
+    caught(|| abide::io::model::read(&path).and_then(made).map_err(exception))
 }
 
 /// Reads the text of a model file, which `source` names in errors.
 #[pyfunction]
 pub fn loads(text: &str, source: &str) -> PyResult<(Program, Vec<String>)> {
-    caught(|| text::read(text, source).map(made).map_err(exception))
+    caught(|| text::read(text, source).and_then(made).map_err(exception))
 }
 
-fn made(model: text::Model) -> (Program, Vec<String>) {
-    (Program(Arc::new(model.program)), model.options)
+fn made(model: text::Model) -> abide::Result<(Program, Vec<String>)> {
+    abide::io::model::check_options(&model.options)?;
+    Ok((Program(Arc::new(model.program)), model.options))
 }

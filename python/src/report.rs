@@ -3,102 +3,117 @@
 use abide::RunReport;
 use pyo3::prelude::*;
 
+use crate::advice::in_python;
 use crate::errors::raise;
 
 /// The report on a run.
 #[pyclass(frozen, module = "pyabide")]
-pub struct Report(pub RunReport);
+pub struct Report {
+    pub report: RunReport,
+    /// The sentence about values that became NaN or infinite in this run.
+    pub went_wrong: Option<String>,
+}
 
 #[pymethods]
 impl Report {
     /// Steps done.
     #[getter]
     fn steps(&self) -> u64 {
-        self.0.steps
+        self.report.steps
     }
 
     /// Steps asked for; more than `steps` only if the run was ended.
     #[getter]
     fn steps_asked(&self) -> u64 {
-        self.0.steps_asked
+        self.report.steps_asked
     }
 
     /// Cells of the domain.
     #[getter]
     fn cells(&self) -> u64 {
-        self.0.cells
+        self.report.cells
     }
 
     /// Seconds that the device took.
     #[getter]
     fn seconds(&self) -> f64 {
-        self.0.seconds
+        self.report.seconds
     }
 
     /// Cells times steps per second, in 10⁹.
     #[getter]
     fn gcells_per_s(&self) -> f64 {
-        self.0.gcells_per_s
+        self.report.gcells_per_s
     }
 
     /// The measured rate over the rate that the plan projects as the peak.
     #[getter]
     fn share_of_projected_peak(&self) -> f64 {
-        self.0.share_of_projected_peak
+        self.report.share_of_projected_peak
     }
 
     /// The computed scalars after the last step.
     #[getter]
     fn scalars(&self) -> std::collections::BTreeMap<String, f64> {
-        self.0.scalars.clone()
+        self.report.scalars.clone()
     }
 
     /// The backend's name.
     #[getter]
     fn backend(&self) -> &str {
-        &self.0.backend
+        &self.report.backend
     }
 
     /// The device's name.
     #[getter]
     fn device(&self) -> &str {
-        &self.0.device
+        &self.report.device
     }
 
     /// The plan that ran.
     #[getter]
     fn plan(&self) -> Plan {
-        Plan(self.0.plan.clone())
+        Plan(self.report.plan.clone())
     }
 
     /// Where the run differs from what was asked, and why.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.0.notes.clone()
+        self.report.notes.iter().map(|note| in_python(note)).collect()
+    }
+
+    /// What is to be warned of: values that became NaN or infinite in this run.
+    #[getter]
+    fn went_wrong(&self) -> Option<&str> {
+        self.went_wrong.as_deref()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(raise("Invalid", "a report cannot be pickled; take report.to_json()".to_owned()))
     }
 
     /// All of it as JSON.
     fn to_json(&self) -> PyResult<String> {
-        json(&self.0)
+        json(&self.report)
     }
 
     fn __repr__(&self) -> String {
-        let RunReport { steps, seconds, gcells_per_s, device, .. } = &self.0;
-        let notes: String = self.0.notes.iter().map(|note| format!("\n  {note}")).collect();
+        let RunReport { steps, seconds, gcells_per_s, device, .. } = &self.report;
+        let notes: String = self.notes().iter().map(|note| format!("\n  {note}")).collect();
         format!("{steps} steps in {seconds:.4} s, {gcells_per_s:.3} GCells/s on {device}{notes}")
     }
 
     fn _repr_html_(&self) -> String {
         let row = |name: &str, value: String| format!("<tr><th>{name}</th><td>{}</td></tr>", escaped(&value));
         let mut rows = vec![
-            row("steps", self.0.steps.to_string()),
-            row("seconds", format!("{:.4}", self.0.seconds)),
-            row("GCells/s", format!("{:.3}", self.0.gcells_per_s)),
-            row("device", self.0.device.clone()),
-            row("plan", self.0.plan.summary()),
+            row("steps", self.report.steps.to_string()),
+            row("seconds", format!("{:.4}", self.report.seconds)),
+            row("GCells/s", format!("{:.3}", self.report.gcells_per_s)),
+            row("device", self.report.device.clone()),
+            row("plan", self.report.plan.summary()),
         ];
-        rows.extend(self.0.scalars.iter().map(|(name, value)| row(&escaped(name), value.to_string())));
-        rows.extend(self.0.notes.iter().map(|note| row("note", note.clone())));
+        rows.extend(self.report.scalars.iter().map(|(name, value)| row(&escaped(name), value.to_string())));
+        rows.extend(self.notes().into_iter().map(|note| row("note", note)));
         format!("<table>{}</table>", rows.concat())
     }
 }
@@ -148,7 +163,11 @@ impl Plan {
     /// Where the plan differs from what was asked, and why.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.0.notes.clone()
+        self.0.notes.iter().map(|note| in_python(note)).collect()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(raise("Invalid", "a plan cannot be pickled; take plan.to_json()".to_owned()))
     }
 
     /// The plan in a line.
@@ -162,7 +181,7 @@ impl Plan {
     }
 
     fn __str__(&self) -> String {
-        self.0.explain()
+        in_python(&self.0.explain())
     }
 
     fn __repr__(&self) -> String {
@@ -170,7 +189,7 @@ impl Plan {
     }
 
     fn _repr_html_(&self) -> String {
-        format!("<pre>{}</pre>", escaped(&self.0.explain()))
+        format!("<pre>{}</pre>", escaped(&self.__str__()))
     }
 }
 

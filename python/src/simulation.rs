@@ -16,10 +16,12 @@ use abide::{DType, Error, Shape};
 use abide_cuda::DeviceBuffer;
 use pyo3::prelude::*;
 
+use crate::advice::in_python;
 use crate::arrays::{given, numpy};
 use crate::dlpack::Array;
 use crate::errors::{exception, raise};
 use crate::guard::caught;
+use crate::health::{Health, Watch};
 use crate::lent::Lent;
 use crate::report::{Plan, Report};
 
@@ -50,6 +52,7 @@ pub struct Simulation {
     /// The number of the field that pictures show.
     shown: usize,
     notes: Vec<String>,
+    health: Mutex<Health>,
 }
 
 impl Simulation {
@@ -68,7 +71,8 @@ impl Simulation {
             shape: problem.shape.extents().to_vec(),
             dtype: problem.dtype,
             shown: problem.program.shown(),
-            notes: simulation.notes().to_vec(),
+            notes: simulation.notes().iter().map(|note| in_python(note)).collect(),
+            health: Mutex::new(Health::default()),
             step: AtomicU64::new(simulation.step()),
             at_work: AtomicU64::new(0),
             inner: Mutex::new(Some(simulation)),
@@ -160,17 +164,30 @@ fn own_number() -> u64 {
 #[pymethods]
 impl Simulation {
     /// Advances, and looks between epochs whether it shall end.
-    #[pyo3(signature = (steps, seconds = None))]
-    fn run(&self, py: Python<'_>, steps: u64, seconds: Option<f64>) -> PyResult<Report> {
+    /// `observe` gets the steps done since the start, between epochs.
+    #[pyo3(signature = (steps, seconds = None, observe = None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        steps: u64,
+        seconds: Option<f64>,
+        observe: Option<Py<PyAny>>,
+    ) -> PyResult<Report> {
         let deadline = seconds.map(Duration::try_from_secs_f64).transpose().map_err(|_| {
             exception(Error::invalid("seconds", "no run can last so long", "give a number above 0"))
         })?;
         let pace = Pace { epoch: EPOCH, deadline, ..Pace::default() };
         self.with(py, |simulation| {
-            let mut interrupt = None;
+            let (mut interrupt, mut watch) = (None, Watch::new());
             let report = simulation.run_with(steps, pace, |running| {
-                self.step.store(running.step(), Ordering::Relaxed);
-                Ok(match Python::attach(|py| py.check_signals()) {
+                let step = running.step();
+                self.step.store(step, Ordering::Relaxed);
+                watch.look(running)?;
+                let asked = Python::attach(|py| {
+                    py.check_signals()?;
+                    observe.as_ref().map_or(Ok(()), |observe| observe.call1(py, (step,)).map(drop))
+                });
+                Ok(match asked {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(error) => {
                         interrupt = Some(error);
@@ -178,10 +195,13 @@ impl Simulation {
                     }
                 })
             });
-            match interrupt {
-                Some(error) => Err(error),
-                None => report.map(Report).map_err(exception),
+            if let Some(error) = interrupt {
+                return Err(error);
             }
+            let mut report = report.map_err(exception)?;
+            let went_wrong =
+                unpoisoned(&self.health).after(&watch, simulation, &mut report).map_err(exception)?;
+            Ok(Report { report, went_wrong: went_wrong.as_deref().map(in_python) })
         })
     }
 

@@ -10,6 +10,7 @@ use abide::{Array, Choice, Error};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
+use crate::advice::in_python;
 use crate::arrays::{given, numpy};
 use crate::errors::{exception, raise, solver_exception};
 use crate::guard::caught;
@@ -103,7 +104,7 @@ pub fn solve<'py>(
     let (report, why) = match outcome {
         Ok(report) => return Ok((numpy(py, x, &[rows])?, None, String::new(), json(&report)?)),
         Err(error) => {
-            let why = error.to_string();
+            let why = in_python(&error.to_string());
             match error {
                 SolverError::Breakdown { report, .. }
                 | SolverError::Stagnation { report }

@@ -23,6 +23,29 @@ pub fn options(path: &Path) -> Result<Vec<String>> {
     text::options(&contents(path)?, &path.display().to_string())
 }
 
+/// The options of `abide run`, which a table `run` may name.
+#[rustfmt::skip]
+pub const RUN_OPTIONS: [&str; 36] = [
+    "backend", "batch", "boundary", "cache", "check-finite", "checkpoint", "depth", "device-list", "devices", "dtype",
+    "every", "exchange", "execution", "force", "frames", "fuse", "input", "jam", "json", "lowering", "output", "param",
+    "pin", "probe", "range", "record", "record-every", "resume", "rows", "size", "steps", "tables", "team", "tune",
+    "until", "write-config",
+];
+
+/// Refuses options of a table `run` that `abide run` has not, for readers that take some of them alone.
+///
+/// # Errors
+///
+/// [`Error::Unknown`] with the options there are.
+pub fn check_options(options: &[String]) -> Result<()> {
+    let name =
+        |option: &String| option.trim_start_matches('-').split('=').next().unwrap_or_default().to_owned();
+    match options.iter().map(name).find(|name| !RUN_OPTIONS.contains(&name.as_str())) {
+        Some(unknown) => Err(Error::unknown("option of the table [run]", unknown, RUN_OPTIONS)),
+        None => Ok(()),
+    }
+}
+
 /// Returns whether a name is that of a model file: its extension says so, or it is the process's standard input or
 /// another open file of it, as a shell's `<(…)` is.
 pub fn is_model(name: &str) -> bool {

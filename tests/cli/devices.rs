@@ -255,3 +255,29 @@ fn a_step_of_points_alone_runs_on_several_devices() {
         assert_eq!(place.read(&format!("u{devices}.npy")), place.read("u1.npy"), "{devices}");
     }
 }
+
+/// Mesa's Vulkan layer looks for the session of Wayland, if an instance may make surfaces of it, and libwayland prints
+/// an error where there is none.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_printed_where_there_is_no_session() {
+    let place = Place::new();
+    let hidden = [
+        "XDG_RUNTIME_DIR",
+        "WAYLAND_DISPLAY",
+        "WAYLAND_SOCKET",
+        "DISPLAY",
+        "NODEVICE_SELECT",
+        "DRI_PRIME",
+        "MESA_VK_DEVICE_SELECT",
+    ];
+    for (name, value) in [("ABIDE_NOTHING", ""), ("DISPLAY", ":99"), ("WAYLAND_DISPLAY", "wayland-7")] {
+        let mut command = place.command("devices");
+        for name in hidden {
+            command.env_remove(name);
+        }
+        let output = command.env(name, value).output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}={value}");
+    }
+}

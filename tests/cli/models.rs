@@ -152,3 +152,15 @@ fn faults_of_model_files_are_told() {
     place.fails("run spots.toml --param k=1", &["no parameter is named `k`"]);
     place.fails("run spots.toml --write-config no/where.toml", &["no/where.toml"]);
 }
+
+/// Python takes some options of the table `run`, and refuses those that `abide run` refuses.
+#[test]
+fn readers_of_model_files_know_every_option_of_run() {
+    let help = Place::new().works("run --help");
+    let options = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+    let names: Vec<&str> = options.filter_map(|rest| rest.split([' ', ',']).next()).collect();
+    assert!(names.contains(&"size") && names.contains(&"write-config"), "{names:?}");
+    // A file cannot say that it is to be trusted.
+    let is_known = |name: &&str| abide::io::model::RUN_OPTIONS.contains(name) || *name == "trust-file";
+    assert!(names.iter().all(is_known), "{names:?}");
+}
