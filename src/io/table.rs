@@ -5,34 +5,41 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::Staged;
 use super::place::Place;
 use crate::program::Rows;
 use crate::{Error, Result};
 
 /// A `.csv` file of a record. Unlike other outputs it is written in place, and rows are there as soon as they
-/// are added, so that whatever ends the run leaves those before it: a line is whole, or the last of the file.
+/// are added, so that whatever ends the run leaves those before it: a line is whole, or the last of the file. Where rows
+/// cannot be written, as on a full disk, the lines before them stay, all whole.
 ///
 /// Numbers are written so that they read back as the same f64.
 pub struct Table {
     file: File,
     target: PathBuf,
     text: String,
+    /// The bytes of whole lines, of a file that can be cut to them.
+    whole: Option<u64>,
 }
 
 impl Table {
-    /// Begins a table with a line of these names; an old file is replaced. A device or a pipe is written to.
+    /// Begins a table with a line of these names; an old file is replaced once the line is written. A device or a pipe is
+    /// written to.
     pub fn new(path: &Path, columns: &[String]) -> Result<Table> {
-        let place = Place::find(path)?;
-        let file = match &place {
-            Place::File { path, .. } => File::create(path).map(Some),
-            _ => place.open(),
-        };
-        let file = file.map_err(|error| fault(path, error))?;
-        let file = file.ok_or_else(|| Error::file(path, "it cannot be opened", "write elsewhere"))?;
-        let mut table = Table { file, target: path.to_owned(), text: String::new() };
         // A probe's name has commas between its indices.
         let quoted = |name: &String| if name.contains([',', '"']) { quote(name) } else { name.clone() };
-        table.text = columns.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+        let names = columns.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+        let (target, text) = (path.to_owned(), String::new());
+        let place = Place::find(path)?;
+        if let Place::File { path: end, .. } = &place {
+            Staged::new(path)?.fill(|out| out.write_all(names.as_bytes()))?.commit()?;
+            let file = File::options().append(true).open(end).map_err(|error| fault(path, error))?;
+            return Ok(Table { file, target, text, whole: Some(names.len() as u64) });
+        }
+        let file = place.open().map_err(|error| fault(path, error))?;
+        let file = file.ok_or_else(|| Error::file(path, "it cannot be opened", "write elsewhere"))?;
+        let mut table = Table { file, target, text: names, whole: None };
         table.flush()?;
         Ok(table)
     }
@@ -55,6 +62,13 @@ impl Table {
 
     fn flush(&mut self) -> Result<()> {
         let written = self.file.write_all(self.text.as_bytes()).and_then(|()| self.file.flush());
+        if let Some(whole) = &mut self.whole {
+            match &written {
+                Ok(()) => *whole += self.text.len() as u64,
+                // What cannot be cut stays as it is; the fault is told.
+                Err(_) => drop(self.file.set_len(*whole)),
+            }
+        }
         self.text.clear();
         written.map_err(|error| fault(&self.target, error))
     }
