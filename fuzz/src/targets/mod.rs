@@ -2,9 +2,11 @@
 
 mod arguments;
 mod checkpoint;
+mod gas;
 mod market;
 mod models;
 mod npy;
+mod options;
 mod picture;
 mod programs;
 
@@ -95,6 +97,33 @@ pub const TARGETS: &[Target] = &[
         most: 64 << 20,
         words: models::WORDS,
         ..target("models", "model files", models::run)
+    },
+    Target {
+        memory: models::memory,
+        most: 64 << 20,
+        words: options::WORDS,
+        ..target("options", "the options of model files, in their table `run`", options::run)
+    },
+    Target {
+        memory: gas::cantera_memory,
+        most: 512 << 20,
+        words: gas::CANTERA_WORDS,
+        ..target("cantera", "Cantera's YAML files of species", gas::cantera)
+    },
+    Target {
+        memory: gas::memory,
+        words: gas::TABLE_WORDS,
+        ..target("species", "tables of species", gas::species)
+    },
+    Target {
+        memory: gas::memory,
+        words: gas::TABLE_WORDS,
+        ..target("interactions", "tables of interactions of species", gas::interactions)
+    },
+    Target {
+        memory: gas::memory,
+        words: gas::TABLE_WORDS,
+        ..target("states", "tables of states of gases", gas::states)
     },
     Target {
         longest: programs::KEY,
