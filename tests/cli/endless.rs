@@ -234,21 +234,21 @@ fn models_of_many_parts_end() {
     let place = Place::new();
     let many = |part: &str, count: usize| part.repeat(count);
     let models = [
-        ("terms.toml", model(&format!("u = \"u{}\"", many(" + u", 100_000)))),
+        ("terms.toml", model(&format!("u = \"u{}\"", many(" + u", 20_000)))),
         (
             "lines.toml",
-            model(&(0..20_000).map(|n| format!("a{n} = \"u\"\n")).collect::<String>()) + "u = \"u\"\n",
+            model(&(0..4_000).map(|n| format!("a{n} = \"u\"\n")).collect::<String>()) + "u = \"u\"\n",
         ),
-        ("stages.toml", model("u = \"u\"") + &many("[[stages]]\nu = \"u + 1\"\n", 20_000)),
+        ("stages.toml", model("u = \"u\"") + &many("[[stages]]\nu = \"u + 1\"\n", 4_000)),
         (
             "steps.toml",
             "axes = 2\n[fields]\nu = 1.0\n".to_owned()
-                + &many("[[steps]]\n[[steps.stages]]\nu = \"u + 1\"\n", 20_000),
+                + &many("[[steps]]\n[[steps.stages]]\nu = \"u + 1\"\n", 4_000),
         ),
         (
             "fields.toml",
             "axes = 2\n[fields]\n".to_owned()
-                + &(0..20_000).map(|n| format!("f{n} = 1\n")).collect::<String>()
+                + &(0..4_000).map(|n| format!("f{n} = 1\n")).collect::<String>()
                 + "[[stages]]\nf0 = \"f1\"\n",
         ),
     ];
