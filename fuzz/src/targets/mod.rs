@@ -9,6 +9,7 @@ mod npy;
 mod options;
 mod picture;
 mod programs;
+mod resume;
 
 use std::io::Write;
 use std::time::Duration;
@@ -124,6 +125,14 @@ pub const TARGETS: &[Target] = &[
         memory: gas::memory,
         words: gas::TABLE_WORDS,
         ..target("states", "tables of states of gases", gas::states)
+    },
+    Target {
+        longest: resume::KEY,
+        time: Duration::from_secs(10),
+        most: 64 << 20,
+        // A session takes memory of its own, whatever the input.
+        memory: |_| 64 << 20,
+        ..target("resume", "checkpoints with scalars of any bits, and changed programs", resume::run)
     },
     Target {
         longest: programs::KEY,
