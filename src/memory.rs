@@ -42,7 +42,7 @@ impl Budget {
     /// Returns [`Error::Limit`] where this much memory is known to be missing; `change` says what to choose
     /// instead.
     pub fn check(&self, change: &str) -> Result<()> {
-        self.check_within(abide_cpu::memory::available(), change)
+        self.check_within(available(), change)
     }
 
     fn check_within(&self, available: Option<u64>, change: &str) -> Result<()> {
@@ -67,6 +67,11 @@ impl Budget {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the bytes of memory that this process may still take; `None` where the system does not tell.
+pub fn available() -> Option<u64> {
+    abide_cpu::memory::available()
 }
 
 #[cfg(test)]

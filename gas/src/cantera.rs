@@ -1,12 +1,14 @@
 //! Species and interactions from Cantera's YAML files, of the keys that a gas with Peng–Robinson's equation has.
 
+use std::collections::{HashMap, HashSet};
+
 use abide_core::{Error, Result};
-use yaml_rust2::{Yaml, YamlLoader};
+use yaml_rust2::Yaml;
 
 use crate::mixture::{OMEGA_A, OMEGA_B};
 use crate::species::{CRITICAL_COMPRESSIBILITY, Critical, Nasa7, Species};
 use crate::table::association;
-use crate::{GAS_CONSTANT, Interactions, Table};
+use crate::{GAS_CONSTANT, Interactions, Table, yaml};
 
 /// The standard atomic weights that Cantera 3 has, in g/mol, of the elements of combustion and air.
 const ELEMENTS: &[(&str, f64)] = &[
@@ -52,24 +54,27 @@ impl Table {
     /// form; those of [`Table::new`] and [`Interactions::new`].
     pub fn from_cantera(text: &str) -> Result<(Table, Interactions)> {
         let fault = |message: String| Error::invalid("the file of species", message, "correct the file");
-        let documents = YamlLoader::load_from_str(text).map_err(|e| fault(e.to_string()))?;
-        let document = documents.first().ok_or_else(|| fault("it is empty".to_owned()))?;
+        let document = yaml::read(text).map_err(fault)?.ok_or_else(|| fault("it is empty".to_owned()))?;
         let units = Units::of(&document["units"])?;
         let entries = document["species"].as_vec();
         let entries = entries.ok_or_else(|| fault("it has no list of species".to_owned()))?;
         let read = entries.iter().map(|entry| Entry::of(entry, units)).collect::<Result<Vec<_>>>()?;
         let mut pairs: Vec<(String, String, f64)> = Vec::new();
-        let known: Vec<(String, f64)> =
-            read.iter().map(|one| (one.species.name.clone(), one.attraction())).collect();
-        for (entry, (name, own)) in read.iter().zip(&known) {
+        let names = || read.iter().map(|one| &one.species.name);
+        let mut known: HashMap<&str, f64> = HashMap::new();
+        for entry in &read {
+            // Of a name that stands twice the first counts; the table then refuses it.
+            known.entry(&entry.species.name).or_insert_with(|| entry.attraction());
+        }
+        let mut stand: HashSet<[&str; 2]> = HashSet::new();
+        for entry in &read {
+            let (name, own) = (entry.species.name.as_str(), entry.attraction());
             for (other, value) in &entry.binary {
-                let Some((_, others)) = known.iter().find(|(name, _)| name == other) else {
-                    return Err(Error::unknown("species", other, known.iter().map(|(name, _)| name)));
+                let Some(others) = known.get(other.as_str()) else {
+                    return Err(Error::unknown("species", other, names()));
                 };
-                let both = [name, other];
-                let stands = |(i, j, _): &(String, String, f64)| both == [i, j] || both == [j, i];
-                if !pairs.iter().any(stands) {
-                    pairs.push((name.clone(), other.clone(), 1.0 - value / (own * others).sqrt()));
+                if !stand.contains(&[other, name]) && stand.insert([name, other]) {
+                    pairs.push((name.to_owned(), other.clone(), 1.0 - value / (own * others).sqrt()));
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Binary interaction parameters k_ij of Peng–Robinson's mixing rule.
 
+use std::collections::{HashMap, HashSet};
+
 use abide_core::{Error, Result};
 
 use crate::Table;
@@ -22,9 +24,12 @@ impl Interactions {
         pairs: impl IntoIterator<Item = (String, String, f64)>,
     ) -> Result<Interactions> {
         let mut known: Vec<(String, String, f64)> = Vec::new();
+        let names: HashSet<&str> = table.species().iter().map(|species| species.name.as_str()).collect();
+        let mut values: HashMap<[String; 2], f64> = HashMap::new();
         for (i, j, value) in pairs {
-            table.find(&i)?;
-            table.find(&j)?;
+            if let Some(unknown) = [&i, &j].into_iter().find(|name| !names.contains(name.as_str())) {
+                table.find(unknown)?;
+            }
             let what = format!("k_ij of {i} and {j}");
             if !value.is_finite() {
                 return Err(Error::limit(what, value, "a finite number", "correct the list"));
@@ -33,9 +38,10 @@ impl Interactions {
                 let reason = "it is of a species with itself, which is 0 by definition";
                 return Err(Error::invalid(what, reason, "leave it out"));
             }
-            let same = |(a, b, _): &&(String, String, f64)| (*a == i && *b == j) || (*a == j && *b == i);
-            match known.iter().find(same) {
-                Some((.., other)) if *other != value => {
+            let mut both = [i.clone(), j.clone()];
+            both.sort_unstable();
+            match values.insert(both, value) {
+                Some(other) if other != value => {
                     let reason = format!("it is given twice, as {other} and as {value}");
                     return Err(Error::invalid(what, reason, "leave one out"));
                 }

@@ -44,6 +44,7 @@ mod species;
 mod state;
 mod sum;
 mod table;
+mod yaml;
 
 pub use coefficients::{Chung, CriticalVolume, DiluteViscosity, HeatCapacity, MolarDensity};
 pub use composition::Composition;

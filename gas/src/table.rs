@@ -1,5 +1,7 @@
 //! Tables of species: the one that is built in, and files of the same columns.
 
+use std::collections::{HashMap, HashSet};
+
 use abide_core::{Error, Result};
 
 use crate::species::{Critical, Nasa7, Species};
@@ -29,8 +31,9 @@ impl Table {
     /// [`Error::Invalid`] for a name that stands twice, [`Error::Limit`] for a value that no species has.
     pub fn new(species: Vec<Species>) -> Result<Table> {
         species.iter().try_for_each(Species::check)?;
-        for (number, one) in species.iter().enumerate() {
-            if species[..number].iter().any(|other| other.name == one.name) {
+        let mut names = HashSet::new();
+        for one in &species {
+            if !names.insert(&one.name) {
                 let what = format!("species {}", one.name);
                 return Err(Error::invalid(what, "it stands twice in the table", "leave one out"));
             }
@@ -57,7 +60,12 @@ impl Table {
             .trim(csv::Trim::All)
             .from_reader(text.trim_start_matches('\u{feff}').as_bytes());
         let names = reader.headers().map_err(|e| fault(e.to_string()))?.clone();
-        let column = |name: &str| names.iter().position(|known| known == name);
+        // Of two columns of a name the first counts.
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (at, name) in names.iter().enumerate() {
+            places.entry(name).or_insert(at);
+        }
+        let column = |name: &str| places.get(name).copied();
         let coefficients = ["lo", "hi"].map(|part| [0, 1, 2, 3, 4, 5, 6].map(|k| format!("{part}{k}")));
         let all = REQUIRED.into_iter().chain(coefficients.iter().flatten().map(String::as_str));
         if let Some(missing) = all.into_iter().find(|name| column(name).is_none()) {

@@ -37,6 +37,8 @@ use abide::memory::amount as bytes;
 use abide::{Error, Result};
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use gas::check_states;
+
 use ending::{Ended, Ending, print_json, print_report};
 
 #[derive(Parser)]

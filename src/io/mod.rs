@@ -6,6 +6,7 @@
 //! work.
 
 mod archive;
+pub mod bounded;
 pub mod checkpoint;
 mod colour;
 mod decoding;

@@ -1,18 +1,17 @@
 //! Model files: programs as text.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use abide_text as text;
 
-use crate::{Error, Result};
+use super::bounded;
+use crate::Result;
 
 /// Reads a model file. Its name without the extension is the program's unless the file gives another.
 ///
 /// # Errors
 ///
-/// [`Error::File`] for a file that cannot be read or is no UTF-8; else those of [`text::read`], which name the
+/// [`Error::File`](crate::Error::File) for a file that cannot be read or is no UTF-8; else those of [`text::read`], which name the
 /// file, the line and the column.
 pub fn read(path: &Path) -> Result<text::Model> {
     text::read(&contents(path)?, &path.display().to_string())
@@ -57,12 +56,5 @@ pub fn is_model(name: &str) -> bool {
 
 /// Returns the text of a model file, of which nothing is read yet.
 pub fn contents(path: &Path) -> Result<String> {
-    let file = File::open(path).map_err(|error| Error::file(path, error, "give a model file"))?;
-    let mut contents = String::new();
-    // One byte more than a model may have tells that there are too many.
-    let most = text::MOST_BYTES as u64 + 1;
-    file.take(most)
-        .read_to_string(&mut contents)
-        .map_err(|error| Error::file(path, error, "give a model file, a text in UTF-8"))?;
-    Ok(contents)
+    bounded::text(path, text::MOST_BYTES, "give a model file, a text in UTF-8")
 }

@@ -5,29 +5,40 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::Staged;
 use super::place::Place;
 use crate::program::Rows;
 use crate::{Error, Result};
 
 /// A `.csv` file of a record. Unlike other outputs it is written in place, and rows are there as soon as they
-/// are added, so that whatever ends the run leaves those before it: a line is whole, or the last of the file.
+/// are added, so that whatever ends the run leaves those before it: a line is whole, or the last of the file. Where rows
+/// cannot be written, as on a full disk, the lines before them stay, all whole.
 ///
 /// Numbers are written so that they read back as the same f64.
 pub struct Table {
     file: File,
     target: PathBuf,
     text: String,
+    /// The bytes of whole lines, of a file that can be cut to them.
+    whole: Option<u64>,
 }
 
 impl Table {
-    /// Begins a table with a line of these names; an old file is replaced. A device or a pipe is written to.
+    /// Begins a table with a line of these names; an old file is replaced once the line is written. A device or a pipe is
+    /// written to.
     pub fn new(path: &Path, columns: &[String]) -> Result<Table> {
-        let place = Place::find(path)?;
-        let file = match &place {
-            Place::File { path, .. } => File::create(path).map(Some),
-            _ => place.open(),
-        };
-        Table::in_file(file, path)?.headed(columns)
+        let (names, place) = (heading(columns), Place::find(path)?);
+        if let Place::File { path: end, .. } = &place {
+            Staged::new(path)?.fill(|out| out.write_all(names.as_bytes()))?.commit()?;
+            let file = File::options().append(true).open(end).map_err(|error| fault(path, error))?;
+            return Ok(Table::in_file(file, path, Some(names.len() as u64)));
+        }
+        let file = place.open().map_err(|error| fault(path, error))?;
+        let file = file.ok_or_else(|| Error::file(path, "it cannot be opened", "write elsewhere"))?;
+        let mut table = Table::in_file(file, path, None);
+        table.text = names;
+        table.flush()?;
+        Ok(table)
     }
 
     /// Goes on with the table of a run that ended after `begun` steps, or was ended later and goes on from there: the rows
@@ -64,19 +75,11 @@ impl Table {
         drop(reader);
         let mut file = file;
         file.set_len(length).and_then(|()| file.seek(SeekFrom::End(0))).map_err(|e| fault(path, e))?;
-        Ok(Some((Table::in_file(Ok(Some(file)), path)?, rows)))
+        Ok(Some((Table::in_file(file, path, Some(length)), rows)))
     }
 
-    fn in_file(file: std::io::Result<Option<File>>, path: &Path) -> Result<Table> {
-        let file = file.map_err(|error| fault(path, error))?;
-        let file = file.ok_or_else(|| Error::file(path, "it cannot be opened", "write elsewhere"))?;
-        Ok(Table { file, target: path.to_owned(), text: String::new() })
-    }
-
-    fn headed(mut self, columns: &[String]) -> Result<Table> {
-        self.text = heading(columns);
-        self.flush()?;
-        Ok(self)
+    fn in_file(file: File, path: &Path, whole: Option<u64>) -> Table {
+        Table { file, target: path.to_owned(), text: String::new(), whole }
     }
 
     /// Adds rows, and hands them to the system.
@@ -97,6 +100,13 @@ impl Table {
 
     fn flush(&mut self) -> Result<()> {
         let written = self.file.write_all(self.text.as_bytes()).and_then(|()| self.file.flush());
+        if let Some(whole) = &mut self.whole {
+            match &written {
+                Ok(()) => *whole += self.text.len() as u64,
+                // What cannot be cut stays as it is; the fault is told.
+                Err(_) => drop(self.file.set_len(*whole)),
+            }
+        }
         self.text.clear();
         written.map_err(|error| fault(&self.target, error))
     }

@@ -6,6 +6,7 @@ mod batch;
 mod bench;
 mod devices;
 mod endings;
+mod endless;
 mod files;
 mod formulas;
 mod gas;

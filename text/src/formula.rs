@@ -20,7 +20,7 @@ use crate::loops::{Constants, Number};
 #[grammar = "formula.pest"]
 struct Grammar;
 
-/// The most brackets within brackets, and the most powers of powers: reading them takes stack.
+/// The most brackets within brackets, powers of powers, and signs one after another: reading them takes stack.
 const MOST_NESTED: usize = 64;
 
 /// The largest exponent whose power is a product; others are computed by the operator `pow`.
@@ -169,16 +169,21 @@ fn parse(text: &str) -> Result<Pair<'_, Rule>, Fault> {
 }
 
 fn check_nesting(text: &str) -> Result<(), Fault> {
-    let (mut depth, mut powers) = (0_usize, 0);
+    let (mut depth, mut powers, mut signs) = (0_usize, 0, 0);
     for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'-' | b'+' => signs += 1,
+            _ if byte.is_ascii_whitespace() => {}
+            _ => signs = 0,
+        }
         match byte {
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
             b'*' if text.as_bytes().get(at + 1) == Some(&b'*') => powers += 1,
             _ => {}
         }
-        if depth.max(powers) > MOST_NESTED {
-            let reason = format!("it has more than {MOST_NESTED} brackets within brackets, or powers");
+        if depth.max(powers).max(signs) > MOST_NESTED {
+            let reason = format!("it has more than {MOST_NESTED} brackets within brackets, powers, or signs");
             return Err(Fault::new(at..at + 1, reason, "name parts of it in lines before this one"));
         }
     }

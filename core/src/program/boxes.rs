@@ -64,6 +64,8 @@ impl Boxes {
         for field in 0..fields {
             problem.boundaries_of(field).check(&problem.shape, [0; 3], problem.dtype)?;
         }
+        // Finding it goes through all stages.
+        let radius = program.radius();
         let mut boxes: Vec<Vec<Indices>> = vec![Vec::new(); program.stages().len()];
         let mut held: Vec<Option<Indices>> = vec![None; program.temporaries().len()];
         for step in program.steps() {
@@ -80,7 +82,7 @@ impl Boxes {
                     }
                     Does::Update => {
                         let indices = |&target: &usize| match target.checked_sub(fields) {
-                            None => computed(problem, target),
+                            None => computed(problem, target, radius),
                             Some(temporary) => needed[temporary].take().unwrap_or([0..0, 0..0, 0..0]),
                         };
                         let mut own: Vec<Indices> = stage.writes.iter().map(indices).collect();
@@ -187,10 +189,9 @@ impl Problem {
     }
 }
 
-/// Returns the box of a field that stages compute.
-fn computed(problem: &Problem, field: usize) -> Indices {
+/// Returns the box of a field that stages compute, in a program of this radius.
+fn computed(problem: &Problem, field: usize, radius: [usize; 3]) -> Indices {
     let (boundaries, extents) = (problem.boundaries_of(field), problem.extents_of(field));
-    let radius = problem.program.radius();
     [0, 1, 2].map(|axis| {
         let range = boundaries.computed(axis, extents[axis], radius[axis]);
         range.start as isize..range.end as isize

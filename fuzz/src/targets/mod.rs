@@ -2,11 +2,14 @@
 
 mod arguments;
 mod checkpoint;
+mod gas;
 mod market;
 mod models;
 mod npy;
+mod options;
 mod picture;
 mod programs;
+mod resume;
 
 use std::io::Write;
 use std::time::Duration;
@@ -95,6 +98,41 @@ pub const TARGETS: &[Target] = &[
         most: 64 << 20,
         words: models::WORDS,
         ..target("models", "model files", models::run)
+    },
+    Target {
+        memory: models::memory,
+        most: 64 << 20,
+        words: options::WORDS,
+        ..target("options", "the options of model files, in their table `run`", options::run)
+    },
+    Target {
+        memory: gas::cantera_memory,
+        most: 512 << 20,
+        words: gas::CANTERA_WORDS,
+        ..target("cantera", "Cantera's YAML files of species", gas::cantera)
+    },
+    Target {
+        memory: gas::memory,
+        words: gas::TABLE_WORDS,
+        ..target("species", "tables of species", gas::species)
+    },
+    Target {
+        memory: gas::memory,
+        words: gas::TABLE_WORDS,
+        ..target("interactions", "tables of interactions of species", gas::interactions)
+    },
+    Target {
+        memory: gas::memory,
+        words: gas::TABLE_WORDS,
+        ..target("states", "tables of states of gases", gas::states)
+    },
+    Target {
+        longest: resume::KEY,
+        time: Duration::from_secs(10),
+        most: 64 << 20,
+        // A session takes memory of its own, whatever the input.
+        memory: |_| 64 << 20,
+        ..target("resume", "checkpoints with scalars of any bits, and changed programs", resume::run)
     },
     Target {
         longest: programs::KEY,

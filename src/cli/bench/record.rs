@@ -5,6 +5,7 @@ use std::path::Path;
 
 use abide::backend::Opened;
 use abide::bench::Row;
+use abide::io::bounded;
 use abide::{DType, Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -211,7 +212,7 @@ pub fn text<L: Columns>(machine: &Machine, remarks: &[String], lines: &[L]) -> R
 /// Reads a file that [`text`] made.
 pub fn read<L: Columns>(path: &Path) -> Result<Record<L>> {
     let change = format!("give a file that `{} --csv` wrote", L::COMMAND);
-    let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e, &change))?;
+    let text = bounded::text(path, bounded::LARGEST_TABLE, &change)?;
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let lines =
         reader.deserialize().collect::<Result<Vec<L>, _>>().map_err(|e| Error::file(path, e, &change))?;

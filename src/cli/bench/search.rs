@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use abide::fusion::{Found, Loop, Loops, Search as Settings, exhaustive, greedy, search};
+use abide::io::bounded;
 use abide::{Error, Result};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
@@ -142,7 +143,7 @@ impl Search {
     fn read(&self) -> Result<(Loops, u64)> {
         let change = "give the loops as `abide bench search --help` describes them";
         let fault = |error: &dyn std::fmt::Display| Error::file(&self.file, error, change);
-        let text = std::fs::read_to_string(&self.file).map_err(|error| fault(&error))?;
+        let text = bounded::text(&self.file, bounded::LARGEST_TABLE, change)?;
         let File { capacity, kernels } = serde_json::from_str(&text).map_err(|error| fault(&error))?;
         let array =
             |name: &String| name.parse::<usize>().map_err(|_| fault(&format!("array `{name}` is no number")));

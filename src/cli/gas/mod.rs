@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use abide::gas::{Chung, Interactions, Mixture, Table};
-use abide::io::{Staged, Targets};
+use abide::io::{Staged, Targets, bounded};
 use abide::{Choice, Error, Result};
 use clap::Args;
 use serde::Serialize;
@@ -149,6 +149,20 @@ struct Report {
     files: Vec<PathBuf>,
 }
 
+/// Reads a table of states to its end and returns its rows; nothing is evaluated.
+pub fn check_states(path: &Path) -> Result<u64> {
+    let mut states = States::open(path)?;
+    let mut batch = Batch::new(states.species().len());
+    let mut rows = 0;
+    loop {
+        states.read(&mut batch, 64)?;
+        if batch.len() == 0 {
+            return Ok(rows);
+        }
+        rows += batch.len() as u64;
+    }
+}
+
 /// Values of a batch: enough for a device, little for memory.
 const VALUES: usize = 1 << 23;
 /// The most states of a batch.
@@ -177,7 +191,7 @@ impl Gas {
     /// Returns a mixture of named species, as the arguments describe it.
     fn gas(&self, names: &[&str]) -> Result<Mixture> {
         let read = |path: &Path| {
-            std::fs::read_to_string(path).map_err(|e| Error::file(path, e, "give a file that can be read"))
+            bounded::text(path, bounded::LARGEST_TABLE, "give a table of species or interactions")
         };
         let within = |path: &Path| {
             let path = path.to_owned();

@@ -1,10 +1,12 @@
 //! Tables of states: `--states FILE.csv`.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Chain, Cursor, Read as _};
 use std::path::Path;
 
-use abide::{Error, Result};
+use abide::io::bounded::Records;
+use abide::{Error, Result, memory};
 use csv::{ByteRecord, Reader, ReaderBuilder, Trim};
 use rayon::prelude::*;
 
@@ -12,15 +14,25 @@ use super::evaluate::Batch;
 
 const CHANGE: &str = "give a file of comma-separated values with columns T, p and x_NAME for each species";
 
+/// Bytes that are read from the file ahead of a record.
+const AHEAD: usize = 1 << 20;
+
+/// The most bytes of a batch's records, where the machine's memory does not allow less.
+const BATCH_BYTES: u64 = 256 << 20;
+
 /// A table of states that is read batch after batch.
 pub struct States {
     path: std::path::PathBuf,
-    reader: Reader<Chain<Cursor<Vec<u8>>, BufReader<File>>>,
+    reader: Reader<Records<Chain<Cursor<Vec<u8>>, BufReader<File>>>>,
     /// The columns of T, p and each species.
     columns: Vec<usize>,
     names: Vec<String>,
     species: Vec<String>,
     records: Vec<ByteRecord>,
+    /// The most rows of a batch, once one had more bytes than a batch may have.
+    most: usize,
+    /// The most bytes of a batch's records.
+    most_bytes: u64,
     /// The line of each record of the batch.
     lines: Vec<u64>,
     rows: u64,
@@ -31,28 +43,28 @@ impl States {
     pub fn open(path: &Path) -> Result<States> {
         let fault = |message: String| Error::file(path, message, CHANGE);
         let file = File::open(path).map_err(|e| Error::file(path, e, CHANGE))?;
-        let mut file = BufReader::with_capacity(1 << 20, file);
+        let mut file = BufReader::with_capacity(AHEAD, file);
         // A byte-order mark is no part of the first name.
         let mut mark = Vec::new();
         file.by_ref().take(3).read_to_end(&mut mark).map_err(|e| Error::file(path, e, CHANGE))?;
         if mark == [0xef, 0xbb, 0xbf] {
             mark.clear();
         }
-        let source = Cursor::new(mark).chain(file);
+        let source = Records::new(Cursor::new(mark).chain(file), AHEAD);
         let mut reader = ReaderBuilder::new()
             .comment(Some(b'#'))
             .trim(Trim::All)
-            .buffer_capacity(1 << 20)
+            .buffer_capacity(AHEAD)
             .from_reader(source);
         let headers = reader.headers().map_err(|e| fault(e.to_string()))?.clone();
-        let column = |name: &str| {
-            let mut found =
-                headers.iter().enumerate().filter(|(_, header)| *header == name).map(|(at, _)| at);
-            match (found.next(), found.next()) {
-                (Some(at), None) => Ok(at),
-                (None, _) => Err(fault(format!("it has no column {name}"))),
-                (Some(_), Some(_)) => Err(fault(format!("it has two columns {name}"))),
-            }
+        let mut places: HashMap<&str, (usize, bool)> = HashMap::new();
+        for (at, header) in headers.iter().enumerate() {
+            places.entry(header).and_modify(|(_, is_again)| *is_again = true).or_insert((at, false));
+        }
+        let column = |name: &str| match places.get(name) {
+            Some(&(at, false)) => Ok(at),
+            Some(_) => Err(fault(format!("it has two columns {name}"))),
+            None => Err(fault(format!("it has no column {name}"))),
         };
         let species: Vec<String> =
             headers.iter().filter_map(|name| name.strip_prefix("x_")).map(str::to_owned).collect();
@@ -65,8 +77,19 @@ impl States {
             .chain(species.iter().map(|name| format!("x_{name}")))
             .collect();
         let columns = names.iter().map(|name| column(name)).collect::<Result<Vec<_>>>()?;
-        let (records, lines) = (Vec::new(), Vec::new());
-        Ok(States { path: path.to_owned(), reader, columns, names, species, records, lines, rows: 0 })
+        let most_bytes = memory::available().map_or(BATCH_BYTES, |bytes| BATCH_BYTES.min(bytes / 8));
+        Ok(States {
+            path: path.to_owned(),
+            reader,
+            columns,
+            names,
+            species,
+            records: Vec::new(),
+            most: usize::MAX,
+            most_bytes,
+            lines: Vec::new(),
+            rows: 0,
+        })
     }
 
     /// Returns the names of the species, in the order of their columns.
@@ -74,20 +97,29 @@ impl States {
         &self.species
     }
 
-    /// Reads the next rows into a batch, at most so many; none at the end.
+    /// Reads the next rows into a batch, at most so many; none at the end. No batch has more rows than the first.
     pub fn read(&mut self, batch: &mut Batch, most: usize) -> Result<()> {
         self.rows += self.lines.len() as u64;
         self.lines.clear();
-        let mut count = 0;
-        while count < most {
+        if self.most < usize::MAX {
+            // Each record keeps the memory of the longest that it has held.
+            self.records.clear();
+        }
+        let (mut count, mut bytes) = (0, 0);
+        while count < most.min(self.most) {
             if count == self.records.len() {
                 self.records.push(ByteRecord::new());
             }
             let record = &mut self.records[count];
+            self.reader.get_mut().begin();
             match self.reader.read_byte_record(record) {
                 Ok(true) => {
                     self.lines.push(record.position().map_or(0, csv::Position::line));
                     count += 1;
+                    bytes += (record.as_slice().len() + size_of::<usize>() * record.len()) as u64;
+                    if bytes > self.most_bytes {
+                        self.most = count;
+                    }
                 }
                 Ok(false) => break,
                 // The error names the line.

@@ -14,6 +14,7 @@ use ndarray::{ArrayView, ShapeBuilder};
 use self::header::{Descriptor, Header};
 use super::members::foreign;
 use super::{Announced, Axes, Loaded, Staged, extents, parts};
+use crate::memory::Budget;
 use crate::program::Problem;
 use crate::{Array, DType, Error, Real, Result, Shape};
 
@@ -105,6 +106,9 @@ pub(super) fn read_planes(path: &Path, planes: Range<usize>) -> Result<Loaded> {
     decode_planes(&mut reader, length, path, planes, &mut Hasher::new())
 }
 
+/// Bytes from which on a stream's length is not known, as that of a pipe.
+const UNKNOWN: u64 = u64::MAX / 2;
+
 /// The values that are wanted of an array, and their extents.
 struct Picked<R> {
     reader: R,
@@ -182,7 +186,18 @@ fn decode_picked<R: Read, P: Read>(
         }
     };
     let count = shape.cells() * members.unwrap_or(1);
-    let picked = |width| pick(reader, &header, count, width).map_err(fault);
+    let picked = |width: usize| -> Result<Picked<P>> {
+        let picked = pick(reader, &header, count, width).map_err(fault)?;
+        if picked.available >= UNKNOWN {
+            // A file is as long as its header promises, or is refused; a pipe may promise what no machine has.
+            let bytes = count as u128 * width as u128;
+            Budget::new(format!("memory for {}", path.display()))
+                .with(format!("{count} values"), bytes)
+                .with("their order in the file", if header.fortran { bytes } else { 0 })
+                .check("give a smaller file")?;
+        }
+        Ok(picked)
+    };
     let (values, extents) = match descriptor.as_str() {
         "<f4" => values(picked(4)?, f32::from_le_bytes),
         ">f4" => values(picked(4)?, f32::from_be_bytes),
@@ -226,7 +241,7 @@ fn values<T: Real, const N: usize>(
         return Err(too_short(count, N, available));
     }
     let mut values: Vec<T> = Vec::new();
-    if available != u64::MAX {
+    if available < UNKNOWN {
         values.try_reserve_exact(count).map_err(memory)?;
     }
     let mut buffer = vec![0; (1 << 16).min(promised as usize)];

@@ -5,7 +5,9 @@ use anyhow::Result;
 use super::bench::Bench;
 use super::trial::Trial;
 #[cfg(target_os = "linux")]
-use super::{caches, devices, disk, folders, memory, signals, streams, surroundings};
+use super::{
+    caches, devices, disk, folders, memory, models, processes, series, signals, streams, surroundings,
+};
 use super::{clocks, kills, together};
 
 /// One kind of hostile circumstances.
@@ -296,6 +298,55 @@ pub static SCENARIOS: &[Scenario] = &[
         pass: 4,
         kills: false,
         run: linux!(surroundings::long_path),
+    },
+    Scenario {
+        name: "frames",
+        does: "Ctrl-C at any moments of a run with frames, which goes on from its checkpoint each time",
+        holds: "frames and results are those of the run in one piece, by name and to the byte",
+        pass: 6,
+        kills: true,
+        run: linux!(series::frames),
+    },
+    Scenario {
+        name: "record",
+        does: "a record on a file system with room for a part of its lines",
+        holds: "it fails and names the file, which is what was there before, or whole lines",
+        pass: 6,
+        kills: false,
+        run: linux!(series::record, can_mount),
+    },
+    Scenario {
+        name: "models",
+        does: "a model file of others, whose table `run` names paths elsewhere and files that are there, or whose names \
+               hold escape sequences",
+        holds: "nothing outside changes, nothing is replaced, no control sequence is told",
+        pass: 31,
+        kills: false,
+        run: linux!(models::models),
+    },
+    Scenario {
+        name: "modes",
+        does: "a library that sets the floating-point mode before the command begins: rounding, denormals",
+        holds: "it succeeds with the same bits",
+        pass: 8,
+        kills: false,
+        run: linux!(processes::modes, processes::can_preload),
+    },
+    Scenario {
+        name: "many-devices",
+        does: "64 to a million devices of one CPU",
+        holds: "the bits of one device, or an error, within 20 s",
+        pass: 7,
+        kills: false,
+        run: linux!(processes::devices),
+    },
+    Scenario {
+        name: "fork",
+        does: "Python's multiprocessing by fork, spawn and forkserver, after a run and after a solve",
+        holds: "the children find the same bits; a fork may be an error that names spawn",
+        pass: 6,
+        kills: false,
+        run: linux!(processes::forks, processes::can_import),
     },
 ];
 

@@ -123,6 +123,11 @@ pub fn halt(trial: &mut Trial<'_>) -> Result<()> {
 }
 
 /// Sends a signal to a process that nobody has waited for yet, so that its number is still its own.
+/// Sends Ctrl-C.
+pub fn interrupted(running: &Running) -> Result<()> {
+    send(running, Signal::SIGINT)
+}
+
 fn send(running: &Running, what: Signal) -> Result<()> {
     let id = i32::try_from(running.child.id()).context("a process without a number")?;
     kill(Pid::from_raw(id), what).with_context(|| format!("cannot send {what}"))

@@ -30,6 +30,9 @@ impl Fault {
 /// The longest line, in bytes; the format's own limit is 1024.
 const LONGEST: usize = 1 << 20;
 
+/// The most bytes of comments and blank lines one after another; without a limit a stream of them has no end.
+const MOST_SKIPPED: u64 = 16 << 20;
+
 /// Bytes read at a time at first: small files shall not cost the memory of the longest line.
 const FIRST: usize = 1 << 14;
 
@@ -90,10 +93,16 @@ impl<R: Read> Lines<R> {
 
     /// Goes to the next line that is neither blank nor a comment; returns false if there is none.
     pub fn advance_to_data(&mut self) -> Result<bool, Fault> {
+        let mut skipped = 0;
         while self.advance()? {
             let first = self.line().iter().find(|byte| !is_space(**byte));
             if first.is_some_and(|&byte| byte != b'%') {
                 return Ok(true);
+            }
+            skipped += self.line.len() as u64 + 1;
+            if skipped > MOST_SKIPPED {
+                let message = format!("more than {MOST_SKIPPED} bytes of comments and blank lines end here");
+                return self.fault(message, "check that this is a Matrix Market file");
             }
         }
         Ok(false)
