@@ -41,7 +41,7 @@ impl std::str::FromStr for Probe {
     }
 }
 
-fn every(text: &str) -> Result<u64> {
+pub(super) fn every(text: &str) -> Result<u64> {
     match text.parse() {
         Ok(every) if every > 0 => Ok(every),
         _ => Err(Error::invalid(
