@@ -214,3 +214,23 @@ fn solves_on_several_devices_are_refused_where_there_are_none() {
         place.fails(&format!("solve --matrix laplacian2d:9x9 {line}"), &[says]);
     }
 }
+
+/// A depth of several devices is the steps between two exchanges, whatever the depth of their kernels is, and changes no bit.
+#[test]
+fn a_depth_is_that_of_an_exchange() {
+    let place = Place::new();
+    place.works("run 2d5pt --size 240x33 --steps 97 --backend cpu --output one.npy");
+    for depth in [1, 7, 40] {
+        let line = format!("run 2d5pt --size 240x33 --steps 97 --backend cpu --devices 2 --depth {depth}");
+        let report = json(&place.works(&format!("{line} --output two.npy --json")));
+        assert_eq!(report["plan"]["ranks"]["depth"], depth, "{report}");
+        assert!(report["plan"]["depth"].as_u64().unwrap() <= depth, "{report}");
+        assert!(
+            fs::read(place.path("one.npy")).unwrap() == fs::read(place.path("two.npy")).unwrap(),
+            "{depth}"
+        );
+        fs::remove_file(place.path("two.npy")).unwrap();
+    }
+    let plan = place.works("plan 2d5pt --size 8352x8352 --device h100 --devices 2 --depth 40");
+    assert!(plan.contains("every 40 steps"), "{plan}");
+}
