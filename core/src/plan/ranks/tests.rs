@@ -46,16 +46,12 @@ fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
 #[test]
 fn exchanges_follow_the_kernels_that_run() {
     let device = DeviceSpec::preset("h100").unwrap();
-    for (name, extents, dtype) in [
-        ("2d5pt", &[16704, 8352][..], DType::F64),
-        ("2d5pt", &[8352, 8352], DType::F64),
-        ("heat", &[8352, 8352], DType::F32),
-    ] {
-        let problem = problem(name, extents, dtype);
+    for (name, extents, dtype) in [("2d5pt", [16704, 8352], DType::F64), ("heat", [8352, 8352], DType::F32)] {
+        let problem = problem(name, &extents, dtype);
         let options = Options::default();
         let planned = plan_ranks(&problem, &options, &Alike { device: &device, count: 2 }).unwrap();
         assert!(planned.depth > 3, "{}", planned.summary());
-        for most in [planned.depth - 1, planned.depth - 2, 3, 2] {
+        for most in [planned.depth - 2, 3] {
             let devices = Shallow { device: &device, most, compiled: Cell::default() };
             let ran = plan_ranks(&problem, &options, &devices).unwrap();
             let ranks = ran.ranks.as_ref().unwrap();
