@@ -182,6 +182,10 @@ impl Compiler for CudaBackend {
         }
         Ok(())
     }
+
+    fn fitted(&self, problem: &Problem, plan: &Plan) -> Result<Plan> {
+        Ok(fit(&self.nvrtc, problem, plan, &target(&self.device))?.0)
+    }
 }
 
 impl Tuner for CudaBackend {

@@ -196,15 +196,19 @@ fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
 fn noted(fitted: Fitted, given_up: usize) -> (Plan, Cubin) {
     let spilled = fitted.spilled();
     let Fitted { mut plan, cubin } = fitted;
-    if given_up > 0 {
-        plan.notes.push(format!(
-            "{given_up} planes fewer in registers than modelled, for the compiler's report showed spills"
-        ));
-    }
-    if spilled > 0 {
-        plan.notes.push(format!(
+    let fewer = (given_up > 0).then(|| {
+        format!("{given_up} planes fewer in registers than modelled, for the compiler's report showed spills")
+    });
+    let spills = (spilled > 0).then(|| {
+        format!(
             "the kernel spills {spilled} bytes per thread to local memory: the formula needs more registers than a thread has"
-        ));
+        )
+    });
+    // A plan that was compiled before has its notes.
+    for note in fewer.into_iter().chain(spills) {
+        if !plan.notes.contains(&note) {
+            plan.notes.push(note);
+        }
     }
     (plan, cubin)
 }

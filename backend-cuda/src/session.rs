@@ -97,6 +97,16 @@ impl Session for CudaSession {
         &self.plan
     }
 
+    fn prepare(&mut self, steps: u64) -> Result<bool> {
+        bind(&self.fields.stream)?;
+        // Each launch but the last has the most steps.
+        let most = self.launcher.most_steps();
+        for now in [steps.min(most), steps % most] {
+            self.launcher.prepare(&self.fields, &mut self.parameters, now)?;
+        }
+        Ok(true)
+    }
+
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.begin(steps)?;
         self.finish()

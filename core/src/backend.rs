@@ -1,5 +1,6 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
+mod advances;
 mod batch;
 mod cut;
 mod fields;
@@ -24,6 +25,7 @@ use crate::real::{Array, DType};
 use crate::slabs::Share;
 use crate::solver::LinearBackend;
 
+pub use self::advances::{Advances, Ran};
 pub use self::batch::{Advance, Members, divide};
 pub use self::cut::Cut;
 pub use self::fields::{Fields, Given, planes_of};
@@ -101,6 +103,13 @@ pub trait Compiler: Sync {
     /// Compiles the kernels of a plan, so that later sessions find them: those of whole passes of the plan's depth, or
     /// where `any_steps` also those that do the steps which are left over.
     fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()>;
+
+    /// Compiles the kernels of a plan's whole passes, and returns the plan that a session opened with it runs: the compiler's
+    /// report may ask for another one, of fewer steps a pass, say.
+    fn fitted(&self, problem: &Problem, plan: &Plan) -> Result<Plan> {
+        self.compile(problem, plan, false)?;
+        Ok(plan.clone())
+    }
 }
 
 /// A problem in progress on a device. What the session of a batch reads, writes and returns has the members one
@@ -108,6 +117,12 @@ pub trait Compiler: Sync {
 pub trait Session: Send {
     /// Returns the plan that runs.
     fn plan(&self) -> &Plan;
+
+    /// Compiles and records what an advance of so many steps needs, which is then no part of its time. An advance does so by
+    /// itself where this was not called. Returns whether sessions of this backend have anything to prepare at all.
+    fn prepare(&mut self, _steps: u64) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Advances exactly `steps` steps, returns when they are done, and returns the seconds that the device
     /// took. It returns earlier where the problem's `until` ends the run, or a scalar reaches the next of the
@@ -215,6 +230,12 @@ pub trait Session: Send {
         None
     }
 
+    /// Returns the advances of the device since the last call, where they are not those that were asked for; `None` where
+    /// they are.
+    fn take_advances(&mut self) -> Option<Advances> {
+        None
+    }
+
     /// Returns what each rank did since the last call, where several devices advance the domain together; nothing
     /// otherwise.
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
@@ -290,10 +311,11 @@ pub struct RunReport {
     pub seconds: f64,
     /// Cells times steps per second, in 10⁹; every cell of the domain counts once per step.
     pub gcells_per_s: f64,
-    /// Bytes to and from device memory by the plan's model.
+    /// Bytes to and from device memory by the plan's model, in the passes that ran: steps that do not fill a pass take one of
+    /// their own, and what stays on the chip is loaded and stored once for each advance.
     pub bytes_moved: f64,
-    /// The least bytes possible: every field read once and every changing field written once in the whole
-    /// run.
+    /// The least bytes possible: every field that is read, read once, and every field that changes, written once, in the
+    /// whole run. Never more than `bytes_moved`: see [`least_bytes`](crate::plan::papers::perks::Projection::least_bytes).
     pub bytes_least: f64,
     /// The measured rate over the rate that the plan projects as the peak.
     pub share_of_projected_peak: f64,
@@ -306,16 +328,23 @@ pub struct RunReport {
     pub ranks: Vec<RankReport>,
     /// The plan that ran.
     pub plan: Plan,
+    /// What of the plan ran: the passes, and how deep they were.
+    pub ran: Ran,
     /// Where the run differs from what was asked, and why.
     pub notes: Vec<String>,
 }
 
 impl RunReport {
-    /// Makes the report of a run of `steps` steps that took `seconds`.
+    /// Makes the report of a run of `steps` steps without a halt that took `seconds`.
     pub fn new(backend: &str, plan: &Plan, steps: u64, steps_asked: u64, seconds: f64) -> Self {
-        let cells = plan.cells() as u64;
+        RunReport::of(backend, plan, &Advances::one(steps), steps_asked, seconds)
+    }
+
+    /// Makes the report of a run in these advances that took `seconds`.
+    pub fn of(backend: &str, plan: &Plan, advances: &Advances, steps_asked: u64, seconds: f64) -> Self {
+        let (cells, steps) = (plan.cells() as u64, advances.steps());
         let rate = if seconds > 0.0 { (cells * steps) as f64 / seconds / 1e9 } else { 0.0 };
-        let projection = plan.project(steps);
+        let projection = plan.project_advances(advances);
         RunReport {
             backend: backend.to_owned(),
             device: plan.device.name.clone(),
@@ -331,6 +360,7 @@ impl RunReport {
             scalars: BTreeMap::new(),
             ranks: Vec::new(),
             plan: plan.clone(),
+            ran: Ran::of(plan, advances),
             notes: plan.notes.clone(),
         }
     }
@@ -354,6 +384,8 @@ pub fn drive(
     let begun = Instant::now();
     // What ranks did before is no part of this run's report.
     session.take_ranks()?;
+    session.take_advances();
+    let mut advances = Advances::default();
     let cells = session.plan().cells() as f64;
     // Take whole passes, because steps that do not fill a pass are slower.
     let depth = u64::from(session.plan().depth.max(1));
@@ -376,6 +408,7 @@ pub fn drive(
         seconds += session.advance(now)?;
         let (wall, undone) = (session.most(wall.elapsed().as_secs_f64())?, session.undone());
         done += now - undone;
+        advances.add(now - undone, 1);
         let is_at_mark = session.is_at_mark();
         if is_at_mark {
             between = Some(done - marked);
@@ -395,7 +428,8 @@ pub fn drive(
             break;
         }
     }
-    let mut report = RunReport::new(backend, session.plan(), done, steps, seconds);
+    let advances = session.take_advances().unwrap_or(advances);
+    let mut report = RunReport::of(backend, session.plan(), &advances, steps, seconds);
     report.ranks = session.take_ranks()?;
     if done < steps {
         report.notes.push(format!("stopped after {done} of {steps} steps"));

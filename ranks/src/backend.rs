@@ -116,6 +116,10 @@ impl Devices for Fixed<'_> {
         Devices::plan(self.0, ranks, rank, slab, options)
     }
 
+    fn fitted(&self, ranks: usize, rank: usize, slab: &Problem, plan: &Plan) -> Result<Plan> {
+        Devices::fitted(self.0, ranks, rank, slab, plan)
+    }
+
     fn stores(&self, ranks: usize) -> Result<bool> {
         Devices::stores(self.0, ranks)
     }
@@ -138,6 +142,13 @@ impl Devices for Ranked {
         match ranks {
             1 => self.single.plan(slab, options),
             _ => self.devices(ranks)?[rank].backend.plan(slab, options),
+        }
+    }
+
+    fn fitted(&self, ranks: usize, rank: usize, slab: &Problem, plan: &Plan) -> Result<Plan> {
+        match self.devices(ranks)?[rank].backend.compiler() {
+            Some(compiler) => compiler.fitted(slab, plan),
+            None => Ok(plan.clone()),
         }
     }
 

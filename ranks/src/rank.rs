@@ -1,5 +1,6 @@
 //! A rank: a session of its slab, advanced between exchanges with its neighbours.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use abide_core::plan::Exchanging;
@@ -37,6 +38,8 @@ pub struct Rank {
     /// The condition that ends the run, and whether it has.
     until: Option<Until>,
     has_ended: bool,
+    /// Numbers of steps for which the session has been prepared.
+    prepared: BTreeSet<u64>,
     /// Times that steps were begun since the host last waited for the device.
     begun: u32,
     /// Seconds of computing, and of exchanging.
@@ -128,6 +131,7 @@ impl Rank {
             left: u64::from(slabs.depth),
             until: slab.until,
             has_ended: false,
+            prepared: BTreeSet::new(),
             begun: 0,
             seconds: [0.0; 2],
         };
@@ -172,7 +176,38 @@ impl Rank {
         advanced
     }
 
+    /// Has the session compile what an advance needs before the clock begins, and waits until all ranks are ready. All ranks
+    /// have the same numbers of steps before them.
+    fn prepare(&mut self, steps: u64) -> Result<(), Stopped> {
+        let (mut left, mut undone, mut fresh) = (self.left, steps, BTreeSet::new());
+        // After two exchanges all is as after one, but for the end.
+        let cut = 3 * self.depth.max(1);
+        if undone > cut {
+            undone = cut + undone % self.depth.max(1);
+        }
+        while undone > 0 {
+            if left < self.depth.min(undone) {
+                left = self.depth;
+            }
+            let now = self.pass(undone.min(left));
+            fresh.insert(now);
+            (left, undone) = (if self.keeps_to_own { 0 } else { left - now }, undone - now);
+        }
+        fresh.retain(|steps| !self.prepared.contains(steps));
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let mut prepares = false;
+        for &steps in &fresh {
+            prepares |= self.session.prepare(steps)?;
+        }
+        self.prepared.append(&mut fresh);
+        // Sessions of all ranks are of one backend.
+        if prepares { self.gather("compiling kernels", &[]).map(drop) } else { Ok(()) }
+    }
+
     fn try_advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
+        self.prepare(steps)?;
         let (begun, before) = (Instant::now(), self.seconds);
         let (mut undone, mut has_begun) = (steps, false);
         // To a session whose run has ended, an exchange would look like a user's change, after which it goes on.

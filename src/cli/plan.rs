@@ -1,6 +1,6 @@
 //! `abide plan`.
 
-use abide::backend::{self, Devices, Timing};
+use abide::backend::{self, Advances, Devices, Ran, Timing};
 use abide::device::{Link, PRESETS};
 use abide::plan::fused::{Report, report};
 use abide::plan::papers::{Compared, compare};
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::fusion::{Answer, LoopArgs};
 use super::problem::{Domain, Manner};
+use super::record::every;
 use super::several::Several;
 use super::{Ended, measured, print, print_json};
 
@@ -71,6 +72,11 @@ pub struct PlanArgs {
     #[arg(long)]
     papers: bool,
 
+    /// Say what runs where a run halts after every N steps, as one with a record of N does: how deep its passes are, and what
+    /// they move
+    #[arg(long, value_name = "N", value_parser = every, allow_negative_numbers = true, conflicts_with = "measured")]
+    record_every: Option<u64>,
+
     #[command(flatten)]
     loops: LoopArgs,
 
@@ -85,11 +91,48 @@ struct Told<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
     #[serde(skip_serializing_if = "Option::is_none")]
+    halting: Option<Halting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     papers: Option<Compared>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fusion: Option<Answer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<Value>,
+}
+
+/// What of a plan runs where a run halts again and again.
+#[derive(Serialize)]
+struct Halting {
+    /// Steps between halts.
+    every: u64,
+    /// What runs in 1000 steps or so.
+    ran: Ran,
+    /// Bytes per cell and step.
+    bytes: f64,
+}
+
+impl Halting {
+    /// Returns what runs of a plan; of programs that are not plain all does, for they record on the device.
+    fn of(problem: &Problem, plan: &Plan, every: u64) -> Halting {
+        let steps = every.max(1000 / every * every);
+        let advances =
+            if problem.is_plain() { Advances::halting(steps, every) } else { Advances::one(steps) };
+        let cells = plan.cells() as f64;
+        let bytes = plan.project_advances(&advances).memory_bytes / cells / steps as f64;
+        Halting { every, ran: Ran::of(plan, &advances), bytes }
+    }
+
+    /// Returns the line of an explanation.
+    fn line(&self) -> String {
+        let Halting { every, ran, bytes } = self;
+        format!(
+            "{:<14}every {every} step{}: passes of {} step{} at the most, {bytes:.2} bytes per cell and step\n",
+            "halting",
+            if *every == 1 { "" } else { "s" },
+            ran.depth,
+            if ran.depth == 1 { "" } else { "s" },
+        )
+    }
 }
 
 impl PlanArgs {
@@ -156,24 +199,27 @@ impl PlanArgs {
         let fusion = self.loops.groups(&problem, &plan.device, self.papers)?;
         let groups =
             if problem.is_plain() || problem.is_batch() { None } else { report(&problem, &plan, &[])? };
-        self.print(&plan, papers, fusion, groups.filter(Report::has_groups))
+        self.print(&problem, &plan, papers, fusion, groups.filter(Report::has_groups))
     }
 
     /// Prints a plan with all that is asked to be told beside it.
     fn print(
         &self,
+        problem: &Problem,
         plan: &Plan,
         papers: Option<Compared>,
         fusion: Option<Answer>,
         groups: Option<Report>,
     ) -> Ended {
+        let halting = self.record_every.map(|every| Halting::of(problem, plan, every));
         if self.json {
             let groups = groups.as_ref().map(measured::groups_as_json);
-            print_json(&Told { plan, papers, fusion, groups })?;
+            print_json(&Told { plan, halting, papers, fusion, groups })?;
         } else {
             let groups = groups.map(|groups| format!("\n{groups}")).unwrap_or_default();
             let fusion = fusion.map(|answer| answer.table()).unwrap_or_default();
-            print(&(plan.explain() + &after(papers.as_ref()) + &groups + &fusion))?;
+            let halting = halting.map(|halting| halting.line()).unwrap_or_default();
+            print(&(plan.explain() + &halting + &after(papers.as_ref()) + &groups + &fusion))?;
         }
         Ok(())
     }
@@ -188,7 +234,7 @@ impl PlanArgs {
             let (plan, groups) = backend::measure_groups(&opened, problem, options, &Timing::default())?;
             let papers = if self.papers { Some(compare(problem, &plan, &[])?) } else { None };
             let fusion = self.loops.groups(problem, &plan.device, self.papers)?;
-            return self.print(&plan, papers, fusion, Some(groups));
+            return self.print(problem, &plan, papers, fusion, Some(groups));
         }
         let rows = backend::measure(&opened, problem, options)?;
         let papers = match rows.first() {

@@ -80,7 +80,8 @@ pub struct Manner {
     #[arg(long, default_value = "auto")]
     pub cache: CachePolicy,
 
-    /// Temporal depth, the steps per launch of an overlapped or a streaming run: auto or a number
+    /// Temporal depth, the steps per launch of an overlapped or a streaming run: auto or a number. With several devices, the
+    /// steps between two exchanges
     #[arg(long, default_value = "auto")]
     pub depth: Depth,
 

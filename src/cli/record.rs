@@ -41,7 +41,7 @@ impl std::str::FromStr for Probe {
     }
 }
 
-fn every(text: &str) -> Result<u64> {
+pub(super) fn every(text: &str) -> Result<u64> {
     super::whole("steps between rows", text, 1, "100")
 }
 

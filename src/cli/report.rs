@@ -29,15 +29,20 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     );
     line("backend", format!("{} on {}", report.backend, report.device));
     line("plan", report.plan.summary());
+    if let Some(ran) = report.ran.differs(&report.plan, report.steps) {
+        line("ran", ran);
+    }
     if report.seconds > 0.0 {
         let moved = report.bytes_moved / report.seconds;
         line("rate", format!("{}, {}/s by the plan's model", rate(report.gcells_per_s), bytes(moved)));
+        // Of a program that reads and writes nothing there is no least.
+        let times = if report.bytes_least > 0.0 { report.bytes_moved / report.bytes_least } else { 1.0 };
         line(
             "moved",
             format!(
-                "{}, {:.1} times the least possible ({}: every field read once and written once)",
+                "{}, {times:.1} times the least possible ({}: each field that is read, read once, and each that changes, \
+                 written once)",
                 bytes(report.bytes_moved),
-                report.bytes_moved / report.bytes_least,
                 bytes(report.bytes_least),
             ),
         );

@@ -281,3 +281,23 @@ fn nothing_is_printed_where_there_is_no_session() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}={value}");
     }
 }
+
+/// A depth of several devices is the steps between two exchanges, whatever the depth of their kernels is, and changes no bit.
+#[test]
+fn a_depth_is_that_of_an_exchange() {
+    let place = Place::new();
+    place.works("run 2d5pt --size 240x33 --steps 97 --backend cpu --output one.npy");
+    for depth in [1, 7, 40] {
+        let line = format!("run 2d5pt --size 240x33 --steps 97 --backend cpu --devices 2 --depth {depth}");
+        let report = json(&place.works(&format!("{line} --output two.npy --json")));
+        assert_eq!(report["plan"]["ranks"]["depth"], depth, "{report}");
+        assert!(report["plan"]["depth"].as_u64().unwrap() <= depth, "{report}");
+        assert!(
+            fs::read(place.path("one.npy")).unwrap() == fs::read(place.path("two.npy")).unwrap(),
+            "{depth}"
+        );
+        fs::remove_file(place.path("two.npy")).unwrap();
+    }
+    let plan = place.works("plan 2d5pt --size 8352x8352 --device h100 --devices 2 --depth 40");
+    assert!(plan.contains("every 40 steps"), "{plan}");
+}

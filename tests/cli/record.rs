@@ -219,3 +219,26 @@ mod signals {
         assert!(whole.lines().count() > 20);
     }
 }
+
+/// A run that halts at each step tells the passes that it took and what they moved, and not those that were planned.
+#[test]
+fn a_run_that_halts_tells_what_ran() {
+    let place = Place::new();
+    let line = "run heat --size 300x300 --steps 40 --backend cpu --execution streaming --depth 8";
+    let free = json(&place.works(&format!("{line} --json")));
+    assert_eq!((&free["ran"]["passes"], &free["ran"]["depth"]), (&5.into(), &8.into()), "{free}");
+    let halted = json(&place.works(&format!("{line} --record m.csv --probe u@9,9 --json")));
+    assert_eq!((&halted["ran"]["passes"], &halted["ran"]["depth"]), (&40.into(), &1.into()), "{halted}");
+    let moved = |report: &serde_json::Value| report["bytes_moved"].as_f64().unwrap();
+    assert!((moved(&halted) / moved(&free) - 8.0).abs() < 1e-9, "{free} {halted}");
+    let text = place.works(&format!("{line} --record n.csv --probe u@9,9"));
+    assert!(text.contains("40 passes, 1 step deep at the most"), "{text}");
+    let plan = place.works("plan heat --size 8352x8352 --device h200 --execution streaming --record-every 1");
+    assert!(plan.contains("every 1 step: passes of 1 step at the most, 8.00 bytes"), "{plan}");
+    // A single step moves as much as a pass.
+    for steps in [1, 10] {
+        let report =
+            json(&place.works(&format!("run gray-scott --size 64x64 --steps {steps} --backend cpu --json")));
+        assert!(moved(&report) >= report["bytes_least"].as_f64().unwrap(), "{report}");
+    }
+}

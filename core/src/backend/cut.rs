@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::{Part, RankReport, Session};
+use super::{Advances, Part, RankReport, Session};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::program::{Probe, Problem, Rows, Watch};
@@ -46,7 +46,14 @@ impl Cut {
         match cut {
             Some(Cut { watch, problem }) => {
                 let step = problem.first_step;
-                Box::new(CutSession { inner: session, watch, problem, step, undone: 0 })
+                Box::new(CutSession {
+                    inner: session,
+                    watch,
+                    problem,
+                    step,
+                    undone: 0,
+                    advances: Advances::default(),
+                })
             }
             None => session,
         }
@@ -68,6 +75,8 @@ struct CutSession {
     step: u64,
     /// Steps of the last advance that were not done.
     undone: u64,
+    /// The advances of the session within.
+    advances: Advances,
 }
 
 impl CutSession {
@@ -97,6 +106,7 @@ impl Session for CutSession {
             let asked = due.min(self.undone);
             seconds += self.inner.advance(asked)?;
             let done = asked - self.inner.undone();
+            self.advances.add(done, 1);
             self.step += done;
             self.undone -= done;
             if done == due {
@@ -173,6 +183,10 @@ impl Session for CutSession {
 
     fn part(&mut self) -> Option<&mut dyn Part> {
         self.inner.part()
+    }
+
+    fn take_advances(&mut self) -> Option<Advances> {
+        Some(std::mem::take(&mut self.advances))
     }
 
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {

@@ -25,8 +25,8 @@ impl Plan {
         batch + &ranks + &self.schedule.describe().summary(self)
     }
 
-    /// Returns the plan as an explanation: what is asked, where the cells stay, what the plan projects to and
-    /// what bounds it.
+    /// Returns the plan as an explanation: what is asked, where the cells stay, the planner's estimate, what no run
+    /// surpasses, and what bounds it.
     pub fn explain(&self) -> String {
         let on_cpu = matches!(self.schedule, Schedule::Cpu(_));
         let mut lines = vec![
@@ -37,7 +37,8 @@ impl Plan {
         lines.extend(self.batch.map(|batch| ("batch", batch.line())));
         lines.extend(self.ranks.iter().flat_map(Ranks::lines));
         lines.extend(self.schedule.describe().lines(self));
-        lines.extend([("projection", self.projection_line()), ("moved", self.moved_line())]);
+        lines.extend(self.estimate_line().map(|line| ("estimate", line)));
+        lines.extend([("bound", self.bound_line()), ("moved", self.moved_line())]);
         lines.extend(self.compiled.iter().map(|c| {
             let words = format!(
                 "{} for {}: {} registers, {} bytes spilled",
@@ -84,12 +85,25 @@ impl Plan {
         words
     }
 
-    fn projection_line(&self) -> String {
+    /// Returns the planner's own estimate, by which it chooses; `None` where it made none.
+    fn estimate_line(&self) -> Option<String> {
+        // Members of a batch share the device; a plan of ranks is estimated as a whole.
+        let seconds = self.estimated_seconds * self.members() as f64;
+        (seconds > 0.0 && seconds.is_finite()).then(|| {
+            format!(
+                "{:.2} µs per step, {} GCells/s",
+                seconds * 1e6,
+                rate(self.cells() as f64 / seconds / 1e9)
+            )
+        })
+    }
+
+    fn bound_line(&self) -> String {
         let p = self.project(1000);
         format!(
-            "{:.2} µs per step, {:.0} GCells/s, bound by {} (memory {:.2}, halo {:.2}, shared {:.2}, arithmetic {:.2} µs)",
+            "at least {:.2} µs per step, at most {} GCells/s, by {} alone (memory {:.2}, halo {:.2}, shared {:.2}, arithmetic {:.2} µs)",
             p.seconds * 1e3,
-            p.gcells_per_s,
+            rate(p.gcells_per_s),
             p.bound,
             p.memory_seconds * 1e3,
             p.halo_seconds * 1e3,
@@ -103,7 +117,7 @@ impl Plan {
         format!(
             "{:.2} bytes per cell and step through device memory over 1000 steps ({:.2} with a launch per step)",
             self.project(1000).memory_bytes / (t.cells * self.members() as f64) / 1000.0,
-            (t.load_bytes + t.store_bytes) * f64::from(self.depth),
+            t.launched_bytes,
         )
     }
 }
@@ -146,8 +160,18 @@ fn concept(execution: Execution, on_cpu: bool) -> &'static str {
     }
 }
 
+/// Returns 10⁹ cells per second with three digits or more.
+fn rate(gcells_per_s: f64) -> String {
+    match gcells_per_s {
+        fast if fast >= 100.0 => format!("{fast:.0}"),
+        fast if fast >= 10.0 => format!("{fast:.1}"),
+        slow if slow >= 0.01 => format!("{slow:.2}"),
+        slow => format!("{slow:.2e}"),
+    }
+}
+
 /// Returns a count with its noun, in the plural where it is not 1.
-pub(super) fn count(number: usize, noun: &str) -> String {
+pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 

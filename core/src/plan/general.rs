@@ -175,6 +175,12 @@ fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Stor
     let mut traffic = Traffic::uncached(problem, device);
     let per_cell = traffic.cells * repeated.len() as f64;
     (traffic.load_bytes, traffic.store_bytes) = (loads / per_cell, stores / per_cell);
+    let steps = traffic.cells * problem.program.steps().len() as f64;
+    for stage in problem.program.stages().iter().filter(|stage| !stage.points.is_empty()) {
+        let [loaded, stored] = problem.stage_bytes(stage);
+        (traffic.load_bytes, traffic.store_bytes) =
+            (traffic.load_bytes + loaded / steps, traffic.store_bytes + stored / steps);
+    }
     traffic.overhead_seconds = device.launch_seconds * launches as f64 / repeated.len() as f64;
     traffic
 }

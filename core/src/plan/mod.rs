@@ -9,9 +9,12 @@
 
 mod batch;
 mod cpu;
-mod description;
+pub(crate) mod description;
+#[cfg(test)]
+mod figures;
 pub mod fused;
 mod general;
+mod launch;
 mod lowering;
 mod measured;
 mod neighbours;
@@ -31,6 +34,7 @@ mod tables;
 
 use serde::Serialize;
 
+use crate::backend::Advances;
 use crate::device::DeviceSpec;
 use crate::domain::{Boundaries, Shape};
 use crate::error::{Error, Result};
@@ -43,6 +47,7 @@ pub use cpu::{
     Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
 };
 pub use general::{plan_grouped, plan_searched};
+pub(crate) use launch::{ARITHMETIC, MEMORY_SHARE};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
@@ -56,7 +61,6 @@ pub use portable::{plan_portable, portable_neighbours};
 pub use ranks::{Alike, Devices, Ranks, plan_ranks};
 pub use recipe::Recipe;
 pub use resident::{Resident, plan_resident, resident_plans};
-pub(crate) use stepwise::{ARITHMETIC, MEMORY_SHARE};
 pub use stepwise::{Stepwise, plan_stepwise, staged_fields};
 pub use streaming::portable::{PortableStreaming, plan_portable_streaming, portable_streaming_plans};
 pub use streaming::warp::{WarpStreaming, plan_streaming, streaming_plans};
@@ -149,9 +153,22 @@ impl Plan {
         self.traffic.cached_share()
     }
 
-    /// Projects the peak of a run of `steps` steps.
+    /// Projects the peak of a run of `steps` steps that never halts.
     pub fn project(&self, steps: u64) -> perks::Projection {
-        self.of_all(perks::project(&self.traffic, &self.device, steps))
+        self.project_advances(&Advances::one(steps))
+    }
+
+    /// Projects the peak of a run that halts between these advances.
+    pub fn project_advances(&self, advances: &Advances) -> perks::Projection {
+        self.of_all(perks::project_advances(&self.traffic, &self.device, &self.cut(advances)))
+    }
+
+    /// Returns the advances of a device: several devices halt where they exchange, too.
+    pub(crate) fn cut(&self, advances: &Advances) -> Advances {
+        match &self.ranks {
+            Some(ranks) => advances.cut(u64::from(ranks.depth)),
+            None => advances.clone(),
+        }
     }
 
     /// Checks that the plan is for this problem, before any backend uses the two together.

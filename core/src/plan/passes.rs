@@ -71,7 +71,8 @@ pub(super) fn plan_of(
     depth: usize,
     estimate: f64,
 ) -> Plan {
-    let traffic = Traffic::in_passes(problem, device, depth);
+    let mut traffic = Traffic::in_passes(problem, device, depth);
+    traffic.halves = matches!(schedule, Schedule::WarpStreaming(_));
     let mut plan = base(problem, device, execution, schedule, traffic);
     plan.depth = depth as u32;
     plan.estimated_seconds = estimate;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::description::{Describe, Line, times};
 use super::fused::{Fused, Partition};
 use super::general::plan_general;
+use super::launch::{launch_seconds, stage_seconds};
 use super::lowering::{fit, lowering, points, rows, team};
 use super::tables::{self, PlacedTable};
 use super::{Execution, Lowering, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
@@ -12,12 +13,6 @@ use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::expr::Node;
 use crate::program::{Problem, Stage};
-
-/// The share of a device's bandwidth that stages reach.
-pub(crate) const MEMORY_SHARE: f64 = 0.85;
-
-/// The time of a stage's arithmetic, with its operands from shared memory, over that at the device's peak.
-pub(crate) const ARITHMETIC: f64 = 2.7;
 
 /// The most operations of a formula whose text a kernel has once for each cell of a thread. Properties of 10 to 33 species, 1000
 /// to 4200 nodes, took 2.3 to 4 times as long on an H100 where their text stood four times: a warp waited for instructions.
@@ -181,12 +176,6 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     let rows = rows(problem, device, options, lowering)?;
     let points = points(problem, device, options, lowering, rows)?;
     let team = team(problem, options, lowering)?;
-    let shared = |stage: &Stage, tile: [usize; 3]| {
-        let radius = stage.footprint.radius;
-        let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
-        let bytes = staged_fields(stage).len() * cells * problem.dtype.bytes();
-        if bytes <= device.shared_bytes_per_block { bytes } else { 0 }
-    };
     let stages = problem.program.stages();
     let is_staged = stages.iter().any(|stage| !staged_fields(stage).is_empty());
     let is_long = stages.iter().any(is_long);
@@ -201,7 +190,9 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
         // A point may have thousands of results: several points of a thread, one after another, would leave few blocks.
         tile = threads;
     }
-    let shared_of = |tile| -> Vec<usize> { stages.iter().map(|stage| shared(stage, tile)).collect() };
+    let shared_of = |tile| -> Vec<usize> {
+        stages.iter().map(|stage| tile_bytes(problem, device, stage, tile)).collect()
+    };
     let mut shared_bytes = shared_of(tile);
     let (mut tables, mut launched) = (Vec::new(), None);
     if lowering.keeps_loops() {
@@ -219,7 +210,12 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     }
     let mut traffic = Traffic::uncached(problem, device);
     traffic.overhead_seconds = device.launch_seconds * problem.program.stages().len() as f64;
-    let estimate = traffic.overhead_seconds + step_seconds(problem, device, &traffic, tile, &shared_bytes);
+    let staged = staged_cells(problem, tile, &shared_bytes);
+    let estimate = stages.iter().zip(staged).map(|(stage, staged)| {
+        let bytes = problem.stage_bytes(stage).into_iter().sum();
+        launch_seconds(device, stage_seconds(problem, device, stage, bytes, staged))
+    });
+    let estimate = estimate.sum();
     let unstaged: Vec<&str> = problem
         .program
         .stages()
@@ -291,27 +287,8 @@ pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()>
     ))
 }
 
-/// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².
-pub(super) const SHORTEST_SECONDS: f64 = 2.8e-6;
-
-/// Returns the planner's estimate of a step in seconds, fitted to nine stencils on an H200: the slower of
-/// memory and of staging tiles with their halos and indices. The arithmetic and its operands from shared memory are
-/// not hidden behind that and add to it.
-fn step_seconds(
-    problem: &Problem,
-    device: &DeviceSpec,
-    traffic: &Traffic,
-    tile: [usize; 3],
-    shared_bytes: &[usize],
-) -> f64 {
-    /// Scheduler clocks per 32 cells of a stage, and per 32 cells that are staged for them: 93 for stars of radius one in
-    /// two dimensions.
-    const CELL_CLOCKS: f64 = 43.0;
-    const STAGED_CLOCKS: f64 = 46.0;
-    let bound = super::perks::project(traffic, device, 1);
-    // Shared memory moves 128 bytes per clock and multiprocessor, which has four schedulers.
-    let clocks = 4.0 * device.shared_bandwidth / 128.0;
-    let stages = problem.program.stages();
+/// Returns for each stage the cells that a tile stages for each of its own: 1 where it stages none.
+fn staged_cells(problem: &Problem, tile: [usize; 3], shared_bytes: &[usize]) -> Vec<f64> {
     let staged = |(stage, bytes): (&Stage, &usize)| {
         let fields = staged_fields(stage).len();
         if *bytes == 0 || fields == 0 {
@@ -320,12 +297,27 @@ fn step_seconds(
         let cells = *bytes / (fields * problem.dtype.bytes());
         cells as f64 / tile.iter().product::<usize>() as f64
     };
-    let clocks_of_cells =
-        stages.iter().zip(shared_bytes).map(|of| CELL_CLOCKS + STAGED_CLOCKS * staged(of)).sum::<f64>()
-            / 32.0;
-    let staging = if clocks > 0.0 { traffic.cells * clocks_of_cells / clocks } else { 0.0 };
-    let shortest = if device.registers.is_some() { stages.len() as f64 * SHORTEST_SECONDS } else { 0.0 };
-    ((bound.memory_seconds / MEMORY_SHARE).max(staging) + ARITHMETIC * bound.arithmetic_seconds).max(shortest)
+    problem.program.stages().iter().zip(shared_bytes).map(staged).collect()
+}
+
+/// Returns for each stage what a tile's halos add to the cells that it reads, as [`staged_cells`] does, of the tiles that a
+/// launch per stage has where a block's shared memory holds them.
+pub(super) fn reached_cells(problem: &Problem, device: &DeviceSpec) -> Vec<f64> {
+    let (tile, _) = tile_of(problem, device);
+    let stages = problem.program.stages().iter();
+    let shared = stages.map(|stage| tile_bytes(problem, device, stage, tile)).collect::<Vec<_>>();
+    staged_cells(problem, tile, &shared)
+}
+
+/// Returns the bytes of shared memory of a stage's tile with its halos; 0 where it stages nothing, or a block has too few.
+fn tile_bytes(problem: &Problem, device: &DeviceSpec, stage: &Stage, tile: [usize; 3]) -> usize {
+    if !stage.sweeps() {
+        return 0;
+    }
+    let radius = stage.footprint.radius;
+    let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
+    let bytes = staged_fields(stage).len() * cells * problem.dtype.bytes();
+    if bytes <= device.shared_bytes_per_block { bytes } else { 0 }
 }
 
 /// Returns the tile and the threads of a block: long in the fastest axis, so that loads are whole lines.
@@ -344,7 +336,7 @@ fn tile_of(problem: &Problem, device: &DeviceSpec) -> ([usize; 3], [usize; 3]) {
     // A tile whose halos make it too large for shared memory shrinks along its longest axis, down to the
     // threads.
     let fits = |tile: [usize; 3]| {
-        problem.program.stages().iter().all(|stage| {
+        problem.program.stages().iter().filter(|stage| stage.sweeps()).all(|stage| {
             let radius = stage.footprint.radius;
             let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
             staged_fields(stage).len() * cells * problem.dtype.bytes() <= device.shared_bytes_per_block

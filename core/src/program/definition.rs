@@ -637,7 +637,8 @@ impl Stage {
         if let Does::Reduce(_, _, scalar) | Does::Scalar(scalar) = &mut self.does {
             *scalar = scalars[*scalar];
         }
-        self.footprint = super::Footprint::of(&self.dag, fields.len());
+        let stores = self.footprint.stores;
+        self.footprint = super::Footprint { stores, ..super::Footprint::of(&self.dag, fields.len()) };
     }
 }
 

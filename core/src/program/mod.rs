@@ -437,22 +437,28 @@ impl Program {
         radius
     }
 
-    /// Returns the floating-point operations per cell and step; the mean of the cycle's steps.
+    /// Returns the stages that go over the domain.
+    fn sweeps(&self) -> impl Iterator<Item = &Stage> {
+        self.stages.iter().filter(|stage| stage.sweeps())
+    }
+
+    /// Returns the floating-point operations per cell and step; the mean of the cycle's steps. Those at points and of
+    /// scalars are none of a cell's.
     pub fn flops(&self) -> usize {
-        self.stages.iter().map(|stage| stage.footprint.flops).sum::<usize>().div_ceil(self.steps.len())
+        self.sweeps().map(|stage| stage.footprint.flops).sum::<usize>().div_ceil(self.steps.len())
     }
 
     /// Returns the operations per cell and step that take a place in an arithmetic pipe; a fused multiply-add
-    /// is one.
+    /// is one. The stages are those of [`Program::flops`].
     pub fn operations(&self) -> usize {
-        let nodes = self.stages.iter().flat_map(|stage| &stage.dag.nodes);
+        let nodes = self.sweeps().flat_map(|stage| &stage.dag.nodes);
         nodes.filter(|node| node.operands().next().is_some()).count().div_ceil(self.steps.len())
     }
 
     /// Returns the bytes per cell and step of a code that runs the stages in turn, and reads and writes each
-    /// field once per stage.
+    /// field once per stage. The stages are those of [`Program::flops`].
     pub fn bytes(&self, dtype: DType) -> usize {
-        let bytes: usize = self.stages.iter().map(|stage| stage.footprint.bytes(dtype)).sum();
+        let bytes: usize = self.sweeps().map(|stage| stage.footprint.bytes(dtype)).sum();
         bytes.div_ceil(self.steps.len())
     }
 
@@ -461,7 +467,8 @@ impl Program {
         let mut program = self.clone();
         for stage in &mut program.stages {
             stage.dag = stage.dag.simplified(stage.dtype(dtype));
-            stage.footprint = Footprint::of(&stage.dag, self.fields.len() + self.temporaries.len());
+            let (stores, fields) = (stage.footprint.stores, self.fields.len() + self.temporaries.len());
+            stage.footprint = Footprint { stores, ..Footprint::of(&stage.dag, fields) };
         }
         program
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Marks, Member, Program, Record, Scalar, Until};
+use super::{Boxes, Marks, Member, Program, Record, Scalar, Stage, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
@@ -129,6 +129,16 @@ impl Problem {
     /// Returns the number of a field's values; in a batch, of each member.
     pub fn values_of(&self, field: usize) -> usize {
         self.extents_of(field).iter().product()
+    }
+
+    /// Returns the bytes that a stage by itself loads and stores: each field that it reads or writes once for every cell, or
+    /// its taps and results at points.
+    pub fn stage_bytes(&self, stage: &Stage) -> [f64; 2] {
+        let (indices, loads) = match stage.points.len() {
+            0 => (self.shape.cells(), stage.footprint.loads),
+            points => (points, stage.footprint.taps),
+        };
+        [loads, stage.writes.len()].map(|values| (values * self.dtype.bytes()) as f64 * indices as f64)
     }
 
     /// Returns whether the problem is a plain program with plain boundaries that all fields share, on axes that are no

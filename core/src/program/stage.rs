@@ -1,5 +1,6 @@
 //! One stage of a program: new values of fields, a reduction of fields to a scalar, or a new scalar.
 
+use super::Problem;
 use super::centring::Centring;
 use super::footprint::Footprint;
 use super::region::Region;
@@ -80,6 +81,22 @@ impl Stage {
     pub fn set_alone(&self) -> &[usize] {
         let loops = self.looped.as_ref().map_or(0, |looped| looped.stored);
         &self.writes[..self.writes.len() - loops]
+    }
+}
+
+impl Stage {
+    /// Returns whether the stage goes over the domain, and not over points or a scalar alone.
+    pub fn sweeps(&self) -> bool {
+        self.points.is_empty() && !matches!(self.does, Does::Scalar(_))
+    }
+
+    /// Returns at how many indices of a problem's domain the stage computes.
+    pub fn indices(&self, problem: &Problem) -> usize {
+        match self.does {
+            Does::Scalar(_) => 1,
+            _ if !self.points.is_empty() => self.points.len(),
+            _ => problem.shape.cells(),
+        }
     }
 }
 
@@ -179,7 +196,8 @@ pub(super) fn single(
             }
         }
     }
-    let footprint = Footprint::of(&dag, names.fields.len());
+    // The result is a scalar: no field is written.
+    let footprint = Footprint { stores: 0, ..Footprint::of(&dag, names.fields.len()) };
     let name = name.to_owned();
     Ok(Stage { name, dag, looped, does, writes: Vec::new(), points: Vec::new(), footprint })
 }

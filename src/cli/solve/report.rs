@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use abide::System;
-use abide::solve::{Matrix, Precision, Report, SolvePlan};
+use abide::solve::{Matrix, Place, Precision, Report, Resident, SolvePlan};
 use serde_json::{Value, json};
 
 use super::super::{bytes, report::duration};
@@ -67,10 +67,12 @@ impl Told<'_> {
             "plan",
             format!("product by {}, {schedule}, synchronisation {}", plan.product, plan.synchronisation),
         );
-        let places = plan.residents.iter().filter(|resident| resident.bytes > 0);
-        let places: Vec<String> =
-            places.map(|r| format!("{} of the {} in {}", bytes(r.bytes as f64), r.what, r.place)).collect();
-        line("cache", format!("{}: {}", plan.cache, places.join(", ")));
+        let places = |all: &dyn Fn(&Resident) -> bool| -> String {
+            let found = plan.residents.iter().filter(|resident| resident.bytes > 0 && all(resident));
+            let words = found.map(|r| format!("{} of the {} in {}", bytes(r.bytes as f64), r.what, r.place));
+            words.collect::<Vec<_>>().join(", ")
+        };
+        line("cache", format!("{}: {}", plan.cache, places(&|_| true)));
         let each = self.us_per_iteration().map_or(String::new(), |us| format!(", {us:.1} µs each"));
         let ended = if self.converged { "converged" } else { "ended" };
         line(ended, format!("{} iterations in {}{each}", report.iterations, duration(report.seconds)));
@@ -89,14 +91,20 @@ impl Told<'_> {
             ),
         );
         let traffic = plan.traffic;
+        let in_memory = places(&|resident| resident.place == Place::Memory);
         let least = if traffic.least > 0.0 {
             format!(
                 "{:.1} times the least possible ({})",
                 traffic.moved / traffic.least,
                 bytes(traffic.least)
             )
-        } else {
+        } else if in_memory.is_empty() {
             "the least possible is nothing: all of it fits on the chip".to_owned()
+        } else {
+            // The chip has room for what one iteration hands to the next, and the plan has more than that.
+            format!(
+                "the least possible is nothing: what an iteration leaves to the next would fit on the chip; the plan has {in_memory}"
+            )
         };
         line("moved", format!("{} per iteration by the plan's model; {least}", bytes(traffic.moved)));
         for rank in &report.ranks {

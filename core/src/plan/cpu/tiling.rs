@@ -281,6 +281,7 @@ pub(super) fn plan(
     let threads = device.multiprocessors.max(1);
     let mut traffic = Traffic::uncached(problem, device);
     let passes = f64::from(depth);
+    traffic.pass_steps = depth;
     traffic.load_bytes = tiling.overlap * traffic.cell_bytes / passes;
     traffic.store_bytes = traffic.changing_bytes / passes;
     traffic.overhead_seconds = MEETING_SECONDS / passes;

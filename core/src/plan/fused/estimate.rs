@@ -2,11 +2,11 @@
 //!
 //! The weights are those of kernels compiled for sm_90 (CloverLeaf, f64), the rates what an H200's counters said.
 
-use super::{Fused, Group};
+use super::Fused;
 use crate::device::DeviceSpec;
 use crate::expr::{Binary, Node, Unary};
 use crate::plan::MEMORY_SHARE;
-use crate::program::{Boxes, Does, Problem, Stage};
+use crate::program::{Boxes, Problem, Stage};
 use crate::real::DType;
 
 /// Instructions of an index besides those of its members, and of each member.
@@ -52,7 +52,7 @@ pub struct Estimate {
 }
 
 /// Returns the instructions of a stage's formulas for each index.
-fn instructions(stage: &Stage, dtype: DType) -> f64 {
+fn formulas(stage: &Stage, dtype: DType) -> f64 {
     let wide = usize::from(dtype == DType::F64);
     let of = |node: &Node| match node {
         Node::Const(_) | Node::Param(_) | Node::Coord(_) => 0.0,
@@ -63,37 +63,30 @@ fn instructions(stage: &Stage, dtype: DType) -> f64 {
     stage.dag.nodes.iter().map(of).sum()
 }
 
+/// Returns the instructions of a stage by itself for each index.
+pub fn instructions(stage: &Stage, dtype: DType) -> f64 {
+    INDEX + STORED * stage.writes.len() as f64 + formulas(stage, dtype)
+}
+
 /// Estimates a stage by itself.
 pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize) -> Estimate {
     let own = &problem.program.stages()[stage];
-    let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
-    let reads = own.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
-    let read: f64 = reads.map(|(name, _)| bytes(name)).sum();
-    let written: f64 = own.writes.iter().map(|&name| bytes(name)).sum();
-    let slots = INDEX + STORED * own.writes.len() as f64 + instructions(own, problem.dtype);
-    let indices = match own.does {
-        Does::Scalar(_) => 1,
-        _ if !own.points.is_empty() => own.points.len(),
-        _ => problem.shape.cells(),
-    };
-    let [memory, issue] = seconds(device, read + written, slots * indices as f64, ISSUED);
+    let (bytes, slots) = (bytes_alone(problem, boxes, own), instructions(own, problem.dtype));
+    let [memory, issue] = seconds(device, bytes, slots * own.indices(problem) as f64, ISSUED);
     // Other blocks compute while one waits for memory.
-    Estimate { bytes: read + written, slots, seconds: memory.hypot(issue) }
+    Estimate { bytes, slots, seconds: memory.hypot(issue) }
 }
 
-/// Estimates a group as a kernel of its own, be it of a single stage.
-pub fn launched(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group) -> Estimate {
-    match (&group.fused, &*group.stages) {
-        (Some(fused), _) => grouped(problem, boxes, device, fused),
-        (None, stages) => {
-            let all = stages.iter().map(|&stage| alone(problem, boxes, device, stage));
-            all.fold(Estimate::default(), |sum, own| Estimate {
-                bytes: sum.bytes + own.bytes,
-                slots: sum.slots + own.slots,
-                seconds: sum.seconds + own.seconds,
-            })
-        }
+/// Returns the bytes that a stage by itself reads and writes: its fields and temporaries once, or what it reads and writes at
+/// its points.
+pub fn bytes_alone(problem: &Problem, boxes: &Boxes, stage: &Stage) -> f64 {
+    if !stage.points.is_empty() {
+        return problem.stage_bytes(stage).into_iter().sum();
     }
+    let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
+    let reads = stage.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
+    let read: f64 = reads.map(|(name, _)| bytes(name)).sum();
+    read + stage.writes.iter().map(|&name| bytes(name)).sum::<f64>()
 }
 
 /// Estimates a group.
@@ -145,7 +138,7 @@ pub fn held_at_once(
         };
         let out = of(|output| output.ring.is_some(), KEPT) + of(|output| output.is_stored, STORED);
         slots += MEMBER * across * turns;
-        slots += (instructions(stage, problem.dtype) + out) * fused.redundancy(number);
+        slots += (formulas(stage, problem.dtype) + out) * fused.redundancy(number);
     }
     // Of what lies beyond a tile's sides, about half is still in the cache from the tile beside.
     let loaded = loaded.into_iter().map(bytes).sum::<f64>() * (1.0 + 0.5 * (across - 1.0));
@@ -168,7 +161,12 @@ fn resident_blocks(problem: &Problem, device: &DeviceSpec, fused: &Fused) -> usi
     by_shared.min(by_registers).min(device.threads / fused.threads)
 }
 
-/// Returns the instructions of threads that a device issues in a second.
+/// Returns the instructions of threads that a device issues in a second at best.
+pub fn issued_at_best(device: &DeviceSpec) -> f64 {
+    instruction_rate(device) * ISSUED
+}
+
+/// Returns the instructions of threads that a device has slots for in a second.
 fn instruction_rate(device: &DeviceSpec) -> f64 {
     match device.flops(DType::F32) {
         // A multiply-add counts twice in the rate, and each is one instruction.

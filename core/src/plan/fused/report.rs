@@ -4,11 +4,13 @@ use std::fmt::{self, Display, Write as _};
 
 use serde::Serialize;
 
-use super::estimate::{alone, grouped};
+use super::estimate::{bytes_alone, grouped};
 use crate::backend::LaunchTime;
 use crate::error::Result;
 use crate::fusion;
 use crate::plan::general::moved;
+use crate::plan::launch::stage_seconds;
+use crate::plan::stepwise::reached_cells;
 use crate::plan::{MEMORY_SHARE, Plan};
 use crate::program::{Boxes, Launch, Problem, Storage, is_renamed};
 
@@ -78,6 +80,7 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
         rate if rate > 0.0 => bytes / rate,
         _ => 0.0,
     };
+    let reached = reached_cells(problem, device);
     let mut rows = Vec::new();
     for stages in groups {
         let launches = launches(storage, &stages);
@@ -102,7 +105,11 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
             let bytes: f64 = moved(problem, &boxes, &one_by_one, &launches).iter().sum();
             row.bytes_alone += bytes;
             row.projected_alone += match partition {
-                Some(_) => alone(problem, &boxes, device, stage).seconds + device.launch_seconds,
+                Some(_) => {
+                    let own = &problem.program.stages()[stage];
+                    let bytes = bytes_alone(problem, &boxes, own);
+                    device.launch_seconds + stage_seconds(problem, device, own, bytes, reached[stage])
+                }
                 None => streamed(bytes),
             };
         }

@@ -10,8 +10,9 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 
+use crate::backend::Advances;
 use crate::device::DeviceSpec;
-use crate::program::Problem;
+use crate::program::{Problem, Stage};
 
 pub use choice::{Cached, cache};
 
@@ -32,6 +33,15 @@ pub struct Traffic {
     pub cell_bytes: f64,
     /// Bytes of the fields of a cell that change: a cached cell stores them once.
     pub changing_bytes: f64,
+    /// Bytes per cell of reading every field that a stage reads once, and of writing every field that changes once.
+    pub least_bytes: f64,
+    /// Bytes that a cell loads and stores per step where each stage is a launch of its own, whatever the plan does.
+    pub launched_bytes: f64,
+    /// Steps of a pass, in which an uncached cell is loaded and stored once: `load_bytes` and `store_bytes` are a step's
+    /// share of it.
+    pub pass_steps: u32,
+    /// Whether steps that do not fill a pass take passes of half as many steps, a quarter …; else they take one pass.
+    pub halves: bool,
     /// Bytes of halo that all tiles load and store per step, A(H(D_cache)).
     pub halo_bytes: f64,
     /// Bytes of shared memory that the kernel moves per cell and step whatever is cached, A_sm(KERNEL).
@@ -51,18 +61,20 @@ impl Traffic {
         let program = &problem.program;
         let bytes = problem.dtype.bytes();
         let written = (0..program.fields().len()).filter(|&f| program.is_written(f)).count();
-        let sum = |of: fn(&crate::program::Footprint) -> usize| -> usize {
-            // The mean of the cycle's steps.
-            program.stages().iter().map(|s| of(&s.footprint)).sum::<usize>().div_ceil(program.steps().len())
-        };
+        let cells = problem.shape.cells() as f64;
+        let [load_bytes, store_bytes] = launched(problem).map(|bytes| bytes / cells.max(1.0));
         Traffic {
-            cells: problem.shape.cells() as f64,
+            cells,
             cached_registers: 0.0,
             cached_shared: 0.0,
-            load_bytes: (bytes * sum(|f| f.loads)) as f64,
-            store_bytes: (bytes * sum(|f| f.stores)) as f64,
+            load_bytes,
+            store_bytes,
             cell_bytes: (bytes * program.fields().len()) as f64,
             changing_bytes: (bytes * written) as f64,
+            least_bytes: least(problem) / cells.max(1.0),
+            launched_bytes: load_bytes + store_bytes,
+            pass_steps: 1,
+            halves: false,
             halo_bytes: 0.0,
             kernel_shared_bytes: 0.0,
             flops: program.flops() as f64,
@@ -75,11 +87,35 @@ impl Traffic {
     /// steps.
     pub fn in_passes(problem: &Problem, device: &DeviceSpec, depth: usize) -> Traffic {
         let mut traffic = Traffic::uncached(problem, device);
+        traffic.pass_steps = depth.clamp(1, u32::MAX as usize) as u32;
         let depth = depth as f64;
         traffic.load_bytes = traffic.cell_bytes / depth;
         traffic.store_bytes = traffic.changing_bytes / depth;
         traffic.overhead_seconds = device.launch_seconds / depth;
         traffic
+    }
+
+    /// Returns the passes that `steps` steps take, each of which loads and stores every uncached cell once.
+    pub fn passes(&self, steps: u64) -> u64 {
+        let pass = u64::from(self.pass_steps.max(1));
+        if !self.halves {
+            return steps.div_ceil(pass);
+        }
+        let depths =
+            std::iter::successors(Some(pass), |depth| Some(depth / 2)).take_while(|&depth| depth > 0);
+        depths.fold((0, steps), |(passes, left), depth| (passes + left / depth, left % depth)).0
+    }
+
+    /// Returns the steps of the deepest pass of a run of `steps` steps.
+    pub fn deepest(&self, steps: u64) -> u64 {
+        let pass = u64::from(self.pass_steps.max(1));
+        match self.halves {
+            false => steps.min(pass),
+            true => {
+                let depths = std::iter::successors(Some(pass), |depth| Some(depth / 2));
+                depths.take_while(|&depth| depth > 0).find(|&depth| depth <= steps).unwrap_or(0)
+            }
+        }
     }
 
     /// Returns the cells that stay on the chip, D_cache.
@@ -91,6 +127,33 @@ impl Traffic {
     pub fn cached_share(&self) -> f64 {
         if self.cells > 0.0 { self.cached() / self.cells } else { 0.0 }
     }
+}
+
+/// Returns the bytes that a step loads and stores where each stage is a launch of its own, the mean of the cycle's steps.
+fn launched(problem: &Problem) -> [f64; 2] {
+    let program = &problem.program;
+    let sum = program
+        .stages()
+        .iter()
+        .map(|stage| problem.stage_bytes(stage))
+        .fold([0.0; 2], |sum, own| [sum[0] + own[0], sum[1] + own[1]]);
+    sum.map(|bytes| bytes / program.steps().len().max(1) as f64)
+}
+
+/// Returns the bytes of reading every field once that a stage reads, and of writing every field once that a stage writes.
+/// Stages at points read and write only there.
+fn least(problem: &Problem) -> f64 {
+    let program = &problem.program;
+    let (points, sweeps): (Vec<&Stage>, Vec<&Stage>) =
+        program.stages().iter().partition(|stage| !stage.points.is_empty());
+    let uses = |field: usize| {
+        let is_read = sweeps.iter().any(|stage| stage.footprint.field_radius[field].is_some());
+        let is_written = sweeps.iter().any(|stage| stage.writes.contains(&field));
+        usize::from(is_read) + usize::from(is_written)
+    };
+    let uses: usize = (0..program.fields().len()).map(uses).sum();
+    (uses * problem.dtype.bytes()) as f64 * problem.shape.cells() as f64
+        + points.iter().flat_map(|stage| problem.stage_bytes(stage)).sum::<f64>()
 }
 
 /// The bottleneck that bounds a run.
@@ -120,7 +183,9 @@ impl Display for Bound {
 pub struct Projection {
     /// Bytes to and from device memory, halos included: A_gm (eq. 5) + A(H).
     pub memory_bytes: f64,
-    /// The least bytes possible: every field read once, every changing one written once.
+    /// The least bytes possible: every field that is read, read once, and every field that changes, written once. It is what
+    /// the steps move where that is less: a run shorter than the program's cycle may leave fields alone, and a stage that
+    /// only renames a field moves nothing.
     pub least_bytes: f64,
     /// Seconds that A_gm takes (eq. 6).
     pub memory_seconds: f64,
@@ -138,16 +203,25 @@ pub struct Projection {
     pub bound: Bound,
 }
 
-/// Projects a run of `steps` steps, N.
+/// Projects a run of `steps` steps, N, in one launch.
 pub fn project(traffic: &Traffic, device: &DeviceSpec, steps: u64) -> Projection {
-    let n = steps as f64;
+    project_advances(traffic, device, &Advances::one(steps))
+}
+
+/// Projects a run that is launched anew after every advance: then cached cells are loaded and stored again, and steps that
+/// do not fill a pass take one of their own.
+pub fn project_advances(traffic: &Traffic, device: &DeviceSpec, advances: &Advances) -> Projection {
+    let (n, launches) = (advances.steps() as f64, advances.count() as f64);
+    let passes: u64 = advances.iter().map(|(steps, times)| traffic.passes(steps) * times).sum();
     let uncached = traffic.cells - traffic.cached();
-    // Eq. 5: uncached cells are loaded and stored every step, cached ones once.
-    let a_gm = n * (traffic.load_bytes + traffic.store_bytes) * uncached
-        + (traffic.cell_bytes + traffic.changing_bytes) * traffic.cached();
+    // Eq. 5: uncached cells are loaded and stored every step, cached ones once a launch.
+    // Steps that do not fill a pass load and store as much as a whole one.
+    let passed = passes as f64 * f64::from(traffic.pass_steps.max(1));
+    let a_gm = passed * (traffic.load_bytes + traffic.store_bytes) * uncached
+        + launches * (traffic.cell_bytes + traffic.changing_bytes) * traffic.cached();
     let halo = n * traffic.halo_bytes;
-    // Eq. 7 and 8: cells in shared memory are loaded and stored there in each step but the first.
-    let a_sm = 2.0 * (n - 1.0).max(0.0) * traffic.cell_bytes * traffic.cached_shared
+    // Eq. 7 and 8: cells in shared memory are loaded and stored there in each step but a launch's first.
+    let a_sm = 2.0 * (n - launches).max(0.0) * traffic.cell_bytes * traffic.cached_shared
         + n * traffic.kernel_shared_bytes * traffic.cells;
     // A rate that is not known bounds nothing.
     let over = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
@@ -166,7 +240,7 @@ pub fn project(traffic: &Traffic, device: &DeviceSpec, steps: u64) -> Projection
     };
     Projection {
         memory_bytes: a_gm + halo,
-        least_bytes: (traffic.cell_bytes + traffic.changing_bytes) * traffic.cells,
+        least_bytes: (traffic.least_bytes * traffic.cells).min(a_gm + halo),
         memory_seconds,
         halo_seconds,
         shared_seconds,
@@ -195,6 +269,10 @@ mod tests {
             store_bytes: 4.0,
             cell_bytes: 4.0,
             changing_bytes: 4.0,
+            least_bytes: 8.0,
+            launched_bytes: 8.0,
+            pass_steps: 1,
+            halves: false,
             halo_bytes: 2.0 * 216.0 * (136.0 * 2.0 + 256.0 * 2.0) * 4.0,
             kernel_shared_bytes: 0.0,
             flops: 9.0,

@@ -3,9 +3,10 @@
 
 use super::PersistentProgram;
 use crate::device::DeviceSpec;
-use crate::plan::fused::estimate::{alone, held_at_once, launched, multiprocessors};
+use crate::plan::fused::estimate::{bytes_alone, grouped, held_at_once, multiprocessors};
 use crate::plan::fused::{Group, Partition};
-use crate::plan::stepwise::SHORTEST_SECONDS;
+use crate::plan::launch::{launch_seconds, stage_seconds};
+use crate::plan::stepwise::reached_cells;
 use crate::program::{Boxes, Problem, around, is_renamed};
 
 /// Seconds of a task for which a block waits: a flag and a poll (0.75 µs on an H200), and loads that nothing hides.
@@ -14,11 +15,23 @@ pub const TASK_SECONDS: f64 = 1.5e-6;
 /// Returns the seconds of a step with a launch for each group, the mean of the cycle. The problem is that whose stages the
 /// groups are of.
 pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partition: &Partition) -> f64 {
-    // Devices that do not tell their registers are not those on which the shortest launch was measured.
-    let shortest = if device.registers.is_some() { SHORTEST_SECONDS } else { 0.0 };
+    let reached = reached_cells(problem, device);
     mean(problem, boxes, partition, |group| {
-        (launched(problem, boxes, device, group).seconds + device.launch_seconds).max(shortest)
+        let seconds = match &group.fused {
+            Some(fused) => grouped(problem, boxes, device, fused).seconds,
+            None => in_turn(problem, boxes, device, group, &reached),
+        };
+        launch_seconds(device, seconds)
     })
+}
+
+/// Returns the seconds of a group's stages one after another, without a launch.
+fn in_turn(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group, reached: &[f64]) -> f64 {
+    let seconds = |&number: &usize| {
+        let stage = &problem.program.stages()[number];
+        stage_seconds(problem, device, stage, bytes_alone(problem, boxes, stage), reached[number])
+    };
+    group.stages.iter().map(seconds).sum()
 }
 
 /// Returns the seconds of a step as tasks of a persistent kernel, in the same way.
@@ -27,6 +40,7 @@ pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partit
 /// multiprocessor holds as many blocks as the kernel has there. Not in it: registers of the largest task, which all have,
 /// and what blocks gain that need not wait for the slowest of all.
 pub fn of_tasks(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, own: &PersistentProgram) -> f64 {
+    let reached = reached_cells(problem, device);
     mean(problem, boxes, &own.tiles.partition, |group| {
         let (seconds, tiles) = match &group.fused {
             Some(fused) => {
@@ -35,13 +49,13 @@ pub fn of_tasks(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, own: &Per
                 (estimate.seconds, fused.blocks.iter().product())
             }
             None => {
-                let seconds = group.stages.iter().map(|&stage| alone(problem, boxes, device, stage).seconds);
+                let seconds = in_turn(problem, boxes, device, group, &reached);
                 let all = group.stages.iter().filter_map(|&stage| around(&boxes.stages[stage]));
                 let tiles = all.map(|all| {
                     let extents = [0, 1, 2].map(|axis| all[axis].len());
                     own.tiles.blocks(extents).iter().product::<usize>()
                 });
-                (seconds.sum(), tiles.sum())
+                (seconds, tiles.sum())
             }
         };
         seconds * uneven(tiles, own.blocks, multiprocessors(device)) + TASK_SECONDS
