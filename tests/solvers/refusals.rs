@@ -107,12 +107,15 @@ pub fn breakdowns_are_errors(subject: &Subject) {
         let ring = Matrix::from(shifted(&[9, 10], 0.0, Boundary::Periodic, dtype));
         for method in subject.methods() {
             let found = error(subject, &ring, method);
+            // Chebyshev's method may end with the estimate of its interval, before there is a right-hand side
+            // or a residual.
+            let is_estimate =
+                matches!((method, &found), (Method::Chebyshev(_), SolverError::Indefinite { .. }));
             assert!(
-                matches!(found, SolverError::Inconsistent { .. }),
+                is_estimate || matches!(found, SolverError::Inconsistent { .. }),
                 "{} {method} {dtype}: {found}",
                 subject.name
             );
-            // Chebyshev's method may end with the estimate of its interval, before the first residual.
             assert!(!found.history().is_empty() || matches!(method, Method::Chebyshev(_)), "{found:?}");
         }
         // The matrix is a rotation: the first product is orthogonal to the residual.
