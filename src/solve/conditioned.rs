@@ -18,7 +18,14 @@ pub(super) fn solve(
     parameters.check()?;
     if system.nullspace == Nullspace::None {
         return match scaled(system, b, x, parameters, observe) {
-            Err(error) => Err(nullspace::explained(error, &system.matrix, b, parameters)?),
+            Err(error) => {
+                let error = nullspace::explained(error, &system.matrix, b, parameters)?;
+                // Iterates grow along constants, which the matrix takes to 0.
+                if matches!(error, SolverError::Inconsistent { .. }) && x.non_finite() == 0 {
+                    nullspace::project(x);
+                }
+                Err(error)
+            }
             done => done,
         };
     }
