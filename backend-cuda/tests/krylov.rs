@@ -197,7 +197,8 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
             DType::F32 => reference::<f32>(matrix, options),
             DType::F64 => reference::<f64>(matrix, options),
         };
-        let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+        let options =
+            SolveOptions { method, preconditioner, cache: SolveCache::Auto, ..SolveOptions::default() };
         // Jacobi's method does not converge on all of them: then the device must report the same.
         let expected = match expected(&options) {
             Ok(expected) => expected,
@@ -323,7 +324,8 @@ fn a_batch_solves_as_its_systems_do_alone() {
     for (method, preconditioner) in
         [(Method::Cg, Preconditioning::Jacobi), (Method::BiCgStab, Preconditioning::None)]
     {
-        let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+        let options =
+            SolveOptions { method, preconditioner, cache: SolveCache::Auto, ..SolveOptions::default() };
         let matrix: Matrix = laplacian_2d(23, 21, DType::F64).unwrap().into();
         let rights: Vec<Array> = (0..1000)
             .map(|n| Array::from_fn(DType::F64, 483, |i| ((i * 13 + n * 7) % 19) as f64 - 9.0))

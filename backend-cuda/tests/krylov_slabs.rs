@@ -97,7 +97,8 @@ fn cases() -> Vec<Case> {
     for (at, (name, matrix)) in matrices.iter().enumerate() {
         for (turn, method) in methods.into_iter().enumerate() {
             let preconditioner = Preconditioning::ALL[(at + turn) % 4];
-            let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+            let options =
+                SolveOptions { method, preconditioner, cache: SolveCache::Auto, ..SolveOptions::default() };
             let words = format!("{name}, {method}, {preconditioner}");
             all.push(Case { matrix: matrix.clone(), words, options });
         }

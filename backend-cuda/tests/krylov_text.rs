@@ -67,7 +67,7 @@ fn compile_by_turns(is_wanted: impl Fn(usize) -> bool) {
             runs.push((
                 name,
                 matrix.clone(),
-                SolveOptions { method, preconditioner, cache },
+                SolveOptions { method, preconditioner, cache, ..SolveOptions::default() },
                 devices[(number + turn) % devices.len()].clone(),
             ));
         }
@@ -79,7 +79,12 @@ fn compile_by_turns(is_wanted: impl Fn(usize) -> bool) {
             [Matrix::from(laplacian_2d(700, 501, DType::F64).unwrap()), stencil(&[1000, 999], DType::F32)]
         {
             let preconditioner = Preconditioning::ALL[(3 + number) % 4];
-            let options = SolveOptions { method: long, preconditioner, cache: SolveCache::Auto };
+            let options = SolveOptions {
+                method: long,
+                preconditioner,
+                cache: SolveCache::Auto,
+                ..SolveOptions::default()
+            };
             runs.push(("cycles of 200", matrix, options, device.clone()));
         }
     }
@@ -124,7 +129,12 @@ fn slabs_compile_without_spills() {
     let device = DeviceSpec::preset("h200").unwrap();
     let (laplacian, cube) =
         (laplacian_2d(1000, 999, DType::F64).unwrap(), hpcg(60, 61, 62, DType::F64).unwrap());
-    let options = |method, preconditioner| SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+    let options = |method, preconditioner| SolveOptions {
+        method,
+        preconditioner,
+        cache: SolveCache::Auto,
+        ..SolveOptions::default()
+    };
     let pipelined = Method::PipelinedCg(PipelinedCg::default());
     let runs = [
         (Matrix::from(laplacian), options(Method::Cg, Preconditioning::None), [2, 1]),
@@ -188,7 +198,12 @@ fn systems_that_are_measured_keep_their_threads() {
 #[test]
 fn batches_compile_without_spills() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
-    let options = |method, preconditioner| SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+    let options = |method, preconditioner| SolveOptions {
+        method,
+        preconditioner,
+        cache: SolveCache::Auto,
+        ..SolveOptions::default()
+    };
     let runs = [
         (laplacian_2d(23, 21, DType::F64).unwrap(), options(Method::Cg, Preconditioning::Jacobi), "a100"),
         (

@@ -86,6 +86,9 @@ impl SolverError {
             | SolverError::Singular { .. } => ErrorKind::Refusal,
             SolverError::Breakdown { .. }
             | SolverError::Indefinite { .. }
+            | SolverError::Inconsistent { .. }
+            | SolverError::SingularToRounding { .. }
+            | SolverError::OutOfRange { .. }
             | SolverError::Stagnation { .. }
             | SolverError::NotFinite { .. }
             | SolverError::NotConverged { .. } => ErrorKind::NotConverged,

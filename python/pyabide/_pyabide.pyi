@@ -199,4 +199,7 @@ def solve(
     backend: str,
     devices: str | list[int] | None = None,
     callback: Any = None,
+    cycle: int | None = None,
+    nullspace: str = "none",
+    assume_symmetric: bool = False,
 ) -> tuple[NDArray[Any], int | None, str, str]: ...

@@ -117,7 +117,7 @@ def _offset(offset: Any) -> list[int]:
     return own
 
 
-Callback = Callable[[float], object]
+Callback = Callable[[Any], object]
 
 
 def cg(
@@ -133,13 +133,15 @@ def cg(
     callback_type: str | None = None,
     backend: str = "auto",
     devices: Devices | None = None,
+    nullspace: str | None = None,
+    assume_symmetric: bool = False,
 ) -> tuple[NDArray[Any], int]:
-    """Solves ``A x = b`` by conjugate gradients, for a symmetric positive definite matrix.
+    """Solves ``A x = b`` by conjugate gradients, for a symmetric positive (or negative) definite matrix.
 
     ``A`` is a sparse matrix of scipy, a dense array, or an ``ab.GridOperator``; ``b`` has one value a row, or
     the shape of the operator's domain. The run ends when ``|b - A x| <= max(rtol |b|, atol)``, or after
     ``maxiter`` iterations (10 a row unless given). ``M`` names a preconditioner: ``"jacobi"``,
-    ``"block-jacobi:8"``, ``"chebyshev:3"``.
+    ``"block-jacobi:8"``, ``"chebyshev:3"``. The type is float32 where both ``A`` and ``b`` are, else float64.
 
     ``callback`` gets the norm of the residual after each iteration, and wants ``callback_type="residual"``,
     because scipy's own gets the solution, which stays on the device here.
@@ -147,10 +149,19 @@ def cg(
     ``devices`` are so many, ``"all"``, or those of some numbers: each has some rows, and the bits are those of
     one.
 
+    ``nullspace="constant"`` is for a matrix that takes constants to 0, as that of a pure Neumann problem: the
+    means of ``b`` and ``x`` are taken away, and ``|b|`` is the norm of what is left. ``assume_symmetric``
+    leaves out the look at the symmetry, which allows for rounding.
+
     Returns the solution and ``info``: 0 where it converged, else the number of iterations done, with a
-    warning ``ab.NotConverged`` that says why. A matrix that the method cannot take raises ``ab.Invalid``.
+    warning ``ab.NotConverged`` that says why; ``x`` is then the best or the last iterate. A matrix that the
+    method cannot take, and values that are not finite, raise ``ab.Invalid``.
     """
-    return _solve("cg", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend, devices)
+    told = _residual(callback, callback_type)
+    symmetric = assume_symmetric
+    return _solve(
+        "cg", A, b, x0, rtol, atol, maxiter, M, told, backend, devices, nullspace, symmetric=symmetric
+    )
 
 
 def bicgstab(
@@ -166,10 +177,12 @@ def bicgstab(
     callback_type: str | None = None,
     backend: str = "auto",
     devices: Devices | None = None,
+    nullspace: str | None = None,
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of
-    ``ab.cg``."""
-    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend, devices)
+    ``ab.cg``. Where the method breaks down it starts anew from its iterate, 40 times at most."""
+    told = _residual(callback, callback_type)
+    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, told, backend, devices, nullspace)
 
 
 def gmres(
@@ -186,17 +199,66 @@ def gmres(
     callback_type: str | None = None,
     backend: str = "auto",
     devices: Devices | None = None,
+    nullspace: str | None = None,
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by GMRES, which starts anew after ``restart`` iterations (20 unless given).
 
-    ``maxiter`` counts these cycles, as scipy's does. The other arguments and the results are those of
-    ``ab.cg``.
+    ``maxiter`` counts these cycles, as scipy's does. ``callback_type`` is scipy's: ``"pr_norm"`` for the
+    residual's norm over that of ``b``, after every iteration; ``"legacy"``, the default, for the same with a
+    ``maxiter`` that counts iterations; ``"x"`` for the solution after every cycle. Preconditioners stand on
+    the right here, so with ``M`` too the norm is that of the residual itself. ``"residual"`` gives the norm as
+    it is. The other arguments and the results are those of ``ab.cg``.
     """
     rows = _rows(A)
     cycle = max(1, min(20 if restart is None else whole("restart", restart), rows))
     most = 10 * rows if maxiter is None else whole("maxiter", maxiter)
-    told = "residual" if isinstance(callback_type, str) and callback_type in ("pr_norm", "legacy") else callback_type
-    return _solve(f"gmres:{cycle}", A, b, x0, rtol, atol, most * cycle, M, callback, told, backend, devices)
+    iterations = cycle * most
+    by_cycle, relative = None, False
+    if callback is not None:
+        if callback_type is None:
+            warnings.warn(
+                'callback: say callback_type="pr_norm"; without it maxiter counts iterations, as scipy\'s '
+                '"legacy" does',
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            callback_type = "legacy"
+        if text_of("callback_type", callback_type, '"pr_norm"') not in ("x", "pr_norm", "legacy", "residual"):
+            raise Invalid(
+                f'callback_type: {callback_type!r} is none; give "x", "pr_norm", "legacy" or "residual"'
+            )
+        if callback_type == "legacy" and maxiter is not None:
+            iterations = most
+        if callback_type == "x":
+            by_cycle = cycle
+        relative = callback_type in ("pr_norm", "legacy")
+    return _solve(
+        f"gmres:{cycle}",
+        A,
+        b,
+        x0,
+        rtol,
+        atol,
+        iterations,
+        M,
+        callback,
+        backend,
+        devices,
+        nullspace,
+        cycle=by_cycle,
+        relative=relative,
+    )
+
+
+def _residual(callback: Callback | None, callback_type: str | None) -> Callback | None:
+    if callback_type is not None:
+        text_of("callback_type", callback_type, '"residual"')
+    if callback is not None and callback_type != "residual":
+        raise Invalid(
+            "callback: scipy's gets the solution of each iteration, which stays on the device here; say "
+            'callback_type="residual" for one that gets the norm of the residual'
+        )
+    return callback
 
 
 def _solve(
@@ -209,32 +271,34 @@ def _solve(
     maxiter: int | None,
     M: Any,
     callback: Callback | None,
-    callback_type: str | None,
     backend: str,
     devices: Devices | None,
+    nullspace: str | None,
+    *,
+    cycle: int | None = None,
+    relative: bool = False,
+    symmetric: bool = False,
 ) -> tuple[NDArray[Any], int]:
-    if callback_type is not None:
-        text_of("callback_type", callback_type, '"residual"')
-    if callback is not None and callback_type != "residual":
-        raise Invalid(
-            "callback: scipy's gets the solution of each iteration, which stays on the device here; say "
-            'callback_type="residual" for one that gets the norm of the residual'
-        )
     if M is not None and not isinstance(M, str):
         raise Invalid(
             f'M: {type(M).__name__} cannot run on the device; name a preconditioner: "jacobi", '
             '"block-jacobi:8" or '
             '"chebyshev:3"'
         )
-    matrix, dtype = _matrix(A)
+    matrix, own = _matrix(A)
     rows = _rows(A)
-    right = _vector("b", b, rows, dtype)
-    first = np.zeros(rows, dtype) if x0 is None else _vector("x0", x0, rows, dtype)
+    extents = A.extents if isinstance(A, GridOperator) else None
+    dtype = np.result_type(own, np.float32 if _array("b", b).dtype == np.float32 else np.float64)
+    right = _vector("b", b, rows, extents, dtype)
+    first = np.zeros(rows, dtype) if x0 is None else _vector("x0", x0, rows, extents, dtype)
     iterations = 10 * rows if maxiter is None else whole("maxiter", maxiter)
     # More than anything can do.
     iterations = min(iterations, 2**62)
     if iterations < 0:
         raise Invalid(f"maxiter: {iterations} is below 0; give 1 or more")
+    told = None if callback is None else callable_of("callback", callback)
+    if told is not None and relative:
+        told = _over(told, right - right.mean() if nullspace == "constant" else right)
     solution, unfinished, why, _ = _pyabide.solve(
         method,
         matrix,
@@ -246,12 +310,21 @@ def _solve(
         M or "none",
         backend_named(backend),
         devices_named(devices),
-        None if callback is None else callable_of("callback", callback),
+        told,
+        cycle,
+        "none" if nullspace is None else text_of("nullspace", nullspace, '"constant"'),
+        bool(symmetric),
     )
     if unfinished is None:
         return solution, 0
     warnings.warn(why, NotConverged, stacklevel=3)
     return solution, unfinished
+
+
+def _over(callback: Callback, b: NDArray[Any]) -> Callback:
+    """Returns a callback that passes on its argument divided by the norm of ``b``."""
+    norm = float(np.linalg.norm(b.astype(np.float64)))
+    return lambda residual: callback(residual / norm)
 
 
 def _rows(A: Any) -> int:
@@ -314,7 +387,9 @@ def _array(name: str, values: Any) -> NDArray[Any]:
         raise Invalid(f"{name}: {type(values).__name__} makes no array ({error}); give numpy's") from None
 
 
-def _vector(name: str, values: Any, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _vector(
+    name: str, values: Any, rows: int, extents: tuple[int, ...] | None, dtype: np.dtype[Any]
+) -> NDArray[Any]:
     if np.ma.isMaskedArray(values):
         raise Invalid(f"{name}: it is a masked array, and each row has a value; give values.filled(0.0) or the like")
     own = _array(name, values)
@@ -322,4 +397,13 @@ def _vector(name: str, values: Any, rows: int, dtype: np.dtype[Any]) -> NDArray[
         raise Invalid(f"{name}: its values are {own.dtype}; give float32 or float64")
     if own.size != rows:
         raise Limit(f"{name}: it has {own.size} values and the matrix {rows} rows; give one value a row")
+    shapes = [(rows,), (rows, 1)] + ([extents] if extents else [])
+    if own.shape not in shapes:
+        domain = f", the operator's domain is {extents}: give that shape or" if extents else ": give"
+        raise Invalid(f"{name}: its shape is {own.shape}{domain} one value a row, ({rows},)")
+    finite = np.isfinite(own)
+    if not finite.all():
+        place = np.unravel_index(int(np.argmin(finite)), own.shape)
+        at = ", ".join(str(int(index)) for index in place)
+        raise Invalid(f"{name}: {name}[{at}] is {own[place]}; give finite values")
     return np.ascontiguousarray(own.reshape(-1), dtype)

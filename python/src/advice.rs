@@ -49,6 +49,10 @@ const PHRASES: &[(&str, &str)] = &[
     ("`abide run --checkpoint`", "`sim.checkpoint`"),
     ("name it .png, or give --every", "name it .png, or take sim.movie"),
     ("use --frames with .png", "take the pictures of sim.frames"),
+    ("(assume-symmetric)", "(assume_symmetric=True)"),
+    ("(nullspace constant)", "(nullspace=\"constant\")"),
+    ("null space `constant`", "nullspace=\"constant\""),
+    ("(gmres:", "(restart="),
 ];
 
 const fn word(

@@ -4,9 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use abide::solve::{Matrix, Method, Parameters, Report, Solve, SolverError};
+use abide::solve::{
+    Exhausted, Matrix, Method, Nullspace, Parameters, Precision, Report, Solve, SolverError, System,
+};
 use abide::sparse::{Csr, Offsets};
-use abide::{Array, Choice, Error};
+use abide::{Array, Choice, Error, ErrorKind};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
@@ -51,10 +53,12 @@ impl Given<'_> {
 /// JSON.
 type Solved<'py> = (Bound<'py, PyAny>, Option<usize>, String, String);
 
-/// Solves `A x = b` from `x`. `callback` gets the residual's norm of each iterate.
+/// Solves `A x = b` from `x`, in the type of `b`. `callback` gets the residual's norm of each iterate; or the
+/// iterate itself after every `cycle` iterations, where that is given.
 #[pyfunction]
 #[pyo3(signature = (
-    method, matrix, b, x, relative, absolute, iterations, preconditioner, backend, devices = None, callback = None
+    method, matrix, b, x, relative, absolute, iterations, preconditioner, backend, devices = None, callback = None,
+    cycle = None, nullspace = "none", assume_symmetric = false
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn solve<'py>(
@@ -70,20 +74,34 @@ pub fn solve<'py>(
     backend: &str,
     devices: Option<Asked>,
     callback: Option<Py<PyAny>>,
+    cycle: Option<usize>,
+    nullspace: &str,
+    assume_symmetric: bool,
 ) -> PyResult<Solved<'py>> {
     let method: Method = method.parse().map_err(exception)?;
     let choice: Choice = backend.parse().map_err(exception)?;
     let preconditioner = preconditioner.parse().map_err(exception)?;
+    let nullspace: Nullspace = nullspace.parse().map_err(exception)?;
     let devices = devices.map(Asked::devices).transpose()?;
     let (matrix, b, mut x) = caught(|| Ok((matrix.matrix()?, given(b)?.values, given(x)?.values)))?;
-    let parameters = Parameters { relative, absolute, iterations, ..Parameters::DEFAULT };
+    // scipy's users read 0 as a residual within the tolerance, not within ten of it.
+    let parameters = Parameters { relative, absolute, iterations, drift: 1.0, ..Parameters::DEFAULT };
     let (x, outcome): (Array, Result<Report, SolverError>) = interruptible(py, move |stop| {
-        let describe = Solve::new(matrix).method(method).preconditioner(preconditioner).backend(choice);
+        let describe = Solve::new(matrix)
+            .method(method)
+            .preconditioner(preconditioner)
+            .nullspace(nullspace)
+            .assume_symmetric(assume_symmetric)
+            .precision(Precision::Plain(b.dtype()))
+            .backend(choice);
         let describe = match devices {
             Some(devices) => describe.devices(devices),
             None => describe,
         };
-        let mut system = describe.parameters(parameters).open().map_err(solver_exception)?;
+        let mut system = describe.parameters(parameters.clone()).open().map_err(told)?;
+        if let (Some(cycle), Some(callback)) = (cycle, &callback) {
+            return by_cycles(&mut system, &b, x, &parameters, cycle, callback, stop);
+        }
         let mut failed = None;
         let mut observe = |iteration: usize, residual: f64| {
             let callback = callback.as_ref().filter(|_| iteration > 0);
@@ -105,16 +123,65 @@ pub fn solve<'py>(
         Ok(report) => return Ok((numpy(py, x, &[rows])?, None, String::new(), json(&report)?)),
         Err(error) => {
             let why = in_python(&error.to_string());
-            match error {
-                SolverError::Breakdown { report, .. }
-                | SolverError::Stagnation { report }
-                | SolverError::NotFinite { report, .. }
-                | SolverError::NotConverged { report, .. } => (report, why),
-                other => return Err(solver_exception(other)),
+            match error.kind() {
+                ErrorKind::NotConverged => match error.report() {
+                    Some(report) => (report.clone(), why),
+                    None => return Err(told(error)),
+                },
+                _ => return Err(told(error)),
             }
         }
     };
     Ok((numpy(py, x, &[rows])?, Some(report.iterations.max(1)), why, json(&report)?))
+}
+
+fn told(error: SolverError) -> PyErr {
+    match error {
+        SolverError::Invalid(Error::Invalid { .. }) | SolverError::NotSymmetric { .. } => {
+            raise("Invalid", in_python(&error.to_string()))
+        }
+        other => solver_exception(other),
+    }
+}
+
+/// Solves by GMRES a cycle at a time, and calls `callback` with the iterate after each. A cycle that begins anew from
+/// its iterate has the bits of one that goes on.
+fn by_cycles(
+    system: &mut System,
+    b: &Array,
+    mut x: Array,
+    parameters: &Parameters,
+    cycle: usize,
+    callback: &Py<PyAny>,
+    stop: &AtomicBool,
+) -> PyResult<(Array, Result<Report, SolverError>)> {
+    let mut done = 0;
+    loop {
+        let iterations = cycle.min(parameters.iterations - done);
+        let inner = Parameters { iterations, ..parameters.clone() };
+        let mut outcome = system.solve_with(b, &mut x, &inner, &mut |_, _| {
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let report = match &mut outcome {
+            Ok(report) => report,
+            Err(error) => match error.report_mut() {
+                Some(report) => report,
+                None => return Ok((x, outcome)),
+            },
+        };
+        let falls = report.history.last() < report.history.first();
+        if report.iterations > 0 {
+            let copy = x.try_clone().map_err(exception)?;
+            Python::attach(|py| callback.call1(py, (numpy(py, copy, &[x.len()])?,)))?;
+        }
+        done += report.iterations;
+        report.iterations = done;
+        let is_limited =
+            matches!(outcome, Err(SolverError::NotConverged { limit: Exhausted::Iterations, .. }));
+        if !is_limited || !falls || done >= parameters.iterations {
+            return Ok((x, outcome));
+        }
+    }
 }
 
 /// The time between two looks at whether Ctrl-C was pressed.

@@ -20,30 +20,61 @@ pub(super) struct Begun {
     pub notes: Vec<String>,
 }
 
-/// Chooses conjugate gradients where they may be expected to work, else GMRES.
-pub(super) fn suitable(matrix: &Matrix) -> Result<Method, SolverError> {
-    match matrix.check(&SolveOptions::with_method(Method::Cg)) {
-        Ok(()) => Ok(Method::Cg),
-        Err(SolverError::NotSymmetric { .. } | SolverError::NotPositive { .. }) => {
-            Ok(Method::Gmres(Gmres::default()))
+/// Chooses conjugate gradients where they may be expected to work, else GMRES. Returns why, too.
+pub(super) fn suitable(matrix: &Matrix, assume_symmetric: bool) -> Result<(Method, String), SolverError> {
+    let options = SolveOptions { assume_symmetric, ..SolveOptions::with_method(Method::Cg) };
+    let gmres = Method::Gmres(Gmres::suited(matrix.rows()));
+    match matrix.check(&options) {
+        Ok(()) => {
+            let why = if assume_symmetric { "taken as symmetric" } else { "symmetric within rounding" };
+            Ok((
+                Method::Cg,
+                format!("method cg was chosen by the matrix: it is {why}, its diagonal positive"),
+            ))
+        }
+        Err(SolverError::NotSymmetric { row, column, value, mirror, .. }) => {
+            let why = format!("{value:e} at row {row}, column {column} and {mirror:e} across the diagonal");
+            Ok((gmres, format!("method gmres was chosen by the matrix: it is not symmetric, with {why}")))
+        }
+        Err(SolverError::NotPositive { row, value, .. }) => {
+            let why = format!("{value:e} on the diagonal of row {row}");
+            Ok((
+                gmres,
+                format!("method gmres was chosen by the matrix: it is not positive definite, with {why}"),
+            ))
         }
         Err(error) => Err(error),
     }
 }
 
+/// Where a session is opened, and in which type.
+pub(super) struct Place {
+    pub choice: Choice,
+    pub devices: Devices,
+    pub opened: Option<Opened>,
+    pub precision: Precision,
+}
+
+/// Returns the matrix with every sign changed; `None` where it has none. Asks for memory first.
+pub(super) fn negated(matrix: &Matrix) -> Result<Option<Matrix>> {
+    Budget::new("memory for a solve")
+        .with("the matrix with every sign changed", stored(matrix, matrix.dtype()))
+        .check("choose a smaller system, or change the signs of A and b beforehand")?;
+    matrix.negated()
+}
+
 pub(super) fn begin(
-    choice: Choice,
-    devices: &Devices,
-    opened: Option<&Opened>,
+    place: &Place,
     matrix: &Matrix,
-    precision: Precision,
     options: &SolveOptions,
     parameters: &Parameters,
 ) -> Result<Begun, SolverError> {
+    let Place { choice, devices, opened, precision } = place;
+    let precision = *precision;
     if let Some(opened) = opened {
         return begin_on(opened, matrix, precision, options, parameters);
     }
-    let names = match choice {
+    let names = match *choice {
         Choice::Named(name) => {
             return begin_on(&backend::open_on(name, devices)?, matrix, precision, options, parameters);
         }

@@ -2,14 +2,17 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::solver::{LinearSession, Matrix, Measure, Observe, Parameters, Report, SolverError};
+use abide_core::solver::{LinearSession, Matrix, Observe, Parameters, Report, SolverError};
 
 use super::vectors::{norm, residual};
-use crate::{Array, Result};
+use crate::{Array, DType, Result};
 
-/// Solves by conjugate gradients, and corrects: where the recurred residual has met the threshold and the
-/// true one is far above it, `A d = b - A x` is solved in the same way and `x += d`, as long as each
-/// correction halves the true residual. Other methods solve once.
+/// Solves, and corrects: where the recurred residual has met the threshold and the true one is above it by more
+/// than [`Parameters::drift`], `A d = b - A x` is solved in the same way and `x += d`, as long as each correction
+/// halves the true residual. Refinements correct by themselves.
+///
+/// A drift of 1 or less holds the true residual to the threshold itself: then it is computed in f64 whatever the
+/// system's type, and corrections go to half of it.
 ///
 /// An `x` that is changed in every iteration is rounded in every one; a correction is rounded into it once.
 /// The right-hand side of a correction is computed in f64 on the host (Wilkinson, Rounding Errors in
@@ -23,8 +26,12 @@ pub(super) fn solve(
     observe: &mut Observe<'_>,
 ) -> Result<Report, SolverError> {
     let plan = session.plan();
-    let corrects = plan.method.profile().measure == Measure::Energy && plan.dtype == matrix.dtype();
+    let corrects = plan.dtype == matrix.dtype();
+    let strict = parameters.drift <= 1.0;
     let mut outcome = session.solve(b, x, parameters, observe);
+    if strict && corrects && matrix.dtype() == DType::F32 {
+        outcome = outcome.and_then(|report| held(report, matrix, b, x));
+    }
     let mut before = f64::INFINITY;
     // The residual that the last correction left.
     let mut left: Option<Array> = None;
@@ -40,7 +47,7 @@ pub(super) fn solve(
         before = now;
         let inner = Parameters {
             relative: 0.0,
-            absolute: report.threshold,
+            absolute: if strict { 0.5 * report.threshold } else { report.threshold },
             iterations: parameters.iterations.saturating_sub(report.iterations),
             time: parameters
                 .time
@@ -68,6 +75,8 @@ pub(super) fn solve(
             Err(SolverError::Stagnation { report: told }) if told.true_residual.is_some() => {
                 Ok(joined(*report, &told))
             }
+            // A right-hand side that is too small for a correction is as good as none.
+            Err(SolverError::Invalid(_)) => return Err(SolverError::Stagnation { report }),
             Err(mut error) => {
                 if let Some(told) = error.report_mut() {
                     *told = joined(*report, told);
@@ -88,6 +97,18 @@ pub(super) fn solve(
     }
 }
 
+/// Returns the report with the true residual in f64, or [`SolverError::Stagnation`] where that is above the
+/// threshold.
+fn held(mut report: Report, matrix: &Matrix, b: &Array, x: &Array) -> Result<Report, SolverError> {
+    let now = norm(&residual(matrix, b, x)?)?;
+    report.true_residual = Some(now);
+    if now <= report.threshold {
+        Ok(report)
+    } else {
+        Err(SolverError::Stagnation { report: Box::new(report) })
+    }
+}
+
 /// Computes `x += d`; a correction with values that are not finite is left out.
 fn add(x: &mut Array, d: &Array) {
     match (x, d) {
@@ -102,7 +123,7 @@ fn add(x: &mut Array, d: &Array) {
 }
 
 /// Returns the report of a solve and a correction after it.
-fn joined(mut first: Report, then: &Report) -> Report {
+pub(super) fn joined(mut first: Report, then: &Report) -> Report {
     first.history.extend(then.history.iter().skip(1));
     first.iterations += then.iterations;
     first.seconds += then.seconds;

@@ -13,25 +13,29 @@
 //! # Ok::<(), SolverError>(())
 //! ```
 
+mod attempts;
 mod begin;
+mod conditioned;
 mod correct;
 mod files;
 pub mod measure;
 pub mod named;
+mod nullspace;
+mod range;
 pub mod scaling;
+mod system;
 mod vectors;
 
 pub use abide_core::solver::*;
 pub use files::{read_matrix, read_vector};
+pub use system::{Solution, System};
 pub use vectors::{ones_vector, random_vector, true_residual};
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crate::backend::{self, Devices, Opened};
-use crate::floating::{kept, standard};
 use crate::held::Held;
-use crate::{Array, Choice, DType, Error, Result};
+use crate::{Choice, DType, Error, Result};
 
 /// The type in which a system is solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +85,8 @@ pub struct Solve {
     method: Option<Method>,
     preconditioner: Preconditioning,
     cache: SolveCache,
+    assume_symmetric: bool,
+    nullspace: Nullspace,
     parameters: Parameters,
     precision: Option<Precision>,
     choice: Choice,
@@ -93,14 +99,17 @@ impl Solve {
     /// [`Matrix`].
     ///
     /// Unless said otherwise, systems are solved by conjugate gradients where the matrix is symmetric with a
-    /// positive diagonal, else by GMRES; without preconditioner; to a residual of 1e-8 of the right-hand
-    /// side; in the matrix's type; on the first backend that can.
+    /// diagonal of one sign, else by GMRES ([`Gmres::suited`]); by GMRES too where conjugate gradients find the
+    /// matrix indefinite; without preconditioner; to a residual of 1e-8 of the right-hand side; in the matrix's
+    /// type; on the first backend that can.
     pub fn new(matrix: impl Into<Matrix>) -> Self {
         Solve {
             matrix: matrix.into(),
             method: None,
             preconditioner: Preconditioning::None,
             cache: SolveCache::Auto,
+            assume_symmetric: false,
+            nullspace: Nullspace::None,
             parameters: Parameters { relative: 1e-8, ..Parameters::DEFAULT },
             precision: None,
             choice: Choice::Auto,
@@ -122,6 +131,32 @@ impl Solve {
     /// Chooses the data that stays on the chip.
     pub fn cache(self, cache: SolveCache) -> Self {
         Solve { cache, ..self }
+    }
+
+    /// Takes the matrix as symmetric without a look at it. Conjugate gradients on a matrix that is not may go
+    /// astray.
+    pub fn assume_symmetric(self, assume: bool) -> Self {
+        Solve { assume_symmetric: assume, ..self }
+    }
+
+    /// Says which vectors the matrix takes to 0. Their part is taken from the right-hand side, the first guess and
+    /// the solution, so that systems are solved that have no solution without it, or many; norms are those of what
+    /// is left.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    /// use abide::solve::{GridOperator, Nullspace, named};
+    ///
+    /// let domain = Shape::new(&[20, 30])?;
+    /// let walls = Boundaries::all(Boundary::Mirror);
+    /// let neumann = GridOperator::new(named::operator("laplacian2d")?, domain, walls, DType::F64)?;
+    /// let b = Array::from_fn(DType::F64, 600, |i| i as f64);
+    /// let x = Solve::new(neumann).nullspace(Nullspace::Constant).open()?.solve(&b)?.x;
+    /// assert!(x.to_f64().iter().sum::<f64>().abs() < 1e-6);
+    /// # Ok::<(), SolverError>(())
+    /// ```
+    pub fn nullspace(self, nullspace: Nullspace) -> Self {
+        Solve { nullspace, ..self }
     }
 
     /// Stops when the residual's norm is at most this times that of the right-hand side.
@@ -197,15 +232,35 @@ impl Solve {
         let precision = self.precision.unwrap_or(Precision::Plain(self.matrix.dtype()));
         let matrix = begin::cast(&self.matrix, precision.dtype())?;
         let mut notes = Vec::new();
+        if self.nullspace == Nullspace::Constant {
+            matrix.check_extents()?;
+            nullspace::check(&matrix)?;
+        }
+        // Of a negative definite matrix the opposite is positive definite.
+        let definite = self.method.is_none_or(|method| method.needs_definite());
+        let mut negated = None;
+        if definite && matrix.check_extents().is_ok() && matrix.has_negative_diagonal()? {
+            let symmetric = self.assume_symmetric || matrix.is_symmetric()?;
+            negated = if symmetric { begin::negated(&matrix)? } else { None };
+        }
+        if negated.is_some() {
+            notes.push("the diagonal is negative: -A x = -b is solved in place of A x = b".to_owned());
+        }
+        let solved = negated.as_ref().unwrap_or(&matrix);
         let method = match self.method {
             Some(method) => method,
             None => {
-                let method = begin::suitable(&matrix)?;
-                notes.push(format!("method {method} was chosen by the matrix's symmetry"));
+                let (method, why) = begin::suitable(solved, self.assume_symmetric)?;
+                notes.push(why);
                 method
             }
         };
-        let options = SolveOptions { method, preconditioner: self.preconditioner, cache: self.cache };
+        let options = SolveOptions {
+            method,
+            preconditioner: self.preconditioner,
+            cache: self.cache,
+            assume_symmetric: self.assume_symmetric,
+        };
         let devices = match (&self.opened, self.devices) {
             (Some(opened), Some(several)) if !several.is_one() => {
                 return Err(Error::unsupported(
@@ -218,105 +273,21 @@ impl Solve {
             (Some(_), _) => Devices::Count(1),
             (None, asked) => backend::devices(asked)?,
         };
-        let opened = self.opened.as_ref();
-        let begun =
-            begin::begin(self.choice, &devices, opened, &matrix, precision, &options, &self.parameters)?;
+        let place = begin::Place { choice: self.choice, devices, opened: self.opened, precision };
+        let begun = begin::begin(&place, solved, &options, &self.parameters)?;
         notes.extend(backend::cache_refusal());
         notes.extend(begun.notes);
         Ok(System {
+            place,
+            options,
+            was_chosen: self.method.is_none(),
+            nullspace: self.nullspace,
             backend: begun.backend,
             session: Held::new(begun.session, begun.kind),
             notes,
             matrix,
+            negated,
             parameters: self.parameters,
         })
-    }
-}
-
-/// A matrix loaded on a backend, to be solved with for one right-hand side after the other.
-pub struct System {
-    backend: &'static str,
-    session: Held<dyn LinearSession>,
-    notes: Vec<String>,
-    matrix: Matrix,
-    parameters: Parameters,
-}
-
-/// The result of a solve.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Solution {
-    /// The solution.
-    pub x: Array,
-    /// The report of the solve.
-    pub report: Report,
-}
-
-impl System {
-    /// Returns the name of the backend that solves.
-    pub fn backend(&self) -> &'static str {
-        self.backend
-    }
-
-    /// Returns the plan of the solves.
-    pub fn plan(&self) -> &SolvePlan {
-        self.session.anywhere().plan()
-    }
-
-    /// Returns what was chosen for the caller, and why other backends were passed over.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    /// Returns the matrix, in the type of the vectors.
-    pub fn matrix(&self) -> &Matrix {
-        &self.matrix
-    }
-
-    /// Solves `A x = b` from 0; `b` has the type of the vectors and one value per row.
-    pub fn solve(&mut self, b: &Array) -> Result<Solution, SolverError> {
-        let mut x = Array::zeros(self.matrix.dtype(), self.matrix.rows())?;
-        let report = self.solve_from(b, &mut x)?;
-        Ok(Solution { x, report })
-    }
-
-    /// Improves `x`, which also holds the last iterate after an error.
-    pub fn solve_from(&mut self, b: &Array, x: &mut Array) -> Result<Report, SolverError> {
-        self.solve_observed(b, x, &mut |_, _| ControlFlow::Continue(()))
-    }
-
-    /// Improves `x` as [`solve_from`](System::solve_from) does; `observe` sees the number and the residual of
-    /// every iterate, and may end the run.
-    pub fn solve_observed(
-        &mut self,
-        b: &Array,
-        x: &mut Array,
-        observe: &mut Observe<'_>,
-    ) -> Result<Report, SolverError> {
-        self.solve_with(b, x, &self.parameters.clone(), observe)
-    }
-
-    /// Improves `x` as [`solve_observed`](System::solve_observed) does, with other parameters this once.
-    pub fn solve_with(
-        &mut self,
-        b: &Array,
-        x: &mut Array,
-        parameters: &Parameters,
-        observe: &mut Observe<'_>,
-    ) -> Result<Report, SolverError> {
-        self.matrix.check_vector("b", b)?;
-        self.matrix.check_vector("x", x)?;
-        let session = self.session.here()?;
-        let observe: &mut Observe<'_> = &mut |iteration, residual| kept(|| observe(iteration, residual));
-        let mut outcome = standard(|| correct::solve(session, &self.matrix, b, x, parameters, observe));
-        let ranks = session.take_ranks();
-        match &mut outcome {
-            Ok(report) => report.ranks = ranks,
-            Err(error) => {
-                if let Some(report) = error.report_mut() {
-                    report.ranks = ranks;
-                }
-            }
-        }
-        outcome
     }
 }

@@ -6,6 +6,7 @@ use abide_core::solver::{Engine, Matrix};
 use abide_cpu::{Threads, threaded_operator};
 
 use super::begin;
+use super::range::Scale;
 use crate::{Array, DType, Error, Result};
 
 /// Returns the norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
@@ -13,10 +14,14 @@ pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
     norm(&residual(matrix, b, x)?)
 }
 
-/// Returns the norm of a vector in f64.
+/// Returns the norm of a vector in f64, of whatever size its values are.
 pub(super) fn norm(vector: &Array) -> Result<f64> {
-    let Array::F64(values) = &*in_f64(vector)? else { return Ok(f64::NAN) };
-    Ok(Threads::<f64>::new(None, values.len())?.dot(values, values).sqrt())
+    let vector = in_f64(vector)?;
+    let zero = Array::zeros(DType::F64, 0)?;
+    let scale = Scale::of(&vector, &zero);
+    let scaled = if scale.is_one() { vector } else { Cow::Owned(scale.multiple(&vector, false)?) };
+    let Array::F64(values) = &*scaled else { return Ok(f64::NAN) };
+    Ok(scale.undone(Threads::<f64>::new(None, values.len())?.dot(values, values).sqrt()))
 }
 
 /// Returns `b - A x` in f64, computed on the CPU.

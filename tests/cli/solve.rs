@@ -195,3 +195,42 @@ fn solvers_are_timed_and_checked() {
     assert_eq!((told["holds"].as_bool(), row["dtype"].as_str()), (Some(true), Some("mixed")));
     assert!(row["true_residual"].as_f64().unwrap() <= 1e-8);
 }
+
+#[test]
+fn a_pure_neumann_problem_needs_a_right_hand_side_without_a_mean() {
+    let place = Place::new();
+    let line = "solve --operator laplacian2d --size 8x9 --boundary mirror --rhs random:3 --backend cpu";
+    let output = place.command(line).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = words(&output);
+    assert!(
+        said.contains("its rows add up to 0, so must b") && said.contains("(nullspace constant)"),
+        "{said}"
+    );
+    place.works(&format!("{line} --nullspace constant --tolerance 1e-10 --output u.npy"));
+    let u = place.read("u.npy").values.to_f64();
+    assert!(u.iter().sum::<f64>().abs() < 1e-9 && u.iter().any(|u| u.abs() > 0.1));
+    let refused = place.command("solve --matrix laplacian2d:8x9 --nullspace constant --backend cpu").output();
+    let said = words(&refused.unwrap());
+    assert!(said.contains("row 0 of the matrix adds up to"), "{said}");
+}
+
+#[test]
+fn the_method_rests_on_symmetry_within_rounding() {
+    let place = Place::new();
+    let write = |name: &str, value: &str| {
+        let head = "%%MatrixMarket matrix coordinate real general\n3 3 6\n1 1 2.3\n2 2 2.3\n3 3 2.3\n";
+        let text = format!("{head}1 2 -1\n2 1 -1\n1 3 {value}\n");
+        std::fs::write(place.path(name), text).unwrap();
+    };
+    write("rounded.mtx", "7e-18");
+    let text = place.works("solve rounded.mtx --backend cpu");
+    assert!(text.contains("method cg was chosen by the matrix: it is symmetric within rounding"), "{text}");
+    place.works("solve rounded.mtx --method cg --backend cpu");
+    write("skewed.mtx", "1e-6");
+    let said = words(&place.command("solve skewed.mtx --method cg --backend cpu").output().unwrap());
+    assert!(said.contains("needs a symmetric matrix") && said.contains("(assume-symmetric)"), "{said}");
+    place.works("solve skewed.mtx --method cg --assume-symmetric --tolerance 1e-5 --backend cpu");
+    let text = place.works("solve skewed.mtx --backend cpu");
+    assert!(text.contains("method gmres was chosen by the matrix: it is not symmetric"), "{text}");
+}

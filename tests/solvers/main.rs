@@ -3,10 +3,14 @@
 //! absent is skipped by name, unless `ABIDE_REQUIRE` names it.
 
 mod agreement;
+mod chosen;
+mod extremes;
 #[path = "../../backend-cuda/tests/common/parallel.rs"]
 mod parallel;
 mod random;
 mod refusals;
+mod restarts;
+mod singular;
 mod solutions;
 mod stopping;
 mod subject;
@@ -43,6 +47,16 @@ macro_rules! suite {
             refusals::matrices_that_cannot_be_solved_have_their_own_errors,
             refusals::vectors_that_do_not_fit_are_refused,
             refusals::breakdowns_are_errors,
+            chosen::rounding_is_no_asymmetry,
+            chosen::a_matrix_may_be_taken_as_symmetric,
+            chosen::gmres_takes_the_place_of_cg_on_an_indefinite_matrix,
+            chosen::negative_definite_systems_are_solved_by_their_opposites,
+            chosen::cycles_of_small_systems_are_whole,
+            extremes::powers_of_two_change_exponents_alone,
+            extremes::solutions_below_the_range_are_errors,
+            restarts::bicgstab_starts_anew_where_it_breaks_down,
+            singular::a_null_space_of_constants_is_taken_away,
+            singular::gmres_keeps_the_better_iterate,
             stopping::a_residual_that_rises_for_long_is_no_stagnation,
             stopping::limits_end_a_solve_with_its_history,
             stopping::an_observer_sees_every_iterate_and_may_stop,

@@ -81,6 +81,26 @@ pub fn windy(extents: &[usize; 2], dtype: DType) -> GridOperator {
     GridOperator::new(stencil, Shape::new(extents).unwrap(), zero, dtype).unwrap()
 }
 
+/// Returns diffusion with a wind in central differences: `peclet` is the wind's times a cell's width over the
+/// diffusion. Far from symmetric, and well-conditioned.
+pub fn convective(extents: &[usize; 2], peclet: [f64; 2], dtype: DType) -> GridOperator {
+    let [y, x] = peclet.map(|peclet| 0.5 * peclet);
+    let taps =
+        [([-1, 0], -1.0 - y), ([0, -1], -1.0 - x), ([0, 0], 4.0), ([0, 1], -1.0 + x), ([1, 0], -1.0 + y)];
+    let stencil = LinearStencil::new("convective", &taps).unwrap();
+    let zero = Boundaries::all(Boundary::Constant(0.0));
+    GridOperator::new(stencil, Shape::new(extents).unwrap(), zero, dtype).unwrap()
+}
+
+/// Returns a matrix of these entries.
+pub fn entries(rows: usize, entries: &[(usize, usize, f64)], dtype: DType) -> Csr {
+    let mut triplets = Triplets::new(rows, rows).unwrap();
+    for &(i, j, value) in entries {
+        triplets.push(i, j, value).unwrap();
+    }
+    triplets.into_csr().unwrap().cast(dtype).unwrap()
+}
+
 /// Makes a random symmetric strictly dominant matrix: rows in a random order, entries in another, most given
 /// in two parts; a dense row and column where `dense`.
 pub fn random_definite(n: usize, seed: u64, dense: bool, dtype: DType) -> Csr {

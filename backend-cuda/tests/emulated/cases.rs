@@ -32,7 +32,7 @@ fn spread(blocks: usize, division: Division) -> Configuration {
 }
 
 pub fn options(method: Method, preconditioner: Preconditioning, cache: SolveCache) -> SolveOptions {
-    SolveOptions { method, preconditioner, cache }
+    SolveOptions { method, preconditioner, cache, ..SolveOptions::default() }
 }
 
 pub fn gmres(restart: usize) -> Method {

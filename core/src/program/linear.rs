@@ -53,6 +53,12 @@ impl LinearStencil {
         Ok(LinearStencil { name, dimensions: D, taps: padded })
     }
 
+    /// Returns the stencil with every sign changed.
+    pub fn negated(&self) -> LinearStencil {
+        let taps = self.taps.iter().map(|&(offset, weight)| (offset, -weight)).collect();
+        LinearStencil { name: self.name.clone(), dimensions: self.dimensions, taps }
+    }
+
     /// Returns the taps in the order of summation, their offsets padded to three axes.
     pub fn taps(&self) -> &[([i32; 3], f64)] {
         &self.taps

@@ -84,6 +84,14 @@ impl GridOperator {
         Ok(GridOperator { dtype, ..self.clone() })
     }
 
+    /// Returns the operator with every sign changed; `None` where a `fixed` boundary keeps cells, whose rows are
+    /// not the stencil's.
+    pub(super) fn negated(&self) -> Option<GridOperator> {
+        let mut sides = self.boundaries.0[3 - self.shape.dimensions()..].iter().flatten();
+        let keeps = sides.any(|side| matches!(side, Boundary::Fixed));
+        (!keeps).then(|| GridOperator { stencil: self.stencil.negated(), ..self.clone() })
+    }
+
     /// Returns the stored matrix.
     pub fn assemble(&self) -> Result<Csr> {
         Ok(Affine::new(&self.stencil, &self.shape, &self.boundaries, self.dtype)?.matrix)

@@ -121,7 +121,31 @@ impl Matrix {
         Ok(())
     }
 
-    /// Returns whether the matrix equals its transpose.
+    /// Returns a stored matrix that has every kind of row that this one has: the matrix itself, or for a
+    /// stencil that of the least domain on which it meets each side of its boundary as on its own.
+    pub fn sample(&self) -> Result<Arc<Csr>> {
+        Ok(match self {
+            Matrix::Stored(matrix) => Arc::clone(matrix),
+            Matrix::Stencil(operator) => Arc::new(operator.sample()?),
+        })
+    }
+
+    /// Returns the matrix with every sign changed; `None` where that cannot be written as an operator. Fails if
+    /// the machine has no memory for a stored one.
+    pub fn negated(&self) -> Result<Option<Matrix>> {
+        Ok(match self {
+            Matrix::Stored(matrix) => Some(matrix.negated()?.into()),
+            Matrix::Stencil(operator) => operator.negated().map(Matrix::from),
+        })
+    }
+
+    /// Returns whether every entry of the diagonal is below 0.
+    pub fn has_negative_diagonal(&self) -> Result<bool> {
+        let sample = self.sample()?;
+        Ok((0..sample.rows().min(sample.columns())).all(|row| sample.get(row, row) < 0.0))
+    }
+
+    /// Returns whether the matrix equals its transpose, up to rounding.
     pub fn is_symmetric(&self) -> Result<bool> {
         if self.check_extents().is_err() {
             return Ok(false);
@@ -174,7 +198,9 @@ fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError>
         return Ok(());
     }
     let method = options.method.name();
-    if let Some((row, column)) = matrix.asymmetry()? {
+    if !options.assume_symmetric
+        && let Some((row, column)) = matrix.asymmetry()?
+    {
         let (value, mirror) = (matrix.get(row, column), matrix.get(column, row));
         return Err(SolverError::NotSymmetric { method, row, column, value, mirror });
     }

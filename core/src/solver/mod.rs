@@ -51,7 +51,7 @@ pub use method::{
     SingleReductionCg, method, polynomial_factors, preconditioner,
 };
 pub use operator::Operator;
-pub use options::{Method, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
+pub use options::{Method, Nullspace, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
 pub use outcome::{Outcome, Quantity, Status};
 pub use plan::{Bands, Place, Product, Resident, SolvePlan, SolveSchedule, SolveSync, SolveTraffic};
 pub use precondition::{
@@ -61,7 +61,7 @@ pub(crate) use precondition::{check_block_size, check_degree};
 pub use progress::Measure;
 pub use refine::Refinement;
 pub use report::{Exhausted, Parameters, RankSolve, Report, SolverError};
-pub use run::{Begin, Run, check_lengths};
+pub use run::{Begin, Run, check_finite, check_lengths};
 pub use session::{EngineSession, check_types, vectors_of};
 pub use slabs::{
     LinearSlabs, Reads, RowSlab, SlabEngine, SlabOperator, SlabProduct, SlabSession, Swap, cut_rows,

@@ -338,6 +338,17 @@ named! {
     }
 }
 
+named! {
+    /// The vectors that the matrix of a system takes to 0.
+    Nullspace "null space" {
+        /// None that is known.
+        #[default]
+        None = "none",
+        /// Those with one value in all rows: each row of the matrix adds up to 0, and each column.
+        Constant = "constant",
+    }
+}
+
 /// The options of a solve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SolveOptions {
@@ -347,12 +358,14 @@ pub struct SolveOptions {
     pub preconditioner: Preconditioning,
     /// The data that should stay on the chip; default auto.
     pub cache: SolveCache,
+    /// Whether the matrix counts as symmetric without a look at it; default no.
+    pub assume_symmetric: bool,
 }
 
 impl Default for SolveOptions {
     fn default() -> Self {
         let (preconditioner, cache) = (Preconditioning::None, SolveCache::Auto);
-        SolveOptions { method: Method::Cg, preconditioner, cache }
+        SolveOptions { method: Method::Cg, preconditioner, cache, assume_symmetric: false }
     }
 }
 

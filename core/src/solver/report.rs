@@ -82,10 +82,16 @@ pub struct Report {
     /// The norm of the residual before each iteration and after the last one: `history[k]` is that of the
     /// k-th iterate.
     pub history: Vec<f64>,
+    /// The norm of the right-hand side.
+    pub norm: f64,
     /// The threshold that the residual was compared with: the larger of `relative |b|` and `absolute`.
     pub threshold: f64,
     /// The norm of `b - A x` for the returned `x`, computed afresh; `None` if an error came first.
     pub true_residual: Option<f64>,
+    /// How many times BiCGStab broke down and started anew, with a new shadow residual.
+    pub restarts: usize,
+    /// The iterations of a cycle of GMRES, where that was the method and the caller's layer knows it.
+    pub cycle: Option<usize>,
     /// Wall time in seconds, the set-up included.
     pub seconds: f64,
     /// Seconds from the first residual to the last: those of `iterations` iterations.
@@ -120,12 +126,50 @@ impl Report {
             dtype,
             iterations: 0,
             history: Vec::new(),
+            norm: 0.0,
             threshold: 0.0,
             true_residual: None,
+            restarts: 0,
+            cycle: None,
             seconds: 0.0,
             iteration_seconds: 0.0,
             ranks: Vec::new(),
         }
+    }
+}
+
+impl Report {
+    /// Returns a norm relative to that of the right-hand side, in words; absolute where that norm is unknown.
+    fn relative(&self, norm: f64) -> String {
+        if self.norm > 0.0 { format!("{:e} of |b|", norm / self.norm) } else { format!("{norm:e}") }
+    }
+
+    /// Returns the last residual by the recurrence and the one that was wanted, in words.
+    fn reached(&self) -> String {
+        self.compared(self.history.last().copied())
+    }
+
+    /// Returns the true residual, or the last one by the recurrence, and the one that was wanted, in words.
+    fn reached_in_truth(&self) -> String {
+        self.compared(self.true_residual.or(self.history.last().copied()))
+    }
+
+    fn compared(&self, residual: Option<f64>) -> String {
+        let wanted = if self.norm > 0.0 { self.threshold / self.norm } else { self.threshold };
+        format!("{} (wanted {wanted:e})", self.relative(residual.unwrap_or(f64::NAN)))
+    }
+
+    /// Returns what helps against stagnation beside a looser tolerance and a preconditioner, in words.
+    fn advice(&self) -> String {
+        let wider = if self.dtype == DType::F32 { ", compute in f64" } else { "" };
+        let later = match (self.method, self.cycle) {
+            ("gmres", Some(cycle)) => {
+                format!(", restart GMRES later than after {cycle} iterations (gmres:{})", 2 * cycle)
+            }
+            ("gmres", None) => ", restart GMRES later".to_owned(),
+            _ => String::new(),
+        };
+        later + wider
     }
 }
 
@@ -184,31 +228,62 @@ pub enum SolverError {
     },
     /// The residual no longer falls.
     #[error(
-        "{} stagnated after {} iterations at a residual of {:e} (wanted {:e}); loosen the tolerance{} or use a better \
-         preconditioner",
-        .report.method, .report.iterations,
-        .report.true_residual.or(.report.history.last().copied()).unwrap_or(f64::NAN), .report.threshold,
-        if .report.dtype == DType::F32 { ", compute in f64" } else { "" }
+        "{} stagnated after {} iterations at a residual of {}; loosen the tolerance{} or use a better preconditioner",
+        .report.method, .report.iterations, .report.reached_in_truth(), .report.advice()
     )]
     Stagnation {
         /// The report until then.
         report: Box<Report>,
     },
     /// A NaN or an infinity appeared.
-    #[error(
-        "{}: {quantity} is not finite in iteration {}; look for NaN in the input, or scale the system",
-        .report.method, .report.iterations
-    )]
+    #[error("{}", not_finite(.report, .quantity, *.row))]
     NotFinite {
         /// The quantity that is not finite.
         quantity: &'static str,
+        /// The row, from 0, where the quantity is a vector of the caller's.
+        row: Option<usize>,
+        /// The report until then.
+        report: Box<Report>,
+    },
+    /// The rows of the matrix add up to 0, so do its columns, and the right-hand side does not.
+    #[error(
+        "{}: the matrix is singular: its rows add up to 0, so must b, and the part of b that is constant has a norm of {}; \
+         take the mean from b, or have it taken (nullspace constant)",
+        .report.method, .report.relative(*.constant)
+    )]
+    Inconsistent {
+        /// The norm of the constant part of the right-hand side: below it no residual can come.
+        constant: f64,
+        /// The report until then.
+        report: Box<Report>,
+    },
+    /// GMRES's least-squares problem is singular to rounding, so the matrix is, or nearly so. `x` is the best
+    /// iterate that was found.
+    #[error(
+        "{} ended after {} iterations: the matrix is singular, or nearly so; the recurred residual says {} and the true one \
+         is {}; mend the matrix (dependent or empty equations), or loosen the tolerance",
+        .report.method, .report.iterations, .report.relative(*.recurred), .report.reached_in_truth()
+    )]
+    SingularToRounding {
+        /// The last residual by the recurrence.
+        recurred: f64,
+        /// The report until then.
+        report: Box<Report>,
+    },
+    /// The solution holds values that are beyond the type's range, or so far below it that the residual is lost.
+    #[error(
+        "{}: the solution is beyond the range of {}: the residual of its rounded values is {}; multiply b by a number{}",
+        .report.method, .report.dtype, .report.reached_in_truth(),
+        if .report.dtype == DType::F32 { ", or compute in f64" } else { "" }
+    )]
+    OutOfRange {
         /// The report until then.
         report: Box<Report>,
     },
     /// The matrix is not symmetric, and the method is for symmetric ones only; nothing was computed.
     #[error(
         "{method} needs a symmetric matrix, and this one has {value:e} at row {row}, column {column} and {mirror:e} across \
-         the diagonal; use bicgstab or gmres"
+         the diagonal; use bicgstab or gmres, or have it taken as symmetric (assume-symmetric)"
     )]
     NotSymmetric {
         /// The method's name.
@@ -243,8 +318,8 @@ pub enum SolverError {
     },
     /// The observer ended the run.
     #[error(
-        "{} was stopped after {} iterations at a residual of {:e} (wanted {:e})",
-        .report.method, .report.iterations, .report.history.last().copied().unwrap_or(f64::NAN), .report.threshold
+        "{} was stopped after {} iterations at a residual of {}",
+        .report.method, .report.iterations, .report.reached()
     )]
     Stopped {
         /// The report until then.
@@ -252,9 +327,9 @@ pub enum SolverError {
     },
     /// A limit came before convergence.
     #[error(
-        "{} did not converge: the limit on {limit} ended it after {} iterations at a residual of {:e} (wanted {:e}); \
-         raise the limit or use a better preconditioner",
-        .report.method, .report.iterations, .report.history.last().copied().unwrap_or(f64::NAN), .report.threshold
+        "{} did not converge: the limit on {limit} ended it after {} iterations at a residual of {}; raise the limit or use a \
+         better preconditioner",
+        .report.method, .report.iterations, .report.reached()
     )]
     NotConverged {
         /// The limit.
@@ -274,6 +349,9 @@ macro_rules! report_of {
             | SolverError::Singular { .. } => None,
             SolverError::Breakdown { report, .. }
             | SolverError::Indefinite { report, .. }
+            | SolverError::Inconsistent { report, .. }
+            | SolverError::SingularToRounding { report, .. }
+            | SolverError::OutOfRange { report }
             | SolverError::Stagnation { report }
             | SolverError::NotFinite { report, .. }
             | SolverError::Stopped { report }
@@ -296,5 +374,16 @@ impl SolverError {
     /// Returns the norms of the residual until the error.
     pub fn history(&self) -> &[f64] {
         self.report().map_or(&[], |report| &report.history)
+    }
+}
+
+/// Returns what is said of a quantity that is not finite.
+fn not_finite(report: &Report, quantity: &str, row: Option<usize>) -> String {
+    match row {
+        Some(row) => format!("{quantity} is not finite at row {row}, counted from 0; give finite values"),
+        None => format!(
+            "{}: {quantity} is not finite in iteration {}; look for NaN in the input, or scale the system",
+            report.method, report.iterations
+        ),
     }
 }

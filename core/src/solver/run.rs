@@ -8,7 +8,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::real::{DType, Real};
+use crate::real::{Array, DType, Real};
+use crate::with_array;
 
 /// Entries of the history that are reserved before the loop. Most runs never need more, and a limit of a
 /// thousand million iterations does not cost their memory.
@@ -100,19 +101,20 @@ impl<'p> Run<'p> {
         if !square.is_finite() {
             return Err(run.not_finite(Quantity::RightHandSide));
         }
+        let least = if T::DTYPE == DType::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
+        if square < least && (square > 0.0 || b.iter().any(|&value| value != T::ZERO)) {
+            // A residual smaller than b has no square at all, and would count as 0.
+            let reason = "its square underflows";
+            return Err(Error::invalid("the right-hand side", reason, "scale the system or use f64").into());
+        }
         if square == 0.0 {
-            if b.iter().any(|&value| value != T::ZERO) {
-                let reason = "its norm underflows to 0";
-                return Err(
-                    Error::invalid("the right-hand side", reason, "scale the system or use f64").into()
-                );
-            }
             x.fill(T::ZERO);
             run.report.history.push(0.0);
             run.report.true_residual = Some(0.0);
             return Ok(Begin::Zero(run.take()));
         }
-        run.report.threshold = (parameters.relative * square.sqrt()).max(parameters.absolute);
+        run.report.norm = square.sqrt();
+        run.report.threshold = (parameters.relative * run.report.norm).max(parameters.absolute);
         Ok(Begin::Iterate(run))
     }
 
@@ -319,7 +321,7 @@ impl<'p> Run<'p> {
 
     /// Returns [`SolverError::NotFinite`] of `quantity`.
     pub fn not_finite(&mut self, quantity: Quantity) -> SolverError {
-        SolverError::NotFinite { quantity: quantity.words(), report: self.boxed() }
+        SolverError::NotFinite { quantity: quantity.words(), row: None, report: self.boxed() }
     }
 
     /// Returns [`SolverError::Stagnation`].
@@ -340,6 +342,19 @@ pub fn check_lengths(rows: usize, b: usize, x: usize) -> Result<()> {
         Some((name, len)) => {
             let reason = format!("{len} values for a matrix of {rows} rows");
             Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row"))
+        }
+    }
+}
+
+/// Fails if a vector of a system holds a value that is not finite: [`SolverError::NotFinite`] with the first
+/// such row.
+pub fn check_finite(method: Profile, name: &'static str, vector: &Array) -> Result<(), SolverError> {
+    let row = with_array!(vector, values => values.iter().position(|value| !value.is_finite()));
+    match row {
+        None => Ok(()),
+        row => {
+            let report = Box::new(Report::empty(method.name, vector.dtype()));
+            Err(SolverError::NotFinite { quantity: name, row, report })
         }
     }
 }

@@ -215,6 +215,13 @@ impl Csr {
         })
     }
 
+    /// Returns the matrix with every sign changed. Fails if the machine has no memory for it.
+    pub fn negated(&self) -> Result<Csr> {
+        let mut negated = self.cast(self.dtype())?;
+        with_array!(&mut negated.values, v => v.iter_mut().for_each(|value| *value = -*value));
+        Ok(negated)
+    }
+
     /// Returns the same matrix with row offsets of 64 bits, whether it needs them or not.
     pub fn with_wide_offsets(&self) -> Csr {
         let wide =
@@ -233,7 +240,9 @@ impl Csr {
     /// rounding; `None` for a matrix that is symmetric as far as its type tells. The matrix must be square.
     /// Fails if the machine has no memory for one number per row.
     ///
-    /// Rounding is half of the type's digits relative to the larger of the two entries; an entry that is not
+    /// Rounding is half of the type's digits relative to the larger of the two entries, or to the geometric
+    /// mean of the two rows' diagonal entries, whichever allows more: sums that cancel leave pairs such as 0
+    /// and 7e-18. Where a diagonal entry is 0 the row's largest entry stands for it. An entry that is not
     /// stored is 0. One pass suffices: rows are visited in order, so the entries above the diagonal of each
     /// row are met in order too.
     pub fn asymmetry(&self) -> Result<Option<(usize, usize)>> {
@@ -242,6 +251,12 @@ impl Csr {
 
     fn first_asymmetry<T: Real>(&self, values: &[T]) -> Result<Option<(usize, usize)>> {
         let tolerance = if T::DTYPE == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }.sqrt();
+        let differs = |row: usize, column: usize, value: f64, mirror: f64| {
+            let (difference, larger) = ((value - mirror).abs(), value.abs().max(mirror.abs()));
+            // The rows' sizes are looked up for entries that differ, and those are few.
+            difference > tolerance * larger
+                && difference > tolerance * self.size(row).sqrt() * self.size(column).sqrt()
+        };
         // For each row, the next entry above the diagonal that no row below has met yet.
         let mut next: Vec<usize> = reserved(self.rows())?;
         next.extend((0..self.rows()).map(|row| {
@@ -258,8 +273,9 @@ impl Csr {
                 let next = &mut next[column];
                 // Entries above the diagonal before this row have no image below it.
                 while *next < end && (self.indices[*next] as usize) < row {
-                    if values[*next] != T::ZERO {
-                        return Ok(Some((column, self.indices[*next] as usize)));
+                    let above = self.indices[*next] as usize;
+                    if differs(column, above, values[*next].to_f64(), 0.0) {
+                        return Ok(Some((column, above)));
                     }
                     *next += 1;
                 }
@@ -268,15 +284,26 @@ impl Csr {
                     mirror = values[*next].to_f64();
                     *next += 1;
                 }
-                if (value - mirror).abs() > tolerance * value.abs().max(mirror.abs()) {
+                if differs(row, column, value, mirror) {
                     return Ok(Some((row, column)));
                 }
             }
         }
         Ok((0..self.rows()).find_map(|row| {
             let rest = next[row]..self.range(row).end;
-            rest.into_iter().find(|&at| values[at] != T::ZERO).map(|at| (row, self.indices[at] as usize))
+            rest.into_iter()
+                .map(|at| (at, self.indices[at] as usize))
+                .find(|&(at, column)| differs(row, column, values[at].to_f64(), 0.0))
+                .map(|(_, column)| (row, column))
         }))
+    }
+
+    /// Returns the magnitude of a row's diagonal entry, or of its largest entry where that is 0.
+    fn size(&self, row: usize) -> f64 {
+        match self.get(row, row).abs() {
+            0.0 => self.row(row).fold(0.0, |most, (_, value)| value.abs().max(most)),
+            diagonal => diagonal,
+        }
     }
 
     /// Checks whether [`Csr::is_symmetric`] holds and the signs of zeros are equal too.

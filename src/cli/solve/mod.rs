@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use abide::backend::processes;
 use abide::io::{Batch, Staged, Targets, Written, npy};
-use abide::solve::{Method, Parameters, Precision, Preconditioning, SolveCache, SolverError, true_residual};
+use abide::solve::{
+    Gmres, Method, Nullspace, Parameters, Precision, Preconditioning, SolveCache, SolverError,
+};
 use abide::sparse::market;
 use abide::{Array, Choice, Error, ErrorKind, Result, Shape, Solve as Described};
 use clap::Args;
@@ -49,9 +51,18 @@ pub struct Solve {
     rhs: RightHandSide,
 
     /// cg, cg-single, cg-pipelined, bicgstab, gmres[:RESTART], chebyshev or jacobi[:WEIGHT] [default: cg
-    /// where the matrix is symmetric with a positive diagonal, else gmres]
+    /// where the matrix is symmetric with a diagonal of one sign, else gmres; gmres too where cg finds the
+    /// matrix indefinite]
+    #[arg(long, value_parser = method)]
+    method: Option<Asked>,
+
+    /// Take the matrix as symmetric without a look at it
     #[arg(long)]
-    method: Option<Method>,
+    assume_symmetric: bool,
+
+    /// The vectors that the matrix takes to 0: none, or constant, whose part is then taken from b and x
+    #[arg(long, default_value = "none")]
+    nullspace: Nullspace,
 
     /// none, jacobi, block-jacobi[:ROWS] or chebyshev[:DEGREE]
     #[arg(long, default_value = "none")]
@@ -104,6 +115,26 @@ pub struct Solve {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A method, or GMRES with the restart that suits the matrix.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Asked {
+    Method(Method),
+    Gmres,
+}
+
+impl Asked {
+    fn method(self, rows: usize) -> Method {
+        match self {
+            Asked::Method(method) => method,
+            Asked::Gmres => Method::Gmres(Gmres::suited(rows)),
+        }
+    }
+}
+
+fn method(text: &str) -> Result<Asked> {
+    Ok(if text == "gmres" { Asked::Gmres } else { Asked::Method(text.parse()?) })
 }
 
 /// Iterations without progress at most; `None` for any number.
@@ -168,7 +199,10 @@ impl Solve {
         self.check_files()?;
         let system = self.source.load(self.dtype.dtype())?;
         let drift = parameters.drift;
+        let method = self.method.map(|asked| asked.method(system.matrix.rows()));
         let mut described = Described::new(system.matrix)
+            .assume_symmetric(self.assume_symmetric)
+            .nullspace(self.nullspace)
             .preconditioner(self.preconditioner)
             .cache(self.cache)
             .parameters(parameters)
@@ -177,7 +211,7 @@ impl Solve {
         if let Some(devices) = self.several.asked() {
             described = described.devices(devices);
         }
-        if let Some(method) = self.method {
+        if let Some(method) = method {
             described = described.method(method);
         }
         let mut opened = match described.open() {
@@ -220,8 +254,8 @@ impl Solve {
             precision: self.dtype,
             opened: &opened,
             report: &report,
-            true_residual: true_residual(opened.matrix(), &b, &x)?,
-            norm: true_residual(opened.matrix(), &b, &Array::zeros(b.dtype(), b.len())?)?,
+            true_residual: opened.true_residual(&b, &x)?,
+            norm: opened.true_residual(&b, &Array::zeros(b.dtype(), b.len())?)?,
             drift,
             converged: error.is_none(),
             files: &files,

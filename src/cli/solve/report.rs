@@ -76,6 +76,9 @@ impl Told<'_> {
         let each = self.us_per_iteration().map_or(String::new(), |us| format!(", {us:.1} µs each"));
         let ended = if self.converged { "converged" } else { "ended" };
         line(ended, format!("{} iterations in {}{each}", report.iterations, duration(report.seconds)));
+        if report.restarts > 0 {
+            line("restarts", format!("{}, where {} broke down", report.restarts, plan.method));
+        }
         let relative = |norm: f64| if self.norm > 0.0 { norm / self.norm } else { norm };
         line(
             "residual",

@@ -23,7 +23,17 @@ pub struct Gmres {
     pub restart: usize,
 }
 
+/// Rows up to which a cycle holds the whole Krylov space unless a restart is asked for.
+const WHOLE: usize = 300;
+
 impl Gmres {
+    /// Returns the method with the restart that suits a matrix of `rows` rows where none is asked for: as many
+    /// iterations as rows up to 300 rows, where no cycle ends before the solution is found; else the default.
+    pub fn suited(rows: usize) -> Gmres {
+        let whole = (1..=WHOLE).contains(&rows);
+        Gmres { restart: if whole { rows.max(Gmres::default().restart) } else { Gmres::default().restart } }
+    }
+
     /// Fails for cycles without iterations.
     pub(crate) fn check(&self) -> Result<()> {
         if self.restart == 0 {

@@ -77,7 +77,12 @@ mod tests {
 
     fn planned(matrix: &Matrix, method: Method, count: usize) -> SolvePlan {
         let device = DeviceSpec::preset("h200").unwrap();
-        let options = SolveOptions { method, preconditioner: Preconditioning::None, cache: SolveCache::Auto };
+        let options = SolveOptions {
+            method,
+            preconditioner: Preconditioning::None,
+            cache: SolveCache::Auto,
+            ..SolveOptions::default()
+        };
         let alone = plan_krylov(matrix, &device, &options).unwrap();
         if count == 1 {
             return alone;

@@ -203,7 +203,7 @@ mod tests {
     use crate::{Boundaries, Boundary, Shape};
 
     fn options(method: Method, preconditioner: Preconditioning) -> SolveOptions {
-        SolveOptions { method, preconditioner, cache: SolveCache::Auto }
+        SolveOptions { method, preconditioner, cache: SolveCache::Auto, ..SolveOptions::default() }
     }
 
     fn planned(matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan> {

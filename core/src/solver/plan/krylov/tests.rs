@@ -123,8 +123,12 @@ fn shares_and_places_fit_on_every_preset() {
                 SolveCache::Mixed,
             ] {
                 let preconditioner = Preconditioning::ALL[(number + turn) % 4];
-                let options =
-                    SolveOptions { method: methods[(number + turn) % methods.len()], preconditioner, cache };
+                let options = SolveOptions {
+                    method: methods[(number + turn) % methods.len()],
+                    preconditioner,
+                    cache,
+                    ..SolveOptions::default()
+                };
                 for configuration in configurations(&matrix, &device(name), &options) {
                     let Ok(plan) =
                         plan_krylov_configuration(&matrix, &device(name), &options, &configuration)
