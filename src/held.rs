@@ -43,7 +43,7 @@ impl<S: ?Sized> Held<S> {
 
     /// Returns the session wherever it is, for what is in the host's memory alone.
     pub(crate) fn anywhere(&self) -> &S {
-        &**self.session
+        &self.session
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use abide::backend::Pace;
@@ -199,8 +199,9 @@ impl Simulation {
                 return Err(error);
             }
             let mut report = report.map_err(exception)?;
-            let went_wrong =
-                unpoisoned(&self.health).after(&watch, simulation, &mut report).map_err(exception)?;
+            // No panic can leave it half changed.
+            let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            let went_wrong = health.after(&watch, simulation, &mut report).map_err(exception)?;
             Ok(Report { report, went_wrong: went_wrong.as_deref().map(in_python) })
         })
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use abide_text as text;
 
 use super::bounded;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Reads a model file. Its name without the extension is the program's unless the file gives another.
 ///

@@ -109,18 +109,12 @@ fn again(
     observe: &mut Observe<'_>,
 ) -> Result<Report, SolverError> {
     let (inner, done) = (left(parameters, &first), first.iterations);
-    let outcome =
-        correct::solve(
-            system.session.here()?,
-            matrix,
-            b,
-            x,
-            &inner,
-            &mut |iteration, residual| match iteration {
-                0 => ControlFlow::Continue(()),
-                _ => observe(done + iteration, residual),
-            },
-        );
+    let outcome = correct::solve(system.session.here()?, matrix, b, x, &inner, &mut |iteration, residual| {
+        match iteration {
+            0 => ControlFlow::Continue(()),
+            _ => observe(done + iteration, residual),
+        }
+    });
     match outcome {
         Ok(then) => Ok(after(first, &then)),
         Err(mut error) => {
@@ -266,7 +260,8 @@ fn better(
             let mut other = Array::zeros(x.dtype(), x.len())?;
             first.restore(&mut other);
             let inner = Parameters { iterations, time: None, ..parameters.clone() };
-            let _ = system.session.here()?.solve(b, &mut other, &inner, &mut |_, _| ControlFlow::Continue(()));
+            let _ =
+                system.session.here()?.solve(b, &mut other, &inner, &mut |_, _| ControlFlow::Continue(()));
             let norm = finite(norm(&residual(matrix, b, &other)?)?);
             Ok((other, norm))
         };

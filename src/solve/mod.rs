@@ -34,6 +34,7 @@ pub use vectors::{ones_vector, random_vector, true_residual};
 use std::time::Duration;
 
 use crate::backend::{self, Devices, Opened};
+use crate::floating::standard;
 use crate::held::Held;
 use crate::{Choice, DType, Error, Result};
 

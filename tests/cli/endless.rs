@@ -202,7 +202,7 @@ fn files_that_stand_for_much_are_errors() {
         (
             run,
             "headers.toml",
-            format!("{}", (0..400).map(|n| format!("[{}a]\n", "a.".repeat(n))).collect::<String>()),
+            (0..400).map(|n| format!("[{}a]\n", "a.".repeat(n))).collect::<String>(),
             "headers.toml",
         ),
         (run, "round.toml", model(&format!("u = \"{}u\"", "(".repeat(500_000))), "brackets within brackets"),

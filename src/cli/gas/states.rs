@@ -20,10 +20,13 @@ const AHEAD: usize = 1 << 20;
 /// The most bytes of a batch's records, where the machine's memory does not allow less.
 const BATCH_BYTES: u64 = 256 << 20;
 
+/// A file after its byte-order mark, in records of bounded length.
+type Source = Records<Chain<Cursor<Vec<u8>>, BufReader<File>>>;
+
 /// A table of states that is read batch after batch.
 pub struct States {
     path: std::path::PathBuf,
-    reader: Reader<Records<Chain<Cursor<Vec<u8>>, BufReader<File>>>>,
+    reader: Reader<Source>,
     /// The columns of T, p and each species.
     columns: Vec<usize>,
     names: Vec<String>,
