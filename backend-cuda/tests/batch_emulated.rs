@@ -51,7 +51,7 @@ impl Case {
     fn problem(&self) -> Result<Problem> {
         let program = catalogue::find(self.program)?.program(self.extents.len())?;
         let mut problem = Problem::new(Arc::new(program), Shape::new(self.extents)?, self.dtype)?;
-        problem.boundaries = Boundaries::parse(self.boundaries, Boundary::Fixed)?;
+        problem.set_boundaries(Boundaries::parse(self.boundaries, Boundary::Fixed)?);
         problem.repeat(MEMBERS)?;
         for (number, member) in problem.batch.iter_mut().enumerate() {
             member.parameters.iter_mut().for_each(|value| *value *= 1.0 - 0.1 * number as f64);

@@ -14,7 +14,7 @@ use common::present;
 fn batch(name: &str, extents: &[usize], dtype: DType, boundary: Boundary, members: usize) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
-    problem.boundaries = Boundaries::all(boundary);
+    problem.set_boundaries(Boundaries::all(boundary));
     problem.repeat(members).unwrap();
     problem
 }

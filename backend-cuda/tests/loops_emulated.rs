@@ -74,7 +74,7 @@ fn looped_problem(extents: &[usize], dtype: DType, boundary: &str) -> Problem {
 
 fn bounded(program: Program, extents: &[usize], dtype: DType, boundary: &str) -> Problem {
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
-    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
+    problem.set_boundaries(Boundaries::parse(boundary, Boundary::Fixed).unwrap());
     problem
 }
 

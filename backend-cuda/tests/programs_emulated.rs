@@ -240,7 +240,7 @@ fn quotients_of_zero_have_the_bits_of_division_without_a_gpu() {
         ];
         Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, 1).unwrap();
         // Without the question about the divisor, zero over zero is zero.
-        let defect = [("product == real(0) && b != real(0)", "product == real(0)")];
+        let defect = [("product == Number(0) && b != Number(0)", "product == Number(0)")];
         assert!(Program::compile(&compiler, &problem, 1, &defect).unwrap().check(&start, 1).is_err());
     }
 }

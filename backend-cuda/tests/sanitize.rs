@@ -36,7 +36,7 @@ fn watch(ways: &[Options], least: usize) -> Result<()> {
     for (name, extents, dtype, boundary) in PROBLEMS {
         let program = Arc::new(catalogue::find(name)?.program(extents.len())?);
         let mut problem = Problem::new(program, Shape::new(extents)?, dtype)?;
-        problem.boundaries = abide_core::Boundaries::all(boundary);
+        problem.set_boundaries(abide_core::Boundaries::all(boundary));
         let start: Vec<Array> = (0..problem.program.fields().len() as u64)
             .map(|field| Start::Random { seed: 7 + field, low: 0.01, high: 0.15 }.fill(&problem.shape, dtype))
             .collect::<Result<_>>()?;

@@ -373,7 +373,7 @@ fn a_lattice_forgets_no_difference() {
             let program = domains::lattice(&mut Rng::with_seed(seed), extents.len()).unwrap();
             let mut problem = Problem::new(program.into(), Shape::new(extents).unwrap(), dtype).unwrap();
             // Ghosts that never change pull towards order: the hardest case.
-            problem.boundaries = Boundaries::all(Boundary::Constant(0.3));
+            problem.set_boundaries(Boundaries::all(Boundary::Constant(0.3)));
             let start = (0..problem.program.fields().len() as u64)
                 .map(|field| Start::Random { seed: seed + 99 * field, low: 0.05, high: 0.95 })
                 .map(|start| start.fill(&problem.shape, dtype).unwrap());

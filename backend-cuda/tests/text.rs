@@ -21,7 +21,7 @@ use parallel::each;
 fn problem(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
-    problem.boundaries = Boundaries::all(boundary);
+    problem.set_boundaries(Boundaries::all(boundary));
     problem
 }
 
@@ -66,7 +66,9 @@ fn open_sides_have_the_kernels_of_zeros() {
                 let of = |side: Boundary| {
                     let mut problem = problem(entry.name, extents, DType::F64, Boundary::Mirror);
                     let slowest = problem.slowest();
-                    problem.boundaries.0[slowest] = [Boundary::Mirror, side];
+                    let mut boundaries = problem.boundaries;
+                    boundaries.0[slowest] = [Boundary::Mirror, side];
+                    problem.set_boundaries(boundaries);
                     let plan = planned(&problem, &device, &options)?;
                     // The first line describes the problem.
                     let text = kernel(&problem, &plan).unwrap().replace("+=open", "+=constant=0");

@@ -18,7 +18,7 @@ const SUBGROUP: usize = 32;
 fn problem(name: &str, extents: &[usize], boundary: &str) -> Problem {
     let program = catalogue::find(name).and_then(|entry| entry.program(extents.len())).unwrap();
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F32).unwrap();
-    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
+    problem.set_boundaries(Boundaries::parse(boundary, Boundary::Fixed).unwrap());
     problem
 }
 

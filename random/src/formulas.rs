@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use abide_core::domain::Sides;
 use abide_core::expr::{Binary, Expr, Node, Unary};
 use abide_core::{Boundaries, Boundary, DType, Parameter, Problem, Program, Result, Scope, Shape, Stencil};
 use proptest::prelude::*;
@@ -157,9 +156,7 @@ impl Case {
         let program = Program::sequence("random", &stages)?;
         let shape = Shape::new(&self.extents[3 - self.stages[0].axes..])?;
         let mut problem = Problem::unchecked(Arc::new(program), shape, self.dtype);
-        problem.boundaries = self.boundaries;
-        // A field that no stage sets has the constants of all fields, too, so that every schedule runs the program.
-        problem.sides.fill(Sides::all(self.boundaries));
+        problem.set_boundaries(self.boundaries);
         problem.check()?;
         Ok(problem)
     }
@@ -172,12 +169,13 @@ impl Case {
             ..stage.clone()
         };
         let mut problem = self.problem_of(&self.stages.iter().map(stage).collect::<Vec<_>>())?;
-        for side in problem.boundaries.0.iter_mut().flatten() {
+        let mut boundaries = problem.boundaries;
+        for side in boundaries.0.iter_mut().flatten() {
             if let Boundary::Constant(value) = side {
                 *value = value.abs();
             }
         }
-        problem.sides.fill(Sides::all(problem.boundaries));
+        problem.set_boundaries(boundaries);
         Ok(problem)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use abide_core::domain::Sides;
 use abide_core::{
     Array, Boundaries, Boundary, DType, Expr, Parameter, Problem, Program, Real, Scope, Shape, Stencil,
 };
@@ -112,16 +111,15 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns the problem in a type; `None` where the domain is too small for the program's boundaries.
+    /// Returns the problem in a type; `None` where the domain is too small for the program's schedules of several steps.
     pub fn problem(&self, dtype: DType) -> Option<Problem> {
         let stages: Vec<&dyn Stencil> = self.stages.iter().map(|stage| stage as &dyn Stencil).collect();
         let program = Arc::new(Program::sequence("grown", &stages).ok()?);
         let shape = Shape::new(&self.extents[3 - self.stages[0].dimensions..]).ok()?;
         let mut problem = Problem::unchecked(program, shape, dtype);
-        (problem.boundaries, problem.parameters) = (Boundaries(self.boundaries), vec![0.3, -1.0]);
-        // A field that no stage sets has the constants of all fields, too, so that every schedule runs the program.
-        problem.sides.fill(Sides::all(problem.boundaries));
-        problem.check().is_ok().then_some(problem)
+        problem.set_boundaries(Boundaries(self.boundaries));
+        problem.parameters = vec![0.3, -1.0];
+        (problem.is_plain() && problem.check().is_ok()).then_some(problem)
     }
 
     /// Returns the fields' initial values.

@@ -32,7 +32,7 @@ fn every_entry_has_the_same_bits() {
             for (number, boundary) in Boundary::each(0.375).into_iter().enumerate() {
                 let dtype = [DType::F32, DType::F64][number % 2];
                 let mut problem = problem(entry.name, extents(dimensions), dtype);
-                problem.boundaries = Boundaries::all(boundary);
+                problem.set_boundaries(Boundaries::all(boundary));
                 // Weights and depths in turn; the plan takes fewer ranks where the stencil reads too far.
                 let (weights, depth): (&[usize], u32) =
                     [(&[1, 1][..], 1), (&[1, 2, 1], 2), (&[3, 1, 1, 2], 1), (&[2, 1], 3)][number % 4];
@@ -52,7 +52,7 @@ fn every_schedule_of_a_slab_has_the_same_bits() {
         for boundary in [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.25)] {
             for dtype in [DType::F32, DType::F64] {
                 let mut problem = problem(name, extents, dtype);
-                problem.boundaries = Boundaries::all(boundary);
+                problem.set_boundaries(Boundaries::all(boundary));
                 for options in streaming.iter().chain([&own, &persistent]) {
                     assert_same(&problem, &ranked(&[3, 2, 4]), options, 11);
                 }
@@ -118,7 +118,7 @@ fn programs_that_read_unequally_far_have_the_same_bits() {
         for boundary in [Boundary::Fixed, Boundary::Mirror, Boundary::Periodic] {
             let shape = Shape::new(&[211]).unwrap();
             let mut problem = Problem::new(program.clone(), shape, DType::F64).unwrap();
-            problem.boundaries = Boundaries::all(boundary);
+            problem.set_boundaries(Boundaries::all(boundary));
             for depth in [1, 2, 3, 5] {
                 assert_same(&problem, &ranked(&[2, 1, 2]).every(depth), &Options::default(), 23);
             }
@@ -189,7 +189,7 @@ fn slabs_know_where_they_are() {
 fn windows_records_and_parameters_are_those_of_one_domain() {
     for boundary in [Boundary::Periodic, Boundary::Mirror] {
         let mut problem = problem("heat-conductivity", &[31, 11], DType::F64);
-        problem.boundaries = Boundaries::all(boundary);
+        problem.set_boundaries(Boundaries::all(boundary));
         let probes = vec![Probe::new(&problem.program, "u", &[20, 3]).unwrap()];
         problem.record = Some(Record::new(&problem.program, 2, probes));
         let single = CpuBackend::reference();
@@ -242,7 +242,7 @@ fn every_entry_boundary_type_rank_and_depth() {
                     for weights in [&[1][..], &[1, 1], &[2, 1, 3], &[3, 1, 1, 2]] {
                         for depth in [1, 2, 5] {
                             let mut problem = problem(entry.name, extents(dimensions), dtype);
-                            problem.boundaries = Boundaries::all(boundary);
+                            problem.set_boundaries(Boundaries::all(boundary));
                             assert_same(&problem, &ranked(weights).every(depth), &Options::default(), 11);
                         }
                     }

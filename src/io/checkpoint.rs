@@ -510,7 +510,9 @@ mod tests {
         write(&path, &problem(), 37, |n| Ok(values(n))).unwrap().commit().unwrap();
         let mut old = ZipArchive::new(File::open(&path).unwrap()).unwrap();
         let mut new = ZipWriter::new(File::create(folder.path().join("d.npz")).unwrap());
-        new.raw_copy_file(old.by_name(ABOUT).unwrap()).unwrap();
+        for entry in [ABOUT, FORMULAS] {
+            new.raw_copy_file(old.by_name(entry).unwrap()).unwrap();
+        }
         new.start_file("u.npy", SimpleFileOptions::default().compression_method(CompressionMethod::Stored))
             .unwrap();
         new.write_all(&[b"\x93NUMPY\x01\x00\x1f\x00", &[b'{'; 30][..], b"\n"].concat()).unwrap();

@@ -237,18 +237,18 @@ fn models_of_many_parts_end() {
         ("terms.toml", model(&format!("u = \"u{}\"", many(" + u", 20_000)))),
         (
             "lines.toml",
-            model(&(0..4_000).map(|n| format!("a{n} = \"u\"\n")).collect::<String>()) + "u = \"u\"\n",
+            model(&(0..20_000).map(|n| format!("a{n} = \"u\"\n")).collect::<String>()) + "u = \"u\"\n",
         ),
-        ("stages.toml", model("u = \"u\"") + &many("[[stages]]\nu = \"u + 1\"\n", 4_000)),
+        ("stages.toml", model("u = \"u\"") + &many("[[stages]]\nu = \"u + 1\"\n", 20_000)),
         (
             "steps.toml",
             "axes = 2\n[fields]\nu = 1.0\n".to_owned()
-                + &many("[[steps]]\n[[steps.stages]]\nu = \"u + 1\"\n", 4_000),
+                + &many("[[steps]]\n[[steps.stages]]\nu = \"u + 1\"\n", 20_000),
         ),
         (
             "fields.toml",
             "axes = 2\n[fields]\n".to_owned()
-                + &(0..4_000).map(|n| format!("f{n} = 1\n")).collect::<String>()
+                + &(0..20_000).map(|n| format!("f{n} = 1\n")).collect::<String>()
                 + "[[stages]]\nf0 = \"f1\"\n",
         ),
     ];
@@ -258,7 +258,7 @@ fn models_of_many_parts_end() {
         let output = place.small(&format!("run {name} --size 8x8 --steps 2 --backend cpu"), 1 << 22);
         let told = words(&output);
         let start: String = told.chars().take(400).collect();
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}: {start}", output.status);
+        assert!(matches!(output.status.code(), Some(0 | 2)), "{name}: {}: {start}", output.status);
         assert!(output.status.success() || told.starts_with("error: "), "{name}: {start}");
         assert!(begun.elapsed() < Duration::from_secs(SECONDS), "{name}: {:?}", begun.elapsed());
         println!("{name}: {:?} {}: {start}", begun.elapsed(), output.status);

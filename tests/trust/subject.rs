@@ -353,7 +353,7 @@ pub fn problem(
     boundaries: Boundaries,
 ) -> Result<Problem> {
     let mut problem = Problem::unchecked(program, Shape::new(extents)?, dtype);
-    problem.boundaries = boundaries;
+    problem.set_boundaries(boundaries);
     problem.check()?;
     Ok(problem)
 }

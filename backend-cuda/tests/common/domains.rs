@@ -151,15 +151,15 @@ pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
         let extent = |rng: &mut Rng| if rng.u8(0..4) == 0 { rng.usize(1..=12) } else { rng.usize(12..=most) };
         let extents: Vec<usize> = (0..axes).map(|_| extent(&mut rng)).collect();
         problem.shape = Shape::new(&extents)?;
-        problem.boundaries = Boundaries([(); 3].map(|()| {
+        problem.set_boundaries(Boundaries([(); 3].map(|()| {
             let kinds = Boundary::each_alone(0.3);
             match rng.u8(0..3) {
                 0 => [Boundary::Periodic; 2],
                 1 => [Boundary::Fixed; 2],
                 _ => [(); 2].map(|()| kinds[rng.usize(0..kinds.len())]),
             }
-        }));
-        if problem.check().is_ok() {
+        })));
+        if problem.is_plain() && problem.check().is_ok() {
             break;
         }
     }

@@ -146,7 +146,7 @@ impl Case {
             name => catalogue::find(name)?.program(self.extents.len())?,
         };
         let mut problem = Problem::new(Arc::new(program), Shape::new(self.extents)?, self.dtype)?;
-        problem.boundaries = Boundaries::parse(self.boundaries, Boundary::Fixed)?;
+        problem.set_boundaries(Boundaries::parse(self.boundaries, Boundary::Fixed)?);
         problem.check()?;
         Ok(problem)
     }

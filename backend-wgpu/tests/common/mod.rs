@@ -28,11 +28,7 @@ pub fn backend() -> Option<WgpuBackend> {
 /// Returns a problem with one boundary text for all axes.
 pub fn problem(program: Program, extents: &[usize], dtype: DType, boundary: &str) -> Result<Problem> {
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents)?, dtype)?;
-    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed)?;
-    // A field that no stage sets has the constants of all fields, too, so that every schedule runs the program.
-    for field in (0..problem.sides.len()).filter(|&field| problem.program.is_tapped_coefficient(field)) {
-        problem.sides[field] = Sides::all(problem.boundaries);
-    }
+    problem.set_boundaries(Boundaries::parse(boundary, Boundary::Fixed)?);
     problem.check()?;
     Ok(problem)
 }

@@ -67,7 +67,9 @@ fn bytes_are_those_of_the_footprints_and_never_less_than_possible() {
                 assert!(moved.memory_bytes >= moved.least_bytes && moved.least_bytes > 0.0, "{what} {steps}");
                 // Cycles and stages that rename a field may leave some alone.
                 if problem.is_plain() {
-                    assert_eq!(moved.least_bytes, once, "{what} {steps}");
+                    // The bytes of a plan are sums over steps, which round.
+                    let off = (moved.least_bytes - once).abs();
+                    assert!(off <= 1e-12 * once, "{what} {steps}: {off}");
                 }
             }
         }

@@ -66,6 +66,17 @@ impl Problem {
         }
     }
 
+    /// Sets the boundaries of all fields, coefficients included, at the sides where the program gives a field none of its
+    /// own. A plain program stays plain then, where constants are among them, too.
+    pub fn set_boundaries(&mut self, boundaries: Boundaries) {
+        let (program, is_held) = (&self.program, boundaries.holds_values());
+        let sides = program.kinds().iter().enumerate().map(|(field, kind)| match is_held {
+            true if program.is_tapped_coefficient(field) => kind.sides.or(Sides::all(boundaries)),
+            _ => kind.sides,
+        });
+        (self.sides, self.boundaries) = (sides.collect(), boundaries);
+    }
+
     /// Returns the boundaries of a field: its own, and those of all fields at the sides where it has none.
     ///
     /// The value that ghost cells of all fields hold is one of what the program computes. A coefficient, which no stage

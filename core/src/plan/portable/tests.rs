@@ -50,7 +50,7 @@ pub fn adapters() -> [DeviceSpec; 4] {
 pub fn problem(name: &str, extents: &[usize], dtype: DType, boundary: &str) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
-    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
+    problem.set_boundaries(Boundaries::parse(boundary, Boundary::Fixed).unwrap());
     problem.check().unwrap();
     problem
 }

@@ -62,7 +62,7 @@ fn tiles_cover_the_domain_and_read_their_neighbours_alone() {
         for kind in ["fixed", "periodic", "mirror", "constant=1"] {
             for dtype in [DType::F32, DType::F64] {
                 let mut problem = problem(name, &extents, dtype);
-                problem.boundaries = Boundaries::parse(kind, Boundary::Fixed).unwrap();
+                problem.set_boundaries(Boundaries::parse(kind, Boundary::Fixed).unwrap());
                 let plans = resident_plans(&problem, &device, &persistent()).unwrap();
                 for plan in plans.iter().step_by(1 + plans.len() / 40) {
                     let resident = plan.resident().unwrap();

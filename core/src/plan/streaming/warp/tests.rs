@@ -39,7 +39,7 @@ fn windows_cover_the_domain_once() {
     for extents in [[512, 512, 512], [509, 521, 503], [127, 193, 251], [7, 300, 65], [64, 48, 64]] {
         for boundary in [Boundary::Fixed, Boundary::Constant(0.5), Boundary::Mirror, Boundary::Periodic] {
             let mut problem = problem("3d7pt", &extents, DType::F64);
-            problem.boundaries = Boundaries::all(boundary);
+            problem.set_boundaries(Boundaries::all(boundary));
             let Some(plan) = plan_configuration(&problem, &h200(), &configuration(3, 12, [4, 2])) else {
                 panic!("{extents:?}")
             };
@@ -124,7 +124,7 @@ fn every_entry_streams_under_every_boundary() {
             let extents = [&[4001][..], &[401, 509], &[41, 149, 251]][dimensions - 1];
             for boundary in Boundary::each(0.5).into_iter().filter(|boundary| boundary.is_plain()) {
                 let mut problem = problem(entry.name, extents, DType::F32);
-                problem.boundaries = Boundaries::all(boundary);
+                problem.set_boundaries(Boundaries::all(boundary));
                 let plan = plan_streaming(&problem, &h200(), &options);
                 let late = entry.name.starts_with("fdtd") && boundary == Boundary::Reflect;
                 assert_eq!(plan.is_err(), late, "{} {boundary}: {:?}", entry.name, plan.err());
