@@ -61,7 +61,7 @@ fn check(
         prop_assert_eq!(bits(&problem.parameters), bits(&other.parameters), "{}", &text);
         prop_assert_eq!(bits(&problem.scalars), bits(&other.scalars));
     } else {
-        other.boundaries = problem.boundaries;
+        (other.boundaries, other.sides) = (problem.boundaries, problem.sides.clone());
         other.parameters = problem.parameters.clone();
     }
     let mut problem = problem.clone();

@@ -7,7 +7,6 @@ pub mod random;
 use std::sync::Arc;
 
 use abide_core::backend::Backend;
-use abide_core::domain::Sides;
 use abide_core::{Array, Boundaries, Boundary, DType, Options, Problem, Program, Result, Session, Shape};
 use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
 

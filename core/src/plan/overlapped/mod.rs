@@ -106,7 +106,7 @@ pub fn plan_overlapped(problem: &Problem, device: &DeviceSpec, options: &Options
 
 /// Returns all plans of windows that fit a device, the one that the model finds fastest first.
 pub fn overlapped_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
-    check_several_steps(problem, device, options)?;
+    check_several_steps(problem, device, Execution::Overlapped, options)?;
     let demand = Demand::of(problem);
     let found = candidates::candidates(&demand, device, options.depth);
     Ok(fastest_first(found, |(estimate, overlapped)| plan_of(problem, device, overlapped, estimate)))

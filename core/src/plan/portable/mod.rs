@@ -10,6 +10,7 @@ pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod tests;
 
+use super::general::refuse_others;
 use super::lowering::{plan_loops, refuse_points_and_teams};
 use super::stepwise::check_buffer;
 use super::{
@@ -88,10 +89,16 @@ pub(super) fn no_room(
     passes::no_room(format!("{what} on {}", device.name), problem, domain, options.depth, room)
 }
 
-/// Refuses what no kernel of several steps can do on a device: fields that the device cannot bind, and cells
-/// that stay on the chip from dispatch to dispatch.
-pub(super) fn check_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
+/// Refuses what no kernel of several steps can do on a device: programs that run a launch per stage, fields that the
+/// device cannot bind, and cells that stay on the chip from dispatch to dispatch.
+pub(super) fn check_several_steps(
+    problem: &Problem,
+    device: &DeviceSpec,
+    execution: Execution,
+    options: &Options,
+) -> Result<()> {
     problem.check()?;
+    refuse_others(problem, device, &Options { execution, ..*options })?;
     check_buffer(problem, device)?;
     if options.cache == CachePolicy::Auto {
         return Ok(());

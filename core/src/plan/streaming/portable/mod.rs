@@ -231,7 +231,7 @@ pub fn portable_streaming_plans(
     device: &DeviceSpec,
     options: &Options,
 ) -> Result<Vec<Plan>> {
-    check_several_steps(problem, device, options)?;
+    check_several_steps(problem, device, Execution::Streaming, options)?;
     LIMITS.check(problem)?;
     let found = candidates::candidates(&Demand::of(problem), device, options.depth);
     Ok(fastest_first(found, |(estimate, streaming)| plan_of(problem, device, streaming, estimate)))
