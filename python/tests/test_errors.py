@@ -68,15 +68,6 @@ def test_recording(function: Callable[..., Any], words: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
-def test_an_endless_generator_is_refused() -> None:
-    def endless(u):  # type: ignore[no-untyped-def]
-        while True:
-            yield {"u": u + 1.0}
-
-    with pytest.raises(ab.Limit, match="it yields more than 4096 stages"):
-        made(endless)
-
-
 def test_a_formula_of_another_program_is_refused() -> None:
     kept: list[Any] = []
 

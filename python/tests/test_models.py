@@ -147,6 +147,7 @@ def deep() -> ab.Program:
 SHAPES: dict[str, tuple[int, ...]] = {"upwind": (8,), "spots": (9, 8), "clocked": (12,), "deep": (7,)}
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # Drawn parameters may be unstable.
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("program", [upwind, spots, clocked, deep()], ids=lambda program: program.name)
 def test_text_is_the_program_for_other_parameters_too(program: ab.Program, dtype: str) -> None:
