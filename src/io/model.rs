@@ -11,7 +11,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 ///
-/// [`Error::File`](crate::Error::File) for a file that cannot be read or is no UTF-8; else those of [`text::read`], which name the
+/// [`Error::File`] for a file that cannot be read or is no UTF-8; else those of [`text::read`], which name the
 /// file, the line and the column.
 pub fn read(path: &Path) -> Result<text::Model> {
     text::read(&contents(path)?, &path.display().to_string())
