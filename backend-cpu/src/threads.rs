@@ -57,7 +57,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// The errors of [`pin::cores`] and [`pin::pin`]; [`Error::Limit`] where the system does not grant them.
+    /// Those of finding and taking cores; [`Error::Limit`] where the system does not grant them.
     pub fn pinned(threads: usize) -> Result<Pool> {
         Pool::ready(Make::Pinned(threads))
     }
