@@ -324,7 +324,9 @@ pub fn cases() -> Result<Vec<Case>> {
         }
         all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[0], F64, 4)?);
         all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[1], F32, 3)?);
-        all.push(Case::new("clock", clock(dimensions)?, "constant=0.75", extents[1], F32, 5)?);
+        for dtype in [F32, F64] {
+            all.push(Case::new("clock", clock(dimensions)?, "constant=0.75", extents[1], dtype, 5)?);
+        }
         let mut reduced = Case::new("reductions", reductions(dimensions)?, "mirror", extents[1], F64, 3)?;
         marked(&mut reduced);
         all.push(reduced);

@@ -28,10 +28,11 @@ fn residue(a: real, b: real, product: real) -> real {
     return ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b;
 }
 
-// Returns x - a * b, which is a number of the type: a driver may round the product.
+// Returns x - a * b, which is a number of the type, for a whole number a of 18 bits. A driver may round a product or
+// fuse it into the sum that follows: here both are the same, for the products are exact.
 fn minus_exactly(x: real, a: real, b: real) -> real {
-    let product = a * b;
-    return (x - product) - residue(a, b, product);
+    let high_b = real(f32(b));
+    return (x - a * high_b) - a * (b - high_b);
 }
 
 // Anchors of whole numbers are these themselves.

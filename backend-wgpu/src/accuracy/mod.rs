@@ -12,7 +12,7 @@ mod interval;
 use abide_core::expr::{Binary, Dag, Node, Unary};
 use abide_core::functions;
 use abide_core::program::{Boxes, Does, Reduction};
-use abide_core::{DType, Problem, Program};
+use abide_core::{Boundaries, DType, Problem, Program};
 
 use interval::Interval;
 
@@ -35,8 +35,10 @@ pub fn ulp_bound_per_step(program: &Program) -> f64 {
         None => scalar.initial.unwrap_or(0.0),
     });
     let farthest = [1023.0; 3];
+    let sides = program.kinds().iter().map(|kind| kind.sides.over(program.boundaries())).collect();
     bound(
         program,
+        sides,
         parameters.chain(scalars).collect(),
         farthest,
         1024_f64.powi(program.dimensions() as i32),
@@ -60,12 +62,20 @@ pub fn ulp_bound_per_step_of(problem: &Problem, magnitude: f64) -> f64 {
         }
     }
     let scalars = problem.parameters.iter().chain(&problem.scalars).copied().collect();
-    bound(&problem.program, scalars, farthest, values, magnitude)
+    let sides = (0..problem.program.fields().len()).map(|field| problem.boundaries_of(field)).collect();
+    bound(&problem.program, sides, scalars, farthest, values, magnitude)
 }
 
-/// Returns the bound for scalars, the parameters first, coordinates up to `farthest`, reductions of at most so
-/// many `values`, and fields of a magnitude.
-fn bound(program: &Program, scalars: Vec<f64>, farthest: [f64; 3], values: f64, magnitude: f64) -> f64 {
+/// Returns the bound for boundaries of each field, scalars, the parameters first, coordinates up to `farthest`, reductions
+/// of at most so many `values`, and fields of a magnitude.
+fn bound(
+    program: &Program,
+    sides: Vec<Boundaries>,
+    scalars: Vec<f64>,
+    farthest: [f64; 3],
+    values: f64,
+    magnitude: f64,
+) -> f64 {
     let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
     // Simplification changes no bit, so the parts that it removes cannot differ.
     let program = program.simplified(DType::F64);
@@ -81,7 +91,8 @@ fn bound(program: &Program, scalars: Vec<f64>, farthest: [f64; 3], values: f64, 
         let mut scalars: Vec<Value> =
             scalars.iter().map(|&value| Value::exact(Interval::point(value))).collect();
         for stage in &program.stages()[step.clone()] {
-            let new = values_of(&stage.dag, &fields, &scalars, coordinates);
+            let new =
+                values_of(&stage.dag, &shown(&program, &sides, &fields, &scalars), &scalars, coordinates);
             let new = |output: usize| new[stage.dag.outputs[output] as usize];
             match stage.does {
                 Does::Scalar(scalar) => scalars[scalar] = new(0),
@@ -102,6 +113,17 @@ fn bound(program: &Program, scalars: Vec<f64>, farthest: [f64; 3], values: f64, 
         worst = fields[..count].iter().map(|field| field.error).fold(worst, f64::max);
     }
     if worst == 0.0 { 0.0 } else { worst / magnitude }
+}
+
+/// Returns the values of fields and of what their ghost cells show: a computed scalar may differ, too.
+fn shown(program: &Program, sides: &[Boundaries], fields: &[Value], scalars: &[Value]) -> Vec<Value> {
+    let mut shown = fields.to_vec();
+    for (field, sides) in shown.iter_mut().zip(sides) {
+        for scalar in sides.scalars().filter_map(|name| program.number_of_scalar(name.as_str()).ok()) {
+            *field = field.or(scalars[scalar], program.is_plain());
+        }
+    }
+    shown
 }
 
 /// Returns the sum of so many values in the tree of reductions: the same values have the same sum, and other

@@ -32,7 +32,7 @@ pub fn program(seed: u64, rng: &mut Rng) -> Program {
 }
 
 /// Picks one of a family's plans of a depth, among those that fit a GPU with as much workgroup memory and
-/// that a compiler for CPUs handles in time.
+/// that a compiler for CPUs handles in time; none for axes shorter than the taps reach.
 pub fn pick(
     backend: &WgpuBackend,
     problem: &Problem,
@@ -41,6 +41,9 @@ pub fn pick(
     rng: &mut Rng,
 ) -> Option<Plan> {
     let device = DeviceSpec { registers_per_thread: Some(64), ..backend.device().clone() };
+    if !problem.is_plain() {
+        return None;
+    }
     let mut plans = family(problem, &device, &streaming(Depth::Steps(depth))).unwrap();
     (!plans.is_empty()).then(|| plans.swap_remove(rng.usize(..plans.len())))
 }
