@@ -53,7 +53,7 @@ fn every_kernel_of_the_catalogue_is_valid() {
                 let extents = &[13, 11, 67][3 - dimensions..];
                 let mut problem = problem(entry.program(dimensions).unwrap(), extents, dtype);
                 for boundaries in boundaries() {
-                    problem.boundaries = boundaries;
+                    problem.set_boundaries(boundaries);
                     for shared_bytes in [48 << 10, 0] {
                         for kernel in kernels_on(&problem, shared_bytes) {
                             check_against_module(&kernel, shared_bytes);
@@ -79,7 +79,7 @@ fn every_kernel_with_loops_is_valid() {
             let mut problem = problem(program, &[13, 11, 67][3 - dimensions..], dtype);
             let bytes = (problem.shape.bytes(dtype) as u64).div_ceil(3).next_multiple_of(512);
             for boundaries in boundaries() {
-                problem.boundaries = boundaries;
+                problem.set_boundaries(boundaries);
                 for (shared_bytes, buffer_bytes) in [(48 << 10, u64::MAX), (0, u64::MAX), (48 << 10, bytes)] {
                     let device = DeviceSpec { buffer_bytes, memory_bytes: 0, ..device(shared_bytes) };
                     let plan = plan_stepwise(&problem, &device, &options).unwrap();
@@ -143,7 +143,7 @@ fn every_kernel_of_windows_is_valid() {
                 let extents = &[53, 71, 307][3 - dimensions..];
                 let mut problem = problem(entry.program(dimensions).unwrap(), extents, dtype);
                 for boundaries in boundaries() {
-                    problem.boundaries = boundaries;
+                    problem.set_boundaries(boundaries);
                     turn += 1;
                     let (shared_bytes, threads) = [(16 << 10, 256), (48 << 10, 1024)][turn % 2];
                     let device = DeviceSpec { threads_per_block: threads, ..device(shared_bytes) };
@@ -176,7 +176,7 @@ fn every_kernel_of_planes_is_valid() {
                 for boundary in
                     ["fixed", "periodic", "constant=0.5", "z=periodic,y-=constant=0.1,x-=fixed,x+=constant=1"]
                 {
-                    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
+                    problem.set_boundaries(Boundaries::parse(boundary, Boundary::Fixed).unwrap());
                     turn += 1;
                     let (shared_bytes, threads) = [(16 << 10, 256), (48 << 10, 1024)][turn % 2];
                     let device = DeviceSpec { threads_per_block: threads, ..device(shared_bytes) };
@@ -296,7 +296,7 @@ type Define = fn(&Scope<'_>);
 
 impl Stencil for Formula1 {
     fn name(&self) -> &str {
-        "a \"name\"\nof two lines */"
+        "a \"name\" of words"
     }
 
     fn dimensions(&self) -> usize {
