@@ -11,6 +11,12 @@ use serde::{Deserialize, Serialize};
 /// measured is measured again.
 const STANDS: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// The share of the larger of two measurements that the smaller has where they agree.
+const AGREES: f64 = 0.85;
+
+/// The measurements after which the largest stands though no other agrees with it.
+const MOST: u32 = 4;
+
 /// A folder of measured rates. The folder is a convenience: where it cannot be read or written, rates are
 /// measured anew.
 pub struct Rates {
@@ -23,7 +29,12 @@ struct Rate {
     what: String,
     machine: Vec<String>,
     version: String,
+    /// The largest of what was measured: what else a machine does makes a rate smaller, never larger.
     per_second: f64,
+    /// The number of measurements.
+    measured: u32,
+    /// Whether a second measurement agrees with the largest.
+    agreed: bool,
 }
 
 impl Rates {
@@ -37,8 +48,9 @@ impl Rates {
         Rates { folder: Some(folder) }
     }
 
-    /// Returns a rate of a machine, described in words, that was kept not long ago and lies within
-    /// `plausible`; else the rate that `measure` finds, which is then kept.
+    /// Returns a rate of a machine, described in words, that was kept not long ago and lies within `plausible`; else the
+    /// rate that `measure` finds, which is then kept. A machine may have been busy with something else: a rate is
+    /// measured again by the next process, and stands once two measurements agree.
     pub fn kept(
         &self,
         what: &str,
@@ -46,28 +58,34 @@ impl Rates {
         plausible: Range<f64>,
         measure: impl FnOnce() -> Option<f64>,
     ) -> Option<f64> {
-        let rate = |per_second| Rate {
-            what: what.to_owned(),
-            machine: machine.to_vec(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            per_second,
-        };
-        let asked = rate(0.0);
+        let version = env!("CARGO_PKG_VERSION");
         let parts: Vec<&str> =
-            [what, &asked.version].into_iter().chain(machine.iter().map(String::as_str)).collect();
+            [what, version].into_iter().chain(machine.iter().map(String::as_str)).collect();
         let name = crate::key(&[&parts.join("\n")]) + ".json";
         let found = self.find(&name).filter(|found| {
-            (&found.what, &found.machine, &found.version) == (&asked.what, &asked.machine, &asked.version)
+            (&*found.what, &*found.machine, &*found.version) == (what, machine, version)
                 && plausible.contains(&found.per_second)
         });
-        if let Some(found) = found {
+        if let Some(found) = found.as_ref().filter(|found| found.agreed || found.measured >= MOST) {
             return Some(found.per_second);
         }
-        let measured = measure().filter(|per_second| plausible.contains(per_second))?;
-        if let (Some(folder), Ok(text)) = (&self.folder, serde_json::to_vec_pretty(&rate(measured))) {
+        let before = found.as_ref().map_or(0.0, |found| found.per_second);
+        let Some(measured) = measure().filter(|per_second| plausible.contains(per_second)) else {
+            return found.map(|found| found.per_second);
+        };
+        let per_second = measured.max(before);
+        let rate = Rate {
+            what: what.to_owned(),
+            machine: machine.to_vec(),
+            version: version.to_owned(),
+            per_second,
+            measured: found.map_or(0, |found| found.measured).saturating_add(1),
+            agreed: measured.min(before) >= AGREES * per_second,
+        };
+        if let (Some(folder), Ok(text)) = (&self.folder, serde_json::to_vec_pretty(&rate)) {
             crate::write(folder, &name, &text);
         }
-        Some(measured)
+        Some(per_second)
     }
 
     fn find(&self, name: &str) -> Option<Rate> {
@@ -89,20 +107,37 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_measured_once_a_machine() {
+    fn a_rate_stands_once_two_measurements_agree() {
         let folder = tempfile::tempdir().unwrap();
         let rates = Rates::at(folder.path().join("rates"));
         assert_eq!(rates.kept("copy", &machine("a"), ALL, || Some(7.5)), Some(7.5));
+        assert_eq!(rates.kept("copy", &machine("a"), ALL, || None), Some(7.5));
+        assert_eq!(rates.kept("copy", &machine("a"), ALL, || Some(7.4)), Some(7.5));
         assert_eq!(rates.kept("copy", &machine("a"), ALL, || panic!("it was kept")), Some(7.5));
         assert_eq!(rates.kept("copy", &machine("b"), ALL, || Some(8.0)), Some(8.0));
         assert_eq!(rates.kept("load", &machine("a"), ALL, || None), None);
+    }
+
+    /// A machine that was busy while its rate was measured is measured until it is not, but not for ever.
+    #[test]
+    fn a_rate_of_a_busy_machine_does_not_stand() {
+        let folder = tempfile::tempdir().unwrap();
+        let rates = Rates::at(folder.path().to_owned());
+        let mut kept = |measured| rates.kept("copy", &machine("a"), ALL, || Some(measured));
+        assert_eq!([2.0, 13.0, 5.0, 12.5].map(&mut kept), [Some(2.0), Some(13.0), Some(13.0), Some(13.0)]);
+        assert_eq!(rates.kept("copy", &machine("a"), ALL, || panic!("two agree")), Some(13.0));
+        let mut kept = |measured| rates.kept("copy", &machine("b"), ALL, || Some(measured));
+        assert_eq!([1.0, 2.0, 4.0, 8.0].map(&mut kept).last(), Some(&Some(8.0)));
+        assert_eq!(rates.kept("copy", &machine("b"), ALL, || panic!("enough")), Some(8.0));
     }
 
     #[test]
     fn stale_foreign_and_damaged_files_do_no_harm() {
         let folder = tempfile::tempdir().unwrap();
         let rates = Rates::at(folder.path().to_owned());
-        rates.kept("copy", &machine("a"), ALL, || Some(7.5));
+        for _ in 0..2 {
+            rates.kept("copy", &machine("a"), ALL, || Some(7.5));
+        }
         let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let whole = fs::read_to_string(&path).unwrap();
         for text in
