@@ -216,7 +216,7 @@ def test_pure_neumann_problems(solver: str) -> None:
     with pytest.warns(ab.NotConverged, match="its rows add up to 0, so must b") as caught:
         x, info = getattr(ab, solver)(operator, b, rtol=1e-8, maxiter=50, backend="cpu")
     assert 'nullspace="constant"' in str(caught[0].message)
-    assert info > 0 and np.isfinite(x).all()
+    assert info > 0 and np.abs(x).max() < 1e3
     x, info = getattr(ab, solver)(operator, b, rtol=1e-8, nullspace="constant", backend="cpu")
     least = np.linalg.lstsq(operator.tocsr().toarray(), b.ravel(), rcond=None)[0]
     assert info == 0 and abs(x.mean()) < 1e-9 and np.allclose(x, least, atol=1e-6)

@@ -1,13 +1,13 @@
 //! What follows a method that failed: BiCGStab starts anew, GMRES takes the place of conjugate gradients that
-//! were not asked for, and of GMRES on a singular matrix the better iterate is kept.
+//! were not asked for, and on a singular matrix the better iterate is kept.
 
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
-use abide_core::solver::{Matrix, Method, Observe, Parameters, Report, SolverError};
+use abide_core::solver::{Matrix, Method, Nullspace, Observe, Parameters, Report, SolverError};
 
-use super::System;
-use super::correct;
 use super::vectors::{norm, random_vector, residual};
+use super::{System, correct, nullspace};
 use crate::{Array, Result};
 
 /// The most times that BiCGStab starts anew in a solve.
@@ -23,19 +23,21 @@ const BLOWN: f64 = 1e3;
 const NEAR: f64 = 1.01;
 
 /// An iterate with the norm of its residual. A first guess of zeros needs no memory.
+#[derive(Clone)]
 struct Iterate {
-    x: Option<Array>,
+    x: Option<Rc<Array>>,
     norm: f64,
 }
 
 impl Iterate {
     fn of(x: &Array, norm: f64) -> Result<Iterate> {
-        let x = if x.magnitude() == 0.0 && x.non_finite() == 0 { None } else { Some(x.try_clone()?) };
+        let x =
+            if x.magnitude() == 0.0 && x.non_finite() == 0 { None } else { Some(Rc::new(x.try_clone()?)) };
         Ok(Iterate { x, norm })
     }
 
     fn restore(&self, x: &mut Array) {
-        match (&self.x, x) {
+        match (self.x.as_deref(), x) {
             (Some(Array::F32(from)), Array::F32(to)) => to.copy_from_slice(from),
             (Some(Array::F64(from)), Array::F64(to)) => to.copy_from_slice(from),
             (_, Array::F32(to)) => to.fill(0.0),
@@ -58,13 +60,18 @@ pub(super) fn solve(
     let outcome = correct::solve(system.session.here()?, &matrix, b, x, parameters, observe);
     let method = system.plan().method;
     let mut outcome = match (method, outcome) {
-        (Method::BiCgStab, Err(error)) => restarted(system, &matrix, b, x, first, parameters, observe, error),
+        (Method::BiCgStab, Err(error)) => {
+            restarted(system, &matrix, b, x, &first, parameters, observe, error)
+        }
         (Method::Gmres(_), Err(error)) => better(system, &matrix, b, x, &first, parameters, error),
         (_, Err(SolverError::Indefinite { quantity, value, report })) if system.was_chosen => {
             fallen_back(system, &matrix, b, x, &first, parameters, observe, (quantity, value, report))
         }
         (_, outcome) => outcome,
     };
+    if let Err(error) = outcome {
+        outcome = Err(singular(system, &matrix, b, x, &first, parameters, error)?);
+    }
     if let Method::Gmres(gmres) = system.plan().method {
         let cycle = Some(gmres.restart.min(matrix.rows()));
         match &mut outcome {
@@ -151,7 +158,7 @@ fn restarted(
     matrix: &Matrix,
     b: &Array,
     x: &mut Array,
-    first: Iterate,
+    first: &Iterate,
     parameters: &Parameters,
     observe: &mut Observe<'_>,
     mut error: SolverError,
@@ -159,7 +166,7 @@ fn restarted(
     if !has_broken_down(&error) {
         return Err(error);
     }
-    let mut best = first;
+    let mut best = first.clone();
     best.norm = error.history().first().copied().unwrap_or(f64::INFINITY);
     // The residual from which the last run began.
     let mut begun = best.norm;
@@ -297,6 +304,48 @@ fn better(
     Err(error)
 }
 
+/// Returns the error of a failed solve, with what is known of a matrix that takes constants to 0. Where `b` is not in the
+/// range of such a matrix, `x` becomes the iterate of least residual, without its mean.
+///
+/// The residual of short recurrences falls to the part of `b` that no `x` reaches; from there the iterates grow without
+/// bound, so the method is run again up to its least residual.
+fn singular(
+    system: &mut System,
+    matrix: &Matrix,
+    b: &Array,
+    x: &mut Array,
+    first: &Iterate,
+    parameters: &Parameters,
+    error: SolverError,
+) -> Result<SolverError, SolverError> {
+    if system.nullspace != Nullspace::None {
+        return Ok(error);
+    }
+    let error = nullspace::explained(error, matrix, b, parameters)?;
+    let SolverError::Inconsistent { constant, mut report } = error else { return Ok(error) };
+    let finite = |norm: f64| if norm.is_finite() { norm } else { f64::INFINITY };
+    let mut now = finite(norm(&residual(matrix, b, x)?)?);
+    let least = report.history.iter().enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
+    if let Some((least, &residual_then)) = least.filter(|&(_, &residual)| residual < now) {
+        let mut other = Array::zeros(x.dtype(), x.len())?;
+        first.restore(&mut other);
+        now = residual_then;
+        if least > 0 {
+            let inner = Parameters { iterations: least, time: None, ..parameters.clone() };
+            // The run again ends by its limit; its iterate is what counts.
+            let quiet: &mut Observe<'_> = &mut |_, _| ControlFlow::Continue(());
+            let _ = correct::solve(system.session.here()?, matrix, b, &mut other, &inner, quiet);
+            now = finite(norm(&residual(matrix, b, &other)?)?);
+        }
+        *x = other;
+    }
+    if x.non_finite() == 0 {
+        nullspace::project(x);
+    }
+    report.true_residual = Some(now);
+    Ok(SolverError::Inconsistent { constant, report })
+}
+
 /// Solves by GMRES where conjugate gradients were chosen for the caller and found the matrix indefinite.
 #[allow(clippy::too_many_arguments)]
 fn fallen_back(
@@ -312,7 +361,7 @@ fn fallen_back(
     let name = report.method;
     let original = SolverError::Indefinite { quantity, value, report: report.clone() };
     // A singular system is told as one.
-    let explained = super::nullspace::explained(original, matrix, b, parameters)?;
+    let explained = nullspace::explained(original, matrix, b, parameters)?;
     if !matches!(explained, SolverError::Indefinite { .. }) || !system.take_gmres() {
         return Err(explained);
     }

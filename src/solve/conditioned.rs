@@ -17,17 +17,7 @@ pub(super) fn solve(
 ) -> Result<Report, SolverError> {
     parameters.check()?;
     if system.nullspace == Nullspace::None {
-        return match scaled(system, b, x, parameters, observe) {
-            Err(error) => {
-                let error = nullspace::explained(error, &system.matrix, b, parameters)?;
-                // Iterates grow along constants, which the matrix takes to 0.
-                if matches!(error, SolverError::Inconsistent { .. }) && x.non_finite() == 0 {
-                    nullspace::project(x);
-                }
-                Err(error)
-            }
-            done => done,
-        };
+        return scaled(system, b, x, parameters, observe);
     }
     let mut projected = b.try_clone()?;
     nullspace::project(&mut projected);
@@ -68,7 +58,8 @@ fn scaled(
             }
             match error {
                 SolverError::Indefinite { value, .. } => *value = times(*value, -2 * scale.power()),
-                SolverError::SingularToRounding { recurred, .. } => *recurred = scale.undone(*recurred),
+                SolverError::Inconsistent { constant: norm, .. }
+                | SolverError::SingularToRounding { recurred: norm, .. } => *norm = scale.undone(*norm),
                 _ => {}
             }
         }

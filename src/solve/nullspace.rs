@@ -97,7 +97,7 @@ pub(super) fn explained(
     b: &Array,
     parameters: &Parameters,
 ) -> Result<SolverError> {
-    if error.kind() != ErrorKind::NotConverged {
+    if error.kind() != ErrorKind::NotConverged || matches!(error, SolverError::Inconsistent { .. }) {
         return Ok(error);
     }
     // An estimate before the first iteration has no threshold in its report.
