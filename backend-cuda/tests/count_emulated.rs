@@ -36,7 +36,7 @@ fn the_kernels_count_as_the_host_does() {
     for (name, text) in [("main.cc", include_str!("emulated/count.cc")), ("kernel.h", COUNT)] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    rig::succeeds(&mut rig::compilation(&compiler, folder.path(), "count")).unwrap();
+    rig::Compilation::new(&compiler, folder.path(), "count").run().unwrap();
     for dtype in [DType::F32, DType::F64] {
         let largest = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
         let strange = [f64::NAN, 1.0, f64::INFINITY, -largest, f64::NEG_INFINITY, largest, -0.0];

@@ -87,9 +87,9 @@ fn the_text_has_the_bits_of_the_core() {
         ] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let mut command = rig::compilation(&compiler, folder.path(), "functions");
-        command.args(["-DARCHITECTURE=900", "-DBLOCKS_LAUNCHED=1"]);
-        rig::succeeds(command.args(["-DTHREADS_LAUNCHED=1", "-DSHARED_BYTES=0"])).unwrap();
+        let mut command = rig::Compilation::new(&compiler, folder.path(), "functions");
+        command.arg("-DARCHITECTURE=900").arg("-DBLOCKS_LAUNCHED=1");
+        command.arg("-DTHREADS_LAUNCHED=1").arg("-DSHARED_BYTES=0").run().unwrap();
         let (x, y) = (arguments(dtype, 0), arguments(dtype, 20));
         for (name, values) in [("x", &x), ("y", &y)] {
             std::fs::write(folder.path().join(name), values.as_bytes()).unwrap();

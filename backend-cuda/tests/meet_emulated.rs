@@ -39,9 +39,9 @@ fn build(compiler: &[String], folder: &Path, blocks: usize, defect: &[(&str, &st
     ] {
         std::fs::write(folder.join(name), text).unwrap();
     }
-    let mut command = rig::compilation(compiler, folder, "meet");
+    let mut command = rig::Compilation::new(compiler, folder, "meet");
     command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={MEET_THREADS}"));
-    rig::succeeds(command.args(["-DARCHITECTURE=900", "-DSHARED_BYTES=0"])).unwrap();
+    command.arg("-DARCHITECTURE=900").arg("-DSHARED_BYTES=0").run().unwrap();
 }
 
 /// Runs a kernel and compares what its blocks leave with what they leave if they wait.

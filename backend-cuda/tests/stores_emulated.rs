@@ -60,10 +60,10 @@ fn build(compiler: &[String], folder: &Path, [ranks, blocks]: [usize; 2], defect
     ] {
         std::fs::write(folder.join(name), text).unwrap();
     }
-    let mut command = rig::compilation(compiler, folder, "stores");
+    let mut command = rig::Compilation::new(compiler, folder, "stores");
     command.arg(format!("-DRANKS_LAUNCHED={ranks}")).arg(format!("-DBLOCKS_LAUNCHED={}", ranks * blocks));
     command.arg(format!("-DTHREADS_LAUNCHED={THREADS}"));
-    rig::succeeds(command.args(["-DARCHITECTURE=900", "-DSHARED_BYTES=16"])).unwrap();
+    command.arg("-DARCHITECTURE=900").arg("-DSHARED_BYTES=16").run().unwrap();
 }
 
 /// Runs so many exchanges of ranks in a line or a ring.

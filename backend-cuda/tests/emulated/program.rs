@@ -153,7 +153,7 @@ impl<'a> Program<'a> {
         for (name, content) in FILES.into_iter().chain([("kernel.h", &*text), ("entries.h", &*table)]) {
             std::fs::write(folder.path().join(name), content).map_err(said)?;
         }
-        let mut command = rig::compilation(compiler, folder.path(), "launch");
+        let mut command = rig::Compilation::new(compiler, folder.path(), "launch");
         command.arg("-DTHREADS_LAUNCHED=256");
         command.arg(format!("-DBLOCKS_LAUNCHED={}", form.blocks.unwrap_or(1)));
         if persistent.is_some() {
@@ -163,7 +163,7 @@ impl<'a> Program<'a> {
         let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
         command.arg(format!("-DSHARED_BYTES={shared}"));
         command.arg("-DARCHITECTURE=800");
-        rig::succeeds(&mut command)?;
+        command.run()?;
         Ok(Program { folder, problem, split, kernels, groups: tiles.partition.groups(), entries, persistent })
     }
 

@@ -1,16 +1,16 @@
-//! The way from a kernel's text to the result of a launch: the rewriting of its PTX, the C++ compiler, and
-//! the compiled program.
+//! The way from a kernel's text to the result of a launch: the rewriting of its PTX, and the compiled program.
 //!
 //! A few lines of PTX mean nothing to a C++ compiler; [`words`] returns their replacements.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+mod compiler;
+
+use std::process::Command;
 
 use abide_core::plan::Schedule;
 use abide_core::plan::resident::Exchange;
-use abide_core::{Array, DType, Error, Plan, Problem, Result};
+use abide_core::{Array, DType, Plan, Problem};
+
+pub use compiler::{Compilation, compiler, succeeds};
 
 /// The files that stand for CUDA.
 const FILES: [(&str, &str); 3] = [
@@ -136,87 +136,6 @@ pub fn rewritten(text: &str, words: &[(&str, &str)]) -> std::result::Result<Stri
     }
 }
 
-/// Returns the compiler's command: `CXX`, else the first of the usual names that can compile and link C++20
-/// and what the lanes need.
-pub fn compiler() -> Result<Vec<String>> {
-    let named = std::env::var("CXX").ok().filter(|named| !named.trim().is_empty());
-    let names = named.map_or_else(|| vec!["c++".to_owned(), "g++".to_owned()], |name| vec![name]);
-    let mut reasons = Vec::new();
-    for name in names {
-        let command: Vec<String> = name.split_whitespace().map(str::to_owned).collect();
-        match try_compiler(&command) {
-            Ok(()) => return Ok(command),
-            Err(reason) => reasons.push(format!("{name}: {reason}")),
-        }
-    }
-    let reason = format!("no compiler of C++20 with ucontext.h ({}); name one in CXX", reasons.join("; "));
-    Err(Error::Unavailable { backend: "c++", reason })
-}
-
-fn try_compiler(command: &[String]) -> std::result::Result<(), String> {
-    let probe = "#include <ucontext.h>\nstatic_assert(__cplusplus >= 202002L);\n\
-                 int main() { ucontext_t here; return getcontext(&here); }\n";
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut child = Command::new(&command[0])
-        .args(&command[1..])
-        .args(["-std=c++20", "-x", "c++", "-", "-o"])
-        .arg(folder.path().join("probe"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| error.to_string())?;
-    if let Some(mut input) = child.stdin.take() {
-        // A compiler that does not read its input fails below, with the reason.
-        let _ = input.write_all(probe.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-    }
-}
-
-/// How kernels become programs: without contraction, because the formula says where to contract; warnings are the CUDA
-/// compiler's business.
-const COMPILATION: [&str; 4] = ["-std=c++20", "-O1", "-ffp-contract=off", "-w"];
-
-/// Returns the compilation of the file `main.cc` in a folder into a program there; what it needs to know of the launch is to
-/// be added.
-pub fn compilation(compiler: &[String], folder: &Path, program: &str) -> Command {
-    static STANDARD: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let mut command = Command::new(&compiler[0]);
-    command.args(&compiler[1..]).current_dir(folder).args(COMPILATION);
-    if let Some(header) = STANDARD.get_or_init(|| standard(compiler)) {
-        command.arg("-include").arg(header);
-    }
-    command.args(["main.cc", "-o", program]);
-    command
-}
-
-/// Compiles the headers of the standard library once, because they take as long as a kernel; returns the file to include.
-/// Where that is not possible, each program reads them.
-fn standard(compiler: &[String]) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emulated");
-    std::fs::create_dir_all(&folder).ok()?;
-    let header = folder.join("standard.h");
-    std::fs::write(&header, include_str!("standard.h")).ok()?;
-    // Another process may read the file that is there.
-    let compiled = tempfile::NamedTempFile::new_in(&folder).ok()?.into_temp_path();
-    let mut command = Command::new(&compiler[0]);
-    command
-        .args(&compiler[1..])
-        .args(COMPILATION)
-        .args(["-x", "c++-header"])
-        .arg(&header)
-        .arg("-o")
-        .arg(&compiled);
-    succeeds(&mut command).ok()?;
-    compiled.persist(folder.join("standard.h.gch")).ok()?;
-    Some(header)
-}
-
 /// A launch of a kernel, compiled: a program in a folder of its own.
 pub struct Launch {
     folder: tempfile::TempDir,
@@ -268,7 +187,7 @@ impl Launch {
             };
             if swaps % 2 == 1 { "true" } else { "false" }
         });
-        let mut command = compilation(compiler, folder.path(), "launch");
+        let mut command = Compilation::new(compiler, folder.path(), "launch");
         command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
         command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
         command.arg(format!("-DFLIPPED={}", flipped.collect::<Vec<_>>().join(",")));
@@ -288,7 +207,7 @@ impl Launch {
         if plan.is_at_once() {
             command.arg(format!("-DMEMBERS_LAUNCHED={}", plan.members()));
         }
-        succeeds(&mut command)?;
+        command.run()?;
         Ok(Launch { folder, dtype: problem.dtype, cells: plan.cells() })
     }
 
@@ -313,15 +232,4 @@ impl Launch {
         let result = std::fs::read(folder.join("result")).map_err(|error| format!("result: {error}"))?;
         Ok(result.chunks(self.cells * self.dtype.bytes()).map(<[u8]>::to_vec).collect())
     }
-}
-
-/// Runs a program; if it fails, its output is the error.
-pub fn succeeds(command: &mut Command) -> std::result::Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let first: Vec<&str> = said.lines().take(20).collect();
-    Err(format!("{}: {}", output.status, first.join("\n")))
 }

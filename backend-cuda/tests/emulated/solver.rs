@@ -386,13 +386,13 @@ impl Program {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
         let blocks = systems.unwrap_or(layout.blocks);
-        let mut command = rig::compilation(compiler, folder.path(), "launch");
+        let mut command = rig::Compilation::new(compiler, folder.path(), "launch");
         command
             .arg("-DARCHITECTURE=900")
             .arg(format!("-DBLOCKS_LAUNCHED={blocks}"))
             .arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
         command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));
-        succeeds(&mut command)?;
+        command.run()?;
         let (rows, dtype) = (matrix.rows(), matrix.dtype());
         let stride = rows.next_multiple_of(64);
         let slabs = match layout.slabs.count {
