@@ -71,6 +71,7 @@ mod documents {
 
     pages! {
         Readme: "../README.md",
+        Tutorial: "../docs/start/tutorial.md",
         Batches: "../docs/guide/batches.md",
         Control: "../docs/guide/control.md",
         Programs: "../docs/guide/programs.md",
