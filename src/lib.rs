@@ -59,18 +59,25 @@ pub mod prelude {
     };
 }
 
-/// The programs in the README and in the guide, compiled and run as documentation tests.
+/// The programs in the README and in the pages of `docs`, compiled and run as documentation tests.
 #[cfg(doctest)]
 mod documents {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
+    macro_rules! pages {
+        ($($name:ident: $path:literal,)*) => {$(
+            #[doc = include_str!($path)]
+            struct $name;
+        )*};
+    }
 
-    #[doc = include_str!("../docs/guide.md")]
-    struct Guide;
-
-    #[doc = include_str!("../docs/solvers.md")]
-    struct Solvers;
-
-    #[doc = include_str!("../docs/gas.md")]
-    struct Gas;
+    pages! {
+        Readme: "../README.md",
+        Tutorial: "../docs/start/tutorial.md",
+        Batches: "../docs/guide/batches.md",
+        Control: "../docs/guide/control.md",
+        Programs: "../docs/guide/programs.md",
+        Records: "../docs/guide/records.md",
+        Stencils: "../docs/guide/stencils.md",
+        Solvers: "../docs/solvers/README.md",
+        Gas: "../docs/gas/README.md",
+    }
 }

@@ -3,16 +3,20 @@
 use abide::prelude::*;
 use abide::text;
 
-const PAGE: &str = include_str!("../docs/models.md");
+const PAGES: [&str; 3] = [
+    include_str!("../docs/models/README.md"),
+    include_str!("../docs/models/formulas.md"),
+    include_str!("../docs/models/loops.md"),
+];
 
-/// Returns the model files of the page, in order.
+/// Returns the model files of the pages, in order.
 fn files() -> Vec<&'static str> {
-    let blocks = PAGE.split("```toml\n").skip(1);
+    let blocks = PAGES.iter().flat_map(|page| page.split("```toml\n").skip(1));
     blocks.map(|block| block.split("```").next().unwrap()).collect()
 }
 
 #[test]
-fn every_file_of_the_page_runs() {
+fn every_file_of_the_pages_runs() {
     let files = files();
     assert_eq!(files.len(), 5);
     for file in files {
@@ -24,7 +28,7 @@ fn every_file_of_the_page_runs() {
     }
 }
 
-/// The page's model of heat finds its step: half of 1 over the largest conductivity.
+/// The pages' model of heat finds its step: half of 1 over the largest conductivity.
 #[test]
 fn the_step_is_found() {
     let model = text::read(files()[1], "heat.toml").unwrap();

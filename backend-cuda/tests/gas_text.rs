@@ -76,7 +76,7 @@ fn registers(problem: &Problem, device: &DeviceSpec, (lowering, jam, rows, table
     found
 }
 
-/// The registers and spilled bytes of every number of points and placement of tables (the table of docs/gas.md).
+/// The registers and spilled bytes of every number of points and placement of tables (the table of docs/internals/gas.md).
 #[test]
 #[ignore = "compiles for some minutes"]
 fn registers_of_loops() {
@@ -118,7 +118,7 @@ fn registers_of_loops() {
     }
 }
 
-/// The registers and spilled bytes of turns of double sums that go through the loops within together (the table of docs/gas.md).
+/// The registers and spilled bytes of turns of double sums that go through the loops within together (the table of docs/internals/gas.md).
 #[test]
 #[ignore = "compiles for some minutes"]
 fn registers_of_rows() {
@@ -142,7 +142,7 @@ fn registers_of_rows() {
     }
 }
 
-/// The registers of the kernel of `abide bench gas --only slides` (the table of docs/gas.md).
+/// The registers of the kernel of `abide bench gas --only slides` (the table of docs/internals/gas.md).
 #[test]
 fn registers_of_slides() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };

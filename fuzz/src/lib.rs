@@ -5,7 +5,7 @@
 //! `abide-fuzz` lets libFuzzer choose the bytes; `cargo test` replays the corpus and earlier findings, and a
 //! few mutations.
 //!
-//! The daily practice of fuzzing is in docs/testing.md.
+//! The daily practice of fuzzing is in docs/internals/robustness.md.
 
 pub mod execute;
 pub mod files;

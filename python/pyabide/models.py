@@ -20,7 +20,7 @@ def load(path: str | PathLike[str]) -> Program:
 
         sim = ab.load("spots.toml").start(backend="cpu")
 
-    The language is described in docs/models.md. Faults are ``ab.Invalid``, with line and column.
+    The language is described in docs/models. Faults are ``ab.Invalid``, with line and column.
     """
     return _program(*_pyabide.load(path_of(path)))
 

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs/python").glob("*.md"))
+DOCUMENTS = ["README.md", "python/README.md", *(page.relative_to(ROOT).as_posix() for page in PAGES)]
 
 
 def programs() -> list[tuple[str, str]]:
     found = []
-    for name in ("README.md", "docs/python.md", "python/README.md"):
+    for name in DOCUMENTS:
         text = (ROOT / name).read_text()
         for block in re.finditer(r"```python\n(.*?)```", text, re.DOTALL):
             line = text.count("\n", 0, block.start()) + 1

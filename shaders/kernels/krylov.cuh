@@ -1,6 +1,6 @@
 // The parts that all persistent solvers share: a block's share of the rows, the places of its vectors, and
-// how blocks wait for each other, sum and exchange a vector. docs/solvers.md has every wait and why it is
-// safe.
+// how blocks wait for each other, sum and exchange a vector. docs/internals/kernels/krylov.md has every wait
+// and why it is safe.
 //
 // A block owns consecutive rows; for elementwise work, a warp owns runs of RUN times 32 consecutive rows,
 // WARPS runs apart, and a lane one of each 32. Every decision is taken from sums that all threads of all

@@ -5,7 +5,7 @@
 // of planes slides along in registers. Cells that other threads own reach it through a ring in shared memory,
 // with a barrier per `CHUNK` planes. The rim of the tile is also written to device memory at its natural
 // place, in one of two buffers by turns, and from there neighbouring blocks read their halo. See
-// docs/barrier.md for why that is safe.
+// docs/internals/barrier.md for why that is safe.
 
 // Waits until the blocks that this one exchanges cells with (or all) have finished stage number `done` of the
 // launch.

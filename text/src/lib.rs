@@ -29,7 +29,7 @@
 //! # Ok::<(), abide_core::Error>(())
 //! ```
 //!
-//! The whole language is described in `docs/models.md`. No operation is added, left out or moved: a formula has
+//! The whole language is described in `docs/models`. No operation is added, left out or moved: a formula has
 //! the bits of the same formula in Rust. [`read`] and [`write()`] are each other's inverse: what is read back has
 //! the same graph, in which each turn of a loop is written out.
 

@@ -1,5 +1,6 @@
 //! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu`, `mpi`, `python` and `web`.
 
+mod book;
 mod cargo;
 mod chaos;
 mod fuzz;

@@ -88,7 +88,7 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("documentation", |_| {
         succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     });
-
+    steps.run("book", crate::book::check);
     steps.run("Python", crate::python::check_built);
     steps.run("page in a browser", |_| crate::web::check());
 }

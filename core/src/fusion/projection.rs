@@ -1,7 +1,7 @@
 //! The paper's codeless projection of a fused kernel (Wahib and Maruyama, SC'14, eq. 2 to 12): from figures of the
 //! original kernels and of the device alone.
 //!
-//! Where the equations as printed contradict themselves or the text, `docs/fusion.md` lists what is done here.
+//! Where the equations as printed contradict themselves or the text, `docs/internals/fusion-models.md` lists what is done here.
 
 use super::graph::{Graph, Holds, Kind};
 use super::halo::{Inside, Layers};
