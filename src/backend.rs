@@ -32,7 +32,7 @@ struct Entry {
     name: &'static str,
     open: fn() -> Result<Opened>,
     /// How several devices advance a domain together; `None` where the backend runs on one.
-    several: Option<devices::Several>,
+    several: Option<devices::DeviceKind>,
     /// Every way in which the backend can run a problem.
     variants: fn() -> Vec<Options>,
     /// See [`ulp_bound_per_step`].

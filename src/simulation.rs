@@ -167,7 +167,7 @@ impl Simulation {
         loop {
             let session = self.session.here()?;
             seconds += standard(|| session.advance(left))?;
-            left = session.undone();
+            left = session.remaining();
             self.step = last - left;
             if left == 0 || !session.is_at_mark() {
                 return Ok(seconds);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use abide_core::backend::{Cut, check_fields};
+use abide_core::backend::{Segmented, check_fields};
 use abide_core::floating::standard;
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Cpu, Schedule, is_too_small_to_choose, plan_cpu};
@@ -178,12 +178,12 @@ impl CpuBackend {
         }
         let watch = Watch::new(problem, &fields)?;
         // The sweeps of a plain program take no note of anything.
-        let cut = if problem.is_plain() { Cut::new(problem, &fields)? } else { None };
+        let cut = if problem.is_plain() { Segmented::new(problem, &fields)? } else { None };
         let session = match problem.dtype {
             DType::F32 => self.session(problem, plan, cpu, watch, singles(fields)),
             DType::F64 => self.session(problem, plan, cpu, watch, doubles(fields)),
         };
-        Ok(Cut::around(cut, session?))
+        Ok(Segmented::around(cut, session?))
     }
 
     /// Returns the threads and cores that a plan asks for.

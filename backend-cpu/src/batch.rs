@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use abide_core::backend::{Advance, Members, check_field, check_fields, check_values, check_window, divide};
+use abide_core::backend::{
+    Advance, MemberSessions, check_field, check_fields, check_values, check_window, divide,
+};
 use abide_core::floating::standard;
 use abide_core::plan::{Cpu, Order, Schedule, is_too_small_to_choose, plan_cpu, plan_members};
 use abide_core::{
@@ -63,25 +65,25 @@ impl CpuBackend {
             check_fields(problem, &fields)?;
             let own = divide(problem, fields)?.into_iter();
             return Ok(match problem.dtype {
-                DType::F32 => Box::new(self.crowd(problem, plan, cpu, own.map(singles))?),
-                DType::F64 => Box::new(self.crowd(problem, plan, cpu, own.map(doubles))?),
+                DType::F32 => Box::new(self.batch(problem, plan, cpu, own.map(singles))?),
+                DType::F64 => Box::new(self.batch(problem, plan, cpu, own.map(doubles))?),
             });
         }
         let open = |problem: &Problem, plan: &Plan, fields| self.open(problem, plan, fields);
-        let members = Members::open(problem, plan, fields, open)?;
+        let members = MemberSessions::open(problem, plan, fields, open)?;
         Ok(Box::new(match plan.batch.map(|batch| batch.order) {
             Some(Order::AtOnce) => members.advancing(at_once(self.pool())),
             _ => members,
         }))
     }
 
-    fn crowd<T: Real>(
+    fn batch<T: Real>(
         &self,
         problem: &Problem,
         plan: &Plan,
         cpu: &Cpu,
         fields: impl Iterator<Item = Vec<Vec<T>>> + Send,
-    ) -> Result<Crowd<T>> {
+    ) -> Result<BatchSession<T>> {
         let side_by_side = plan.batch.is_some_and(|batch| batch.order == Order::AtOnce);
         let count = if side_by_side { self.threads().min(problem.members()) } else { 1 };
         let (member, of_member, fused) = (problem.member(0), plan.of_member(), has_fused_multiply_add());
@@ -94,7 +96,7 @@ impl CpuBackend {
         };
         // The threads that will sweep the arrays are the first to touch them.
         let members = on(self.pool().as_ref(), states)??;
-        Ok(Crowd {
+        Ok(BatchSession {
             problem: problem.clone(),
             member,
             plan: plan.clone(),
@@ -107,7 +109,7 @@ impl CpuBackend {
 
 /// The members of a batch of a plain problem, and the sessions in which they take turns: as many as work side by
 /// side. So a member takes no memory but its fields', and what a session needs besides stays in the caches.
-struct Crowd<T> {
+struct BatchSession<T> {
     problem: Problem,
     /// The problem of a member, whose parameters are of no account.
     member: Problem,
@@ -125,7 +127,7 @@ fn take_turn<T: Real>(worker: &mut Threaded<T>, member: &mut State<T>, steps: u6
     done.map(drop)
 }
 
-impl<T: Real> Crowd<T> {
+impl<T: Real> BatchSession<T> {
     /// Returns each member, with its part of values that are for all.
     fn parts(&mut self, values: usize) -> impl Iterator<Item = (&mut State<T>, Range<usize>)> {
         let part = values / self.members.len().max(1);
@@ -133,7 +135,7 @@ impl<T: Real> Crowd<T> {
     }
 }
 
-impl<T: Real> Session for Crowd<T> {
+impl<T: Real> Session for BatchSession<T> {
     fn plan(&self) -> &Plan {
         &self.plan
     }

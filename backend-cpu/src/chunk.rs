@@ -1,4 +1,4 @@
-//! One row of one stage, in chunks, each carried out by the tape.
+//! One row of one stage, in chunks, each carried out by the bytecode.
 //!
 //! A tap is a slice of a row of old values, shifted. Only where a chunk's tap reaches beyond an end of its
 //! row is it gathered into scratch first. A row that itself lies beyond the domain is another row, or a row
@@ -10,11 +10,11 @@ use std::ops::Range;
 use abide_core::domain::Source as Found;
 use abide_core::{Real, Result};
 
+use crate::bytecode::{Bytecode, Steps, TapAt};
 use crate::region::Region;
 use crate::rings::{Walk, zeros};
-use crate::steps::{Chunk, Desk, NewValues, Taps};
+use crate::steps::{Chunk, NewValues, StepScratch, Taps};
 use crate::sum::Ahead;
-use crate::tape::{Steps, TapAt, Tape};
 
 /// Lanes of the widest vector.
 const WIDEST: usize = 16;
@@ -69,7 +69,7 @@ pub struct Row<'a, M> {
     /// The domain.
     pub region: &'a Region,
     /// The formula.
-    pub tape: &'a Tape,
+    pub bytecode: &'a Bytecode,
     /// The buffers in which the taps' rows lie.
     pub memory: &'a M,
     /// Cells of a chunk.
@@ -83,19 +83,20 @@ pub struct Row<'a, M> {
 
 /// The scratch of whichever thread computes rows.
 pub struct Scratch<T> {
-    desk: Desk<T>,
+    step_scratch: StepScratch<T>,
     gathered: Vec<Box<[T]>>,
     constants: [[Box<[T]>; 2]; 2],
-    /// The values of the tape's scalars.
+    /// The values of the bytecode's scalars.
     pub scalars: Vec<T>,
-    /// The places of the tape's rows.
+    /// The places of the bytecode's rows.
     pub rows: Vec<TapRow>,
 }
 
 impl<T: Real> Scratch<T> {
-    /// Allocates scratch for any of the tapes.
-    pub fn new(region: &Region, tapes: &[&Tape], chunk: usize) -> Result<Self> {
-        let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
+    /// Allocates scratch for any of the bytecodes.
+    pub fn new(region: &Region, bytecodes: &[&Bytecode], chunk: usize) -> Result<Self> {
+        let most =
+            |of: fn(&Bytecode) -> usize| bytecodes.iter().map(|&bytecode| of(bytecode)).max().unwrap_or(0);
         let mut constants: [[Box<[T]>; 2]; 2] = Default::default();
         for (axis, side) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             if let Some(value) = region.constant(axis, side) {
@@ -104,13 +105,13 @@ impl<T: Real> Scratch<T> {
                 constants[axis][side] = lanes.into_boxed_slice();
             }
         }
-        let gathered = if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 };
+        let gathered = if region.reaches_out() { most(|bytecode| bytecode.taps.len()) } else { 0 };
         Ok(Scratch {
-            desk: Desk::new(tapes)?,
+            step_scratch: StepScratch::new(bytecodes)?,
             gathered: (0..gathered).map(|_| Ok(zeros(chunk)?.into_boxed_slice())).collect::<Result<_>>()?,
             constants,
-            scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
-            rows: Vec::with_capacity(most(|tape| tape.rows.len())),
+            scalars: Vec::with_capacity(most(|bytecode| bytecode.uniform.nodes.len())),
+            rows: Vec::with_capacity(most(|bytecode| bytecode.rows.len())),
         })
     }
 }
@@ -134,7 +135,7 @@ impl<M> Row<'_, M> {
             let row = self.held(buffer);
             held = held.start.max(row.start)..held.end.min(row.end);
         }
-        let [low, high] = self.tape.reach[2];
+        let [low, high] = self.bytecode.reach[2];
         Some(held.start.saturating_sub(low)..held.end.saturating_sub(high))
     }
 
@@ -170,7 +171,7 @@ impl<M> Row<'_, M> {
             // Where scratch holds nothing, a chunk may be as long as nothing in it is gathered.
             match safe {
                 Some(safe)
-                    if matches!(self.tape.steps, Steps::Sum(_))
+                    if matches!(self.bytecode.steps, Steps::Sum(_))
                         && start >= safe.start
                         && start < safe.end =>
                 {
@@ -203,12 +204,12 @@ impl<M> Row<'_, M> {
     ) where
         M: Memory<T>,
     {
-        let Scratch { desk, gathered, constants, scalars, rows } = scratch;
+        let Scratch { step_scratch, gathered, constants, scalars, rows } = scratch;
         let first = cells.start.rem_euclid(self.region.width() as isize);
         let (len, ahead) = (cells.len(), self.ahead);
         let taps = ChunkTaps { row: self, rows, constants, gathered, cells, safe };
-        let chunk = Chunk { tape: self.tape, first, to: to..to + len, ahead };
-        chunk.compute(desk, scalars, &taps, sink);
+        let chunk = Chunk { bytecode: self.bytecode, first, to: to..to + len, ahead };
+        chunk.compute(step_scratch, scalars, &taps, sink);
     }
 
     /// Returns the index in its buffer of the first cell that a tap of a chunk reads, if the row holds all.
@@ -228,7 +229,7 @@ impl<M> Row<'_, M> {
         if scratch.gathered.is_empty() {
             return;
         }
-        for (number, tap) in self.tape.taps.iter().enumerate() {
+        for (number, tap) in self.bytecode.taps.iter().enumerate() {
             let TapRow::At(buffer, Walk { at: start, .. }) = scratch.rows[tap.row] else { continue };
             if self.within(buffer, start, cells, tap.shift).is_some() {
                 continue;
@@ -268,7 +269,7 @@ impl<T: Real, M: Memory<T>> Taps<T> for ChunkTaps<'_, '_, T, M> {
     #[inline(always)]
     fn tap(&self, number: usize) -> &[T] {
         let ChunkTaps { row, cells, .. } = self;
-        let (TapAt { row: line, shift }, len) = (row.tape.taps[number], cells.len());
+        let (TapAt { row: line, shift }, len) = (row.bytecode.taps[number], cells.len());
         match self.rows[line] {
             TapRow::Constant([axis, side]) => &self.constants[axis][side][..len],
             TapRow::At(buffer, walk) if self.safe => {

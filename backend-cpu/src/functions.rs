@@ -55,7 +55,7 @@ macro_rules! standard {
 }
 standard!(f32 erff; f64 erf;);
 
-/// Times a function on one thread, in groups as a tape has them, and the standard library's, number by number;
+/// Times a function on one thread, in groups as a bytecode has them, and the standard library's, number by number;
 /// of the error function, which that lacks, libm's.
 pub fn rate(function: Function, dtype: DType) -> FunctionRate {
     match dtype {

@@ -1,15 +1,15 @@
 //! Instructions on lanes: one loop over the lanes of a group each, which becomes a few vector instructions.
 //!
-//! Everything is inlined into the function that carries out a tape, which is compiled once for each
+//! Everything is inlined into the function that carries out a bytecode, which is compiled once for each
 //! instruction set, so that a fused multiply-add is one instruction wherever the machine has it.
 
 use abide_core::Real;
 use abide_core::expr::{Binary, Unary, binary, unary};
 use abide_core::functions::Function;
 
+use crate::bytecode::{Opcode, with_codes};
 use crate::functions::replace;
 use crate::rings::LINE_BYTES;
-use crate::tape::{Does, with_codes};
 
 /// The most vectors of a group of cells, and those of the groups at the end of a chunk.
 pub const MOST_VECTORS: usize = 8;
@@ -97,7 +97,7 @@ unsafe fn each<T: Real, const V: usize, const G: usize, const N: usize>(
 /// nobody else uses meanwhile.
 #[inline(always)]
 pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
-    does: Does,
+    does: Opcode,
     accumulator: Accumulator<G>,
     a: *mut T,
     b: *mut T,
@@ -113,33 +113,33 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
             // SAFETY: the caller promises it.
             unsafe {
                 match does {
-                    Does::Load => each::<T, V, G, 1>(accumulator, one, |_, [a]| a),
-                    Does::Store => {
+                    Opcode::Load => each::<T, V, G, 1>(accumulator, one, |_, [a]| a),
+                    Opcode::Store => {
                         for k in 0..G {
                             *a.add(k * V).cast::<[T; V]>() = unpack(accumulator[k]);
                         }
                         accumulator
                     }
-                    Does::FmaOnto => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| a.mul_add(b, held)),
-                    Does::FmaBy => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| held.mul_add(a, b)),
-                    Does::SelectBy => each::<T, V, G, 2>(accumulator, two, |c, [a, b]| select(c, a, b)),
-                    Does::SelectYes => each::<T, V, G, 2>(accumulator, two, |held, [c, b]| select(c, held, b)),
-                    Does::SelectNo => each::<T, V, G, 2>(accumulator, two, |held, [c, b]| select(c, b, held)),
-                    $(Does::$one => each::<T, V, G, 0>(accumulator, none, |held, []| unary(Unary::$one, held)),)*
+                    Opcode::FmaOnto => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| a.mul_add(b, held)),
+                    Opcode::FmaBy => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| held.mul_add(a, b)),
+                    Opcode::SelectBy => each::<T, V, G, 2>(accumulator, two, |c, [a, b]| select(c, a, b)),
+                    Opcode::SelectYes => each::<T, V, G, 2>(accumulator, two, |held, [c, b]| select(c, held, b)),
+                    Opcode::SelectNo => each::<T, V, G, 2>(accumulator, two, |held, [c, b]| select(c, b, held)),
+                    $(Opcode::$one => each::<T, V, G, 0>(accumulator, none, |held, []| unary(Unary::$one, held)),)*
                     $(
-                        Does::$two => {
+                        Opcode::$two => {
                             each::<T, V, G, 1>(accumulator, one, |held, [a]| binary(Binary::$two, held, a))
                         }
-                        Does::$turned => {
+                        Opcode::$turned => {
                             each::<T, V, G, 1>(accumulator, one, |held, [a]| binary(Binary::$two, a, held))
                         }
                     )*
                     $(
-                        Does::$both => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| {
-                            simple(Does::$second, simple(Does::$first, held, a), b)
+                        Opcode::$both => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| {
+                            simple(Opcode::$second, simple(Opcode::$first, held, a), b)
                         }),
                     )*
-                    Does::Index $(| Does::$one_called)* $(| Does::$two_called | Does::$turned_called)* => {
+                    Opcode::Index $(| Opcode::$one_called)* $(| Opcode::$two_called | Opcode::$turned_called)* => {
                         let mut values = [[T::ZERO; V]; G];
                         let mut accumulator = accumulator;
                         for k in 0..G {
@@ -158,16 +158,16 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
     with_codes!(all)
 }
 
-/// Does what one of two codes that are one instruction does; the caller names it, so that nothing is chosen
+/// Opcode what one of two codes that are one instruction does; the caller names it, so that nothing is chosen
 /// here.
 #[inline(always)]
-fn simple<T: Real>(does: Does, held: T, a: T) -> T {
+fn simple<T: Real>(does: Opcode, held: T, a: T) -> T {
     match does {
-        Does::Load => a,
-        Does::Add => binary(Binary::Add, held, a),
-        Does::Sub => binary(Binary::Sub, held, a),
-        Does::SubTurned => binary(Binary::Sub, a, held),
-        Does::Mul => binary(Binary::Mul, held, a),
+        Opcode::Load => a,
+        Opcode::Add => binary(Binary::Add, held, a),
+        Opcode::Sub => binary(Binary::Sub, held, a),
+        Opcode::SubTurned => binary(Binary::Sub, a, held),
+        Opcode::Mul => binary(Binary::Mul, held, a),
         _ => unreachable!("not one of the codes that are joined"),
     }
 }
@@ -184,7 +184,7 @@ fn select<T: Real>(condition: T, yes: T, no: T) -> T {
 ///
 /// The conditions of [`carry_out`].
 #[inline(never)]
-unsafe fn call<T: Real>(does: Does, values: &mut [T], a: *const T, index: isize) {
+unsafe fn call<T: Real>(does: Opcode, values: &mut [T], a: *const T, index: isize) {
     let len = values.len();
     // SAFETY: the caller promises it.
     let others = || unsafe { std::slice::from_raw_parts(a, len) };
@@ -194,14 +194,14 @@ unsafe fn call<T: Real>(does: Does, values: &mut [T], a: *const T, index: isize)
             [$($two:tt)*] [$($two_called:ident $turned_called:ident,)*] [$($both:tt)*]
         ) => {
             match does {
-                Does::Index => {
+                Opcode::Index => {
                     let values = values.iter_mut().enumerate();
                     values.for_each(|(i, value)| *value = T::from_f64((index + i as isize) as f64));
                 }
-                $(Does::$one_called => replace(Function::$one_called, values, &[], false),)*
+                $(Opcode::$one_called => replace(Function::$one_called, values, &[], false),)*
                 $(
-                    Does::$two_called => replace(Function::$two_called, values, others(), false),
-                    Does::$turned_called => replace(Function::$two_called, values, others(), true),
+                    Opcode::$two_called => replace(Function::$two_called, values, others(), false),
+                    Opcode::$turned_called => replace(Function::$two_called, values, others(), true),
                 )*
                 // The others are carried out in place.
                 _ => {}

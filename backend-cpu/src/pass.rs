@@ -11,6 +11,7 @@ use abide_core::plan::{Levels, across};
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 
+use crate::bytecode::{Bytecode, RowAt};
 use crate::chunk::{Buffer, Memory, Row, Scratch, TapRow};
 use crate::prefetch::Prefetch;
 use crate::region::Region;
@@ -18,7 +19,6 @@ use crate::rings::{LINE_BYTES, Storage, Walk, padded};
 use crate::shared::Shared;
 use crate::stretch::Stretch;
 use crate::sum::{Ahead, Rows};
-use crate::tape::{RowAt, Tape};
 use crate::targets::{Part, Targets, Turn};
 use crate::tile::{Pass, Tile};
 
@@ -40,13 +40,18 @@ struct Work<T> {
 }
 
 impl<T: Real> Rings<T> {
-    /// Allocates rings for no pipeline yet, and scratch for any of the tapes.
-    pub fn new(region: &Region, tapes: &[Tape], chunk: usize) -> Result<Self> {
-        let tapes: Vec<&Tape> = tapes.iter().collect();
+    /// Allocates rings for no pipeline yet, and scratch for any of the bytecodes.
+    pub fn new(region: &Region, bytecodes: &[Bytecode], chunk: usize) -> Result<Self> {
+        let bytecodes: Vec<&Bytecode> = bytecodes.iter().collect();
         let work = Work {
-            scratch: Scratch::new(region, &tapes, chunk)?,
-            scalars: tapes.iter().map(|tape| Vec::with_capacity(tape.uniform.nodes.len())).collect(),
-            lines: Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0)),
+            scratch: Scratch::new(region, &bytecodes, chunk)?,
+            scalars: bytecodes
+                .iter()
+                .map(|bytecode| Vec::with_capacity(bytecode.uniform.nodes.len()))
+                .collect(),
+            lines: Vec::with_capacity(
+                bytecodes.iter().map(|bytecode| bytecode.lines.len()).max().unwrap_or(0),
+            ),
             prefetches: Vec::new(),
             begin: Vec::new(),
         };
@@ -113,12 +118,12 @@ unsafe impl<T> Memory<T> for Sources<'_, T> {
 /// tile, counted across periodic edges. No other thread reads or writes cells of `pass.new` in the tile.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &Tile) {
-    let Pass { levels, tapes, parameters, .. } = *pass;
+    let Pass { levels, bytecodes, parameters, .. } = *pass;
     let Rings { storages, work } = rings;
     let storages: Vec<Shared<'_, T>> =
         storages.iter_mut().map(|storage| Shared::new(storage.all_mut())).collect();
-    for (tape, scalars) in tapes.iter().zip(&mut work.scalars) {
-        tape.uniform.evaluate(scalars, parameters, [0; 3], |_| T::ZERO);
+    for (bytecode, scalars) in bytecodes.iter().zip(&mut work.scalars) {
+        bytecode.uniform.evaluate(scalars, parameters, [0; 3], |_| T::ZERO);
     }
     let window = pass.window(tile);
     pass.prefetches(&mut work.prefetches);
@@ -135,8 +140,8 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
             let now = at.max(most.start)..(at + levels.block as isize).min(most.end);
             if !now.is_empty() {
                 let level = &levels.levels[number];
-                let tape = &tapes[level.stage];
-                let turn = Turn { tile, window: &window, storages: &storages, number, level, tape };
+                let bytecode = &bytecodes[level.stage];
+                let turn = Turn { tile, window: &window, storages: &storages, number, level, bytecode };
                 pass.planes(work, &turn, &mut parts[number], now);
             }
         }
@@ -159,7 +164,7 @@ impl<T: Real> Pass<'_, T> {
     /// Computes some planes of a level.
     #[inline(always)]
     fn planes(&self, work: &mut Work<T>, turn: &Turn<'_, T>, part: &mut Part<T>, planes: Range<isize>) {
-        let Turn { window, storages, number, level, tape, .. } = *turn;
+        let Turn { window, storages, number, level, bytecode, .. } = *turn;
         let (rows, cells) = (part.span[across(self.levels.stream)].clone(), part.span[2].clone());
         if rows.is_empty() || cells.is_empty() {
             return;
@@ -176,7 +181,7 @@ impl<T: Real> Pass<'_, T> {
         let memory = Sources { now: self.now, storages };
         let row = Row {
             region: self.region,
-            tape,
+            bytecode,
             memory: &memory,
             chunk: self.chunk,
             window: window.cells.clone(),
@@ -191,17 +196,17 @@ impl<T: Real> Pass<'_, T> {
                     break;
                 }
                 let at = [z, y];
-                let surrounded = self.surrounded(tape, at, part.span[1].end);
+                let surrounded = self.surrounded(bytecode, at, part.span[1].end);
                 let count =
-                    if tape.varies_by_row { 1 } else { surrounded.min((fast.end - y) as usize).max(1) };
+                    if bytecode.varies_by_row { 1 } else { surrounded.min((fast.end - y) as usize).max(1) };
                 let place = |axis: usize| {
                     let (at, extent) = (at[axis], self.region.extent(axis) as isize);
                     // Few rows lie beyond the edge, and a division is slow.
                     if (0..extent).contains(&at) { at as usize } else { at.rem_euclid(extent) as usize }
                 };
                 let place = [place(0), place(1)];
-                if tape.varies_by_row {
-                    tape.uniform.evaluate(
+                if bytecode.varies_by_row {
+                    bytecode.uniform.evaluate(
                         &mut scratch.scalars,
                         self.parameters,
                         [place[0] as isize, place[1] as isize, 0],
@@ -221,7 +226,7 @@ impl<T: Real> Pass<'_, T> {
                     });
                 }
                 let mut targets = Targets { pass: self, turn, part, prefetches, begin, row: at, domain };
-                let sums = if surrounded > 0 && !tape.varies_by_row && !copies {
+                let sums = if surrounded > 0 && !bytecode.varies_by_row && !copies {
                     row.sums(scratch, &mut targets, &cells, surrounded)
                 } else {
                     None
@@ -280,7 +285,7 @@ impl<T: Real> Pass<'_, T> {
         row: [isize; 2],
         surrounded: bool,
     ) {
-        let Turn { window, level, tape, .. } = *turn;
+        let Turn { window, level, bytecode, .. } = *turn;
         // Plain loops here and below: adaptors stay calls where the instruction set is chosen at run time.
         let held = |source: usize, row: [isize; 2]| {
             let source = self.levels.rings[source];
@@ -290,8 +295,8 @@ impl<T: Real> Pass<'_, T> {
             |field: usize, at: usize| TapRow::At(Buffer::Field(field), Walk::domain(at, self.region.width()));
         scratch.rows.clear();
         if surrounded {
-            for &RowAt { field, line } in &tape.rows {
-                let at = [row[0] + tape.lines[line][0], row[1] + tape.lines[line][1]];
+            for &RowAt { field, line } in &bytecode.rows {
+                let at = [row[0] + bytecode.lines[line][0], row[1] + bytecode.lines[line][1]];
                 scratch.rows.push(match level.sources[field] {
                     Some(source) => held(source, at),
                     None => domain(field, self.region.row_index(at.map(|at| at as usize))),
@@ -300,10 +305,10 @@ impl<T: Real> Pass<'_, T> {
             return;
         }
         lines.clear();
-        for offset in &tape.lines {
+        for offset in &bytecode.lines {
             lines.push(self.line([row[0] + offset[0], row[1] + offset[1]]));
         }
-        for &RowAt { field, line } in &tape.rows {
+        for &RowAt { field, line } in &bytecode.rows {
             scratch.rows.push(match (lines[line], level.sources[field]) {
                 (LineAt::Constant(side), _) => TapRow::Constant(side),
                 (LineAt::Row { ring, held: true, .. }, Some(source)) => held(source, ring),
@@ -315,10 +320,10 @@ impl<T: Real> Pass<'_, T> {
     /// Counts the rows along the second axis, from one on and up to `end`, whose neighbouring lines all lie
     /// in the domain and are computed, as is so for nearly all rows.
     #[inline(always)]
-    fn surrounded(&self, tape: &Tape, row: [isize; 2], end: isize) -> usize {
+    fn surrounded(&self, bytecode: &Bytecode, row: [isize; 2], end: isize) -> usize {
         let mut rows = end - row[1];
         for axis in 0..2 {
-            let (computed, [low, high]) = (self.region.computed(axis), tape.reach[axis]);
+            let (computed, [low, high]) = (self.region.computed(axis), bytecode.reach[axis]);
             let last = computed.end as isize - high;
             if row[axis] + low < computed.start as isize || row[axis] >= last {
                 return 0;

@@ -37,10 +37,10 @@ impl<T: Real> Pass<'_, T> {
             prefetches.push(Prefetch { field, is_new, lead });
         };
         for level in &self.levels.levels {
-            let (tape, lag) = (&self.tapes[level.stage], level.lag as isize);
-            for row in &tape.rows {
+            let (bytecode, lag) = (&self.bytecodes[level.stage], level.lag as isize);
+            for row in &bytecode.rows {
                 if level.sources[row.field].is_none() {
-                    add(row.field, false, tape.lines[row.line][stream] - lag);
+                    add(row.field, false, bytecode.lines[row.line][stream] - lag);
                 }
             }
             for output in &level.outputs {

@@ -1,15 +1,15 @@
 //! Rows side by side, one after the other.
 //!
-//! To look up in the tape what a row needs takes as long as computing some hundred cells. So where the whole
+//! To look up in the bytecode what a row needs takes as long as computing some hundred cells. So where the whole
 //! formula is one sum of taps, as that of a linear stencil, it is looked up once for all rows.
 
 use std::ops::Range;
 
 use abide_core::Real;
 
+use crate::bytecode::{Steps, Weighted};
 use crate::chunk::{Memory, Row, Scratch, Sink, TapRow};
 use crate::sum::Sums;
-use crate::tape::{Steps, Weighted};
 
 impl<M> Row<'_, M> {
     /// Computes the cells `cells` of `count` rows. `scratch` says where the rows lie that the taps of the
@@ -55,7 +55,7 @@ impl<M> Row<'_, M> {
     where
         M: Memory<T>,
     {
-        let Steps::Sum(Weighted { terms, scale }) = &self.tape.steps else { return None };
+        let Steps::Sum(Weighted { terms, scale }) = &self.bytecode.steps else { return None };
         let safe = self.safe(&scratch.rows)?;
         if cells.start < safe.start || cells.end > safe.end {
             return None;
@@ -63,7 +63,7 @@ impl<M> Row<'_, M> {
         let (to, walk) = sink.all(0);
         let mut sums = Sums::new(to, walk, [count, cells.len()], scale.map(|scale| scratch.scalars[scale]));
         for term in terms {
-            let tap = self.tape.taps[term.tap];
+            let tap = self.bytecode.taps[term.tap];
             // `safe` leaves out constants.
             let TapRow::At(buffer, walk) = scratch.rows[tap.row] else { return None };
             let along = (cells.start + tap.shift - self.held(buffer).start) as usize;

@@ -10,14 +10,14 @@ use abide_core::plan::{Cpu, Levels, MAX_CPU_DEPTH};
 use abide_core::{Array, Execution, Plan, Problem, Real, Result, Session};
 use core_affinity::CoreId;
 
+use crate::bytecode::Bytecode;
 use crate::count;
-use crate::crew;
 use crate::pass::Rings;
 use crate::region::Region;
 use crate::shared::Shared;
 use crate::state::{State, copied};
 use crate::stepwise::{Band, Outputs, Stage, sweep};
-use crate::tape::Tape;
+use crate::thread_team;
 use crate::threads::{Pool, on};
 use crate::tile::{Pass, Tile};
 
@@ -56,8 +56,8 @@ struct Lowered {
     region: Region,
     /// Cells of a chunk.
     chunk: usize,
-    /// Each stage's tape.
-    tapes: Vec<Tape>,
+    /// Each stage's bytecode.
+    bytecodes: Vec<Bytecode>,
 }
 
 /// A session on all threads of a pool.
@@ -74,7 +74,7 @@ pub struct Threaded<T> {
 
 impl<T: Real> Threaded<T> {
     /// Lowers the problem of which `state` is a domain. Sums of additions are turned into multiply-adds if
-    /// `fused` says so (see [`Tape::new`]).
+    /// `fused` says so (see [`Bytecode::new`]).
     pub fn open(
         problem: &Problem,
         plan: &Plan,
@@ -84,22 +84,23 @@ impl<T: Real> Threaded<T> {
         state: State<T>,
     ) -> Result<Self> {
         let simplified = problem.program.simplified(problem.dtype);
-        let tapes: Vec<Tape> = simplified.stages().iter().map(|stage| Tape::new(&stage.dag, fused)).collect();
+        let bytecodes: Vec<Bytecode> =
+            simplified.stages().iter().map(|stage| Bytecode::new(&stage.dag, fused)).collect();
         let writes = simplified.stages().iter().map(|stage| stage.writes.clone()).collect();
         // A plan's fields can be changed by any caller, and scratch grows with both.
         let (threads, chunk) = (cpu.threads.clamp(1, 4096), cpu.chunk.clamp(1, 1 << 16));
         let region = Region::new(problem, threads, chunk);
         let way = match &cpu.tiling {
             None => {
-                let tapes: Vec<&Tape> = tapes.iter().collect();
-                let band = |units| Band::new(units, &region, &tapes, chunk);
+                let bytecodes: Vec<&Bytecode> = bytecodes.iter().collect();
+                let band = |units| Band::new(units, &region, &bytecodes, chunk);
                 Way::Stepwise(region.bands(threads).into_iter().map(band).collect::<Result<_>>()?)
             }
             Some(tiling) => {
                 let depth = plan.depth.clamp(1, MAX_CPU_DEPTH) as usize;
                 let levels = Levels::new(problem, depth, tiling.block);
-                let tiles = crew::tiles(&region, tiling, levels.stream);
-                let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk));
+                let tiles = thread_team::tiles(&region, tiling, levels.stream);
+                let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &bytecodes, chunk));
                 let rings = rings.collect::<Result<_>>()?;
                 let persistent = plan.execution == Execution::Persistent;
                 Way::Tiled(Box::new(Tiled {
@@ -111,7 +112,7 @@ impl<T: Real> Threaded<T> {
                 }))
             }
         };
-        let lowered = Lowered { problem: problem.clone(), region, chunk, tapes };
+        let lowered = Lowered { problem: problem.clone(), region, chunk, bytecodes };
         Ok(Threaded { lowered, plan: plan.clone(), pool, writes, way, state })
     }
 
@@ -120,10 +121,10 @@ impl<T: Real> Threaded<T> {
         let State { now, new, parameters } = state;
         match way {
             Way::Stepwise(bands) => {
-                let Lowered { region, chunk, tapes, .. } = lowered;
+                let Lowered { region, chunk, bytecodes, .. } = lowered;
                 for _ in 0..steps {
-                    for (tape, writes) in tapes.iter().zip(&*writes) {
-                        let stage = Stage { region, tape, parameters, old: now, chunk: *chunk };
+                    for (bytecode, writes) in bytecodes.iter().zip(&*writes) {
+                        let stage = Stage { region, bytecode, parameters, old: now, chunk: *chunk };
                         sweep(&stage, bands, Outputs::new(new, writes));
                         for &field in writes {
                             std::mem::swap(&mut now[field], &mut new[field]);
@@ -155,7 +156,7 @@ impl<T: Real> Tiled<T> {
         [now, new]: [&mut [Vec<T>]; 2],
         steps: u64,
     ) -> Result<u64> {
-        let Lowered { problem, region, chunk, tapes } = lowered;
+        let Lowered { problem, region, chunk, bytecodes } = lowered;
         let Tiled { levels, tiles, rings, persistent, cores } = self;
         if rings.is_empty() {
             return Ok(0);
@@ -174,17 +175,17 @@ impl<T: Real> Tiled<T> {
         let pairs = new.iter_mut().zip(&now);
         let new: Vec<Shared<'_, T>> =
             pairs.map(|(new, now)| if new.is_empty() { *now } else { Shared::new(new) }).collect();
-        let divided = crew::divided(tiles, &levels[0]);
+        let divided = thread_team::divided(tiles, &levels[0]);
         let passes = full + u64::from(rest > 0);
         let pass = |number: u64| {
             let levels = &levels[usize::from(number >= full)];
             let [now, new] = if number.is_multiple_of(2) { [&now, &new] } else { [&new, &now] };
-            Pass { region, levels, tapes, parameters, chunk: *chunk, divided, now, new }
+            Pass { region, levels, bytecodes, parameters, chunk: *chunk, divided, now, new }
         };
         if *persistent {
-            crew::persist(passes, pass, region, levels[0].halo, tiles, rings, cores)?;
+            thread_team::persist(passes, pass, region, levels[0].halo, tiles, rings, cores)?;
         } else {
-            (0..passes).for_each(|number| crew::stream(&pass(number), tiles, rings));
+            (0..passes).for_each(|number| thread_team::stream(&pass(number), tiles, rings));
         }
         Ok(passes)
     }

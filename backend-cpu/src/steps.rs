@@ -1,4 +1,4 @@
-//! The steps of a tape, carried out for one chunk of a row.
+//! The steps of a bytecode, carried out for one chunk of a row.
 //!
 //! Where all values lie is found once for the chunk. Instructions are then carried out on one group of cells
 //! after another: a few vectors, so that the value that passes from one instruction to the next stays in
@@ -10,12 +10,12 @@ use abide_core::{Real, Result};
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
+use crate::bytecode::{Bytecode, Instruction, Steps};
 use crate::lanes::{FEW_VECTORS, MOST_VECTORS, carry_out, group, least, zero};
 #[cfg(target_arch = "x86_64")]
 use crate::rings::LINE_BYTES;
 use crate::rings::Storage;
 use crate::sum::{Ahead, Sum};
-use crate::tape::{Instruction, Steps, Tape};
 
 /// The values that the taps of a chunk read.
 pub trait Taps<T> {
@@ -48,7 +48,7 @@ impl<T> Copy for Values<T> {}
 
 impl<T> Values<T> {
     /// Asks memory for the `G` lines from a cell of the chunk on. The hardware asks ahead by itself along few
-    /// rows at a time, and a tape goes back and forth between many.
+    /// rows at a time, and a bytecode goes back and forth between many.
     #[inline(always)]
     fn ask<const G: usize>(self, start: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -78,11 +78,11 @@ impl<T> Values<T> {
     }
 }
 
-/// The scratch in which a thread carries out tapes.
-pub struct Desk<T> {
+/// The scratch in which a thread carries out bytecodes.
+pub struct StepScratch<T> {
     /// A group of values for each slot.
     slots: Storage<T>,
-    /// A group of the same value for each scalar of the tape.
+    /// A group of the same value for each scalar of the bytecode.
     scalars: Storage<T>,
     /// A small group of values for each tap, and each output, of a chunk that is shorter.
     short: Storage<T>,
@@ -91,18 +91,19 @@ pub struct Desk<T> {
 }
 
 // SAFETY: the pointers are used only while a chunk is computed, by the thread that put them there.
-unsafe impl<T: Send> Send for Desk<T> {}
+unsafe impl<T: Send> Send for StepScratch<T> {}
 
-impl<T: Real> Desk<T> {
-    /// Allocates scratch for any of the tapes.
-    pub fn new(tapes: &[&Tape]) -> Result<Self> {
-        let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
+impl<T: Real> StepScratch<T> {
+    /// Allocates scratch for any of the bytecodes.
+    pub fn new(bytecodes: &[&Bytecode]) -> Result<Self> {
+        let most =
+            |of: fn(&Bytecode) -> usize| bytecodes.iter().map(|&bytecode| of(bytecode)).max().unwrap_or(0);
         let groups = |count: usize| Storage::new(count * group::<T>());
-        Ok(Desk {
-            slots: groups(most(Tape::slots))?,
-            scalars: groups(most(|tape| tape.uniform.nodes.len()))?,
-            short: groups(most(|tape| tape.taps.len() + tape.outputs))?,
-            operands: Vec::with_capacity(most(Tape::operands)),
+        Ok(StepScratch {
+            slots: groups(most(Bytecode::slots))?,
+            scalars: groups(most(|bytecode| bytecode.uniform.nodes.len()))?,
+            short: groups(most(|bytecode| bytecode.taps.len() + bytecode.outputs))?,
+            operands: Vec::with_capacity(most(Bytecode::operands)),
         })
     }
 }
@@ -110,7 +111,7 @@ impl<T: Real> Desk<T> {
 /// A chunk of a row to be computed.
 pub struct Chunk<'a> {
     /// The formula.
-    pub tape: &'a Tape,
+    pub bytecode: &'a Bytecode,
     /// The coordinate along the row of the first value.
     pub first: isize,
     /// The place of the new values in the sink.
@@ -124,12 +125,12 @@ impl Chunk<'_> {
     #[inline(always)]
     pub fn compute<T: Real>(
         &self,
-        desk: &mut Desk<T>,
+        step_scratch: &mut StepScratch<T>,
         scalars: &[T],
         taps: &impl Taps<T>,
         sink: &mut impl NewValues<T>,
     ) {
-        let code = match &self.tape.steps {
+        let code = match &self.bytecode.steps {
             Steps::Code(code) => code,
             Steps::Sum(weighted) => {
                 let mut sum = Sum::default();
@@ -144,9 +145,9 @@ impl Chunk<'_> {
         let (len, group, least) = (self.to.len(), group::<T>(), least::<T>());
         // A short chunk is computed as a whole group, from copies of its taps.
         let is_short = len < least;
-        let Desk { slots, scalars: same, short, operands } = desk;
-        let taps_of = self.tape.taps.len();
-        let short = short.first_mut((taps_of + self.tape.outputs) * least);
+        let StepScratch { slots, scalars: same, short, operands } = step_scratch;
+        let taps_of = self.bytecode.taps.len();
+        let short = short.first_mut((taps_of + self.bytecode.outputs) * least);
         let (short_taps, short_outputs) = short.split_at_mut(taps_of * least);
         let same = same.first_mut(scalars.len() * group);
         for (same, &scalar) in same.chunks_exact_mut(group).zip(scalars) {
@@ -168,7 +169,7 @@ impl Chunk<'_> {
             // Nothing is stored to a tap.
             operands.push(Values { at: values.as_ptr().cast_mut(), moves: usize::MAX });
         }
-        for number in 0..self.tape.outputs {
+        for number in 0..self.bytecode.outputs {
             let values = match is_short {
                 true => &mut short_outputs[number * least..][..least],
                 false => &mut sink.cells(number, self.to.clone())[..len],
@@ -187,7 +188,7 @@ impl Chunk<'_> {
             groups(&code.instructions, operands, len.max(least), self.first);
         }
         if is_short {
-            for number in 0..self.tape.outputs {
+            for number in 0..self.bytecode.outputs {
                 let cells = sink.cells(number, self.to.clone());
                 cells.copy_from_slice(&short_outputs[number * least..][..len]);
             }

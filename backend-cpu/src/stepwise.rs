@@ -5,12 +5,12 @@ use std::ops::Range;
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 
+use crate::bytecode::Bytecode;
 use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
 use crate::region::{Line, Region};
 use crate::rings::Walk;
 use crate::steps::NewValues;
 use crate::sum::Ahead;
-use crate::tape::Tape;
 use crate::threads::join;
 
 /// The data that all bands of a stage share.
@@ -18,7 +18,7 @@ pub struct Stage<'a, T> {
     /// The computed cells.
     pub region: &'a Region,
     /// The formula.
-    pub tape: &'a Tape,
+    pub bytecode: &'a Bytecode,
     /// The parameters' values.
     pub parameters: &'a [T],
     /// The old values of all fields.
@@ -58,11 +58,12 @@ pub struct Band<T> {
 }
 
 impl<T: Real> Band<T> {
-    /// Returns a band of some units, with scratch for any of the tapes. All scratch is allocated here, none
+    /// Returns a band of some units, with scratch for any of the bytecodes. All scratch is allocated here, none
     /// in a sweep.
-    pub fn new(units: Range<usize>, region: &Region, tapes: &[&Tape], chunk: usize) -> Result<Self> {
-        let lines = Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0));
-        Ok(Band { units, scratch: Scratch::new(region, tapes, chunk)?, lines })
+    pub fn new(units: Range<usize>, region: &Region, bytecodes: &[&Bytecode], chunk: usize) -> Result<Self> {
+        let lines =
+            Vec::with_capacity(bytecodes.iter().map(|bytecode| bytecode.lines.len()).max().unwrap_or(0));
+        Ok(Band { units, scratch: Scratch::new(region, bytecodes, chunk)?, lines })
     }
 }
 
@@ -148,29 +149,37 @@ pub fn has_fused_multiply_add() -> bool {
 /// Computes the rows of a band; compiled for each instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<'_, T>) {
-    let Stage { region, tape, parameters, chunk, .. } = *stage;
+    let Stage { region, bytecode, parameters, chunk, .. } = *stage;
     let (Band { units, scratch, lines }, memory) = (band, Arrays(stage.old));
-    let row =
-        Row { region, tape, memory: &memory, chunk, window: 0..0, ahead: Ahead { read: true, write: true } };
+    let row = Row {
+        region,
+        bytecode,
+        memory: &memory,
+        chunk,
+        window: 0..0,
+        ahead: Ahead { read: true, write: true },
+    };
     outputs.width = region.width();
     let mut number = units.start;
     while number < units.end {
         let unit = region.unit(number);
         let [z, y] = unit.row;
-        if tape.varies_by_row || number == units.start {
-            tape.uniform.evaluate(&mut scratch.scalars, parameters, [z as isize, y as isize, 0], |_| T::ZERO);
+        if bytecode.varies_by_row || number == units.start {
+            bytecode
+                .uniform
+                .evaluate(&mut scratch.scalars, parameters, [z as isize, y as isize, 0], |_| T::ZERO);
         }
         lines.clear();
-        lines.extend(tape.lines.iter().map(|&[dz, dy]| region.line([z as isize + dz, y as isize + dy])));
+        lines.extend(bytecode.lines.iter().map(|&[dz, dy]| region.line([z as isize + dz, y as isize + dy])));
         scratch.rows.clear();
-        for row in &tape.rows {
+        for row in &bytecode.rows {
             scratch.rows.push(match lines[row.line] {
                 Line::At(start) => TapRow::At(Buffer::Field(row.field), Walk::domain(start, region.width())),
                 Line::Constant(side) => TapRow::Constant(side),
             });
         }
         outputs.row = region.index(&unit) - outputs.origin;
-        let beside = if tape.varies_by_row { 1 } else { region.beside(unit.row, &tape.reach) };
+        let beside = if bytecode.varies_by_row { 1 } else { region.beside(unit.row, &bytecode.reach) };
         let count = beside.min(units.end - number).max(1);
         row.run(scratch, &mut outputs, unit.cells.start as isize..unit.cells.end as isize, count);
         number += count;

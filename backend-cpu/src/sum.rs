@@ -4,8 +4,8 @@ use abide_core::Real;
 use arrayvec::ArrayVec;
 use multiversion::multiversion;
 
+use crate::bytecode::MAX_TERMS;
 use crate::rings::{LINE_BYTES, Walk};
-use crate::tape::MAX_TERMS;
 
 /// Rows that memory is asked for ahead of their use; rows that a near cache holds need no asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Sum<'a, T> {
 }
 
 impl<'a, T: Real> Sum<'a, T> {
-    /// Adds a term, of [`MAX_TERMS`] at most: longer sums are several steps of a tape.
+    /// Adds a term, of [`MAX_TERMS`] at most: longer sums are several steps of a bytecode.
     #[inline(always)]
     pub fn add(&mut self, weight: T, values: &'a [T]) {
         self.terms.push((weight, values));
@@ -94,7 +94,7 @@ macro_rules! unrolled {
     };
 }
 
-/// Stores a sum; compiled for each instruction set. It is apart from all else that a row needs, so that its
+/// Writes a sum; compiled for each instruction set. It is apart from all else that a row needs, so that its
 /// few variables stay in registers.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn store<T: Real>(terms: &[(T, &[T])], to: &mut [T], scale: Option<T>, ahead: Ahead) {

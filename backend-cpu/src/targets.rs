@@ -5,13 +5,13 @@ use std::ops::Range;
 use abide_core::Real;
 use abide_core::plan::Level;
 
+use crate::bytecode::Bytecode;
 use crate::chunk::Sink;
 use crate::prefetch::Prefetch;
 use crate::rings::{Walk, Window};
 use crate::shared::Shared;
 use crate::steps::NewValues;
 use crate::stretch::Stretch;
-use crate::tape::Tape;
 use crate::tile::{Pass, Tile};
 
 /// A level whose turn it is in a tile.
@@ -24,7 +24,7 @@ pub struct Turn<'a, T> {
     /// The level's number, the level, and its stage's formula.
     pub number: usize,
     pub level: &'a Level,
-    pub tape: &'a Tape,
+    pub bytecode: &'a Bytecode,
 }
 
 /// A level's part in a tile.

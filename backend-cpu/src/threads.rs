@@ -177,7 +177,7 @@ pub fn on<R: Send>(pool: Option<&Arc<Pool>>, work: impl FnOnce() -> R + Send) ->
     pool.map_or(&GLOBAL, |pool| pool).install(work)
 }
 
-/// Does what [`on`] does, and calls `work` on the calling thread where the system grants no threads. That is so after a
+/// StageKind what [`on`] does, and calls `work` on the calling thread where the system grants no threads. That is so after a
 /// fork alone: who opened what works has had threads.
 pub fn anyhow<R: Send>(pool: Option<&Arc<Pool>>, work: impl FnOnce() -> R + Send) -> R {
     match pool.map_or(&GLOBAL, |pool| pool).made() {

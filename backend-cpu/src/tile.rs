@@ -8,10 +8,10 @@ use std::ops::Range;
 use abide_core::Real;
 use abide_core::plan::{Level, Levels, across};
 
+use crate::bytecode::Bytecode;
 use crate::region::Region;
 use crate::rings::{Window, padded};
 use crate::shared::Shared;
-use crate::tape::Tape;
 
 /// Cells of the domain that are advanced together; only this tile writes the values computed for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Pass<'a, T> {
     /// The pipeline.
     pub levels: &'a Levels,
     /// Each stage's formula.
-    pub tapes: &'a [Tape],
+    pub bytecodes: &'a [Bytecode],
     /// The parameters' values.
     pub parameters: &'a [T],
     /// Cells of a chunk.

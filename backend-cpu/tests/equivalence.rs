@@ -298,7 +298,7 @@ impl Stencil for Shared {
     }
 }
 
-/// A plain sum over a box of nine by nine cells and a sum of products, both longer than one step of a tape.
+/// A plain sum over a box of nine by nine cells and a sum of products, both longer than one step of a bytecode.
 struct Long;
 
 impl Stencil for Long {

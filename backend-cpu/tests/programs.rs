@@ -145,7 +145,7 @@ fn marks_halt_a_run() {
         let (mut left, mut marks, mut times) = (1000, Vec::new(), vec![0.0]);
         loop {
             session.advance(left).unwrap();
-            left = session.undone();
+            left = session.remaining();
             if !session.is_at_mark() {
                 break;
             }
@@ -165,7 +165,7 @@ fn marks_halt_a_run() {
         assert_eq!(marks, expected);
         assert_eq!((end, left), (*times.last().unwrap(), 1000 - (times.len() as u64 - 1)));
         session.advance(5).unwrap();
-        assert_eq!((session.undone(), session.is_at_mark()), (5, false));
+        assert_eq!((session.remaining(), session.is_at_mark()), (5, false));
         goes_on_where_it_is_set(&mut *session, &problem);
     }
 }
@@ -181,9 +181,9 @@ fn goes_on_where_it_is_set(session: &mut dyn Session, problem: &Problem) {
             1 => session.write_window(0, [0; 3], [1; 3], &one).unwrap(),
             _ => session.set_parameter(0, problem.parameters[0]).unwrap(),
         }
-        for undone in [4, 5] {
+        for remaining in [4, 5] {
             session.advance(5).unwrap();
-            assert_eq!(session.undone(), undone, "set {set}");
+            assert_eq!(session.remaining(), remaining, "set {set}");
         }
     }
 }

@@ -5,13 +5,13 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Compiler, Cut, Members, Tuner, check_fields};
+use abide_core::backend::{Compiler, MemberSessions, Segmented, Tuner, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune, plan_batch};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DType, DeviceSpec, Plan, Problem, Result, Session};
 use abide_tuning::tuned::{Tuning, alone};
-use abide_tuning::winners::Winners;
+use abide_tuning::tuned_plans::TunedPlans;
 use cudarc::driver::CudaContext;
 
 use crate::batch::Batch;
@@ -20,8 +20,8 @@ use crate::kernels::{Kernels, fit, target};
 use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
 use crate::program::ProgramSession;
+use crate::puts::PutKernel;
 use crate::session::{CudaSession, launcher};
-use crate::stores::Storer;
 use crate::streaming::shallower_passes;
 use crate::{costs, driver, functions, peer, tune};
 
@@ -30,9 +30,9 @@ pub struct CudaBackend {
     pub(crate) context: Arc<CudaContext>,
     device: DeviceSpec,
     pub(crate) nvrtc: Arc<Nvrtc>,
-    winners: Winners,
+    tuned_plans: TunedPlans,
     counter: Arc<Counter>,
-    storer: Arc<Storer>,
+    put_kernel: Arc<PutKernel>,
 }
 
 impl CudaBackend {
@@ -44,11 +44,11 @@ impl CudaBackend {
     /// Opens a device by number, as the driver counts them.
     pub fn with_ordinal(ordinal: usize) -> Result<Self> {
         let (context, mut device) = driver::open(ordinal)?;
-        let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), Winners::of_user());
+        let (nvrtc, tuned_plans) = (Arc::new(Nvrtc::open()?), TunedPlans::of_user());
         costs::set(&mut device, &context, &nvrtc);
         let counter = Arc::new(Counter::new(&context, &nvrtc, target(&device)));
-        let storer = Arc::new(Storer::new(&nvrtc, target(&device)));
-        Ok(CudaBackend { context, device, nvrtc, winners, counter, storer })
+        let put_kernel = Arc::new(PutKernel::new(&nvrtc, target(&device)));
+        Ok(CudaBackend { context, device, nvrtc, tuned_plans, counter, put_kernel })
     }
 
     /// Opens devices by their numbers, each once, and lets each copy from the others' memory directly, as exchanges of
@@ -91,12 +91,18 @@ impl CudaBackend {
 
     /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.
     pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.winners = Winners::at(folder.into());
+        self.tuned_plans = TunedPlans::at(folder.into());
         self
     }
 
     fn tuning<'a>(&'a self, problem: &'a Problem, options: &'a Options) -> Tuning<'a> {
-        Tuning { winners: &self.winners, device: &self.device, driver: self.driver(), problem, options }
+        Tuning {
+            tuned_plans: &self.tuned_plans,
+            device: &self.device,
+            driver: self.driver(),
+            problem,
+            options,
+        }
     }
 }
 
@@ -147,7 +153,7 @@ impl Backend for CudaBackend {
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
         if problem.is_batch() && !plan.is_at_once() {
             let open = |problem: &Problem, plan: &Plan, fields| self.open(problem, plan, fields);
-            return Ok(Box::new(Members::open(problem, plan, fields, open)?));
+            return Ok(Box::new(MemberSessions::open(problem, plan, fields, open)?));
         }
         plan.check(problem)?;
         check_fields(problem, &fields)?;
@@ -159,16 +165,17 @@ impl Backend for CudaBackend {
             return Ok(Box::new(Batch::new(problem, plan, &self.context, &kernels, &fields, counter)?));
         }
         if !problem.is_plain() {
-            let (counter, storer) = (self.counter.clone(), self.storer.clone());
+            let (counter, put_kernel) = (self.counter.clone(), self.put_kernel.clone());
             let session =
-                ProgramSession::new(problem, plan, &self.context, &kernels, &fields, counter, storer)?;
+                ProgramSession::new(problem, plan, &self.context, &kernels, &fields, counter, put_kernel)?;
             return Ok(Box::new(session));
         }
-        let cut = Cut::new(problem, &fields)?;
+        let cut = Segmented::new(problem, &fields)?;
         let fields = Fields::new(problem, &self.context, &fields)?;
         let launcher = launcher(&plan, &fields, &kernels, &self.nvrtc)?;
-        let session = CudaSession::new(plan, fields, launcher, self.counter.clone(), self.storer.clone())?;
-        Ok(Cut::around(cut, Box::new(session)))
+        let session =
+            CudaSession::new(plan, fields, launcher, self.counter.clone(), self.put_kernel.clone())?;
+        Ok(Segmented::around(cut, Box::new(session)))
     }
 }
 

@@ -160,8 +160,8 @@ impl Stand {
         let seconds = self.fastest(|| {
             self.stream.memset_zeros(&mut counters).map_err(during(TIMING))?;
             let addresses = [&words, &counters].map(|memory| memory.device_ptr(&self.stream).0);
-            let mut meeting = [addresses[0], addresses[1], u64::from(TOGETHER)];
-            // SAFETY: the kernel takes the struct Meeting by value, which is two addresses and a number in the first
+            let mut communicator = [addresses[0], addresses[1], u64::from(TOGETHER)];
+            // SAFETY: the kernel takes the struct PeerCommunicator by value, which is two addresses and a number in the first
             // half of a word, because hosts with CUDA are little-endian; both buffers have the length that it asks
             // for and live until the clock is stopped. All blocks are resident at once.
             unsafe {
@@ -171,7 +171,7 @@ impl Stand {
                     (MEET_THREADS, 1, 1),
                     0,
                     self.stream.cu_stream(),
-                    &mut [meeting.as_mut_ptr().cast::<c_void>()],
+                    &mut [communicator.as_mut_ptr().cast::<c_void>()],
                 )
             }
             .map_err(during(TIMING))

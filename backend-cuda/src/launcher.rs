@@ -3,7 +3,7 @@
 use abide_core::Result;
 
 use crate::memory::Fields;
-use crate::streaming::GivenPlanes;
+use crate::streaming::PutPlanes;
 
 /// A way to launch steps.
 pub(crate) trait Launcher: Send {
@@ -14,7 +14,7 @@ pub(crate) trait Launcher: Send {
     fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
 
     /// Has passes give planes to the slabs of other devices, or to none; returns whether their kernel does.
-    fn give(&mut self, given: Option<GivenPlanes>) -> bool {
+    fn give(&mut self, given: Option<PutPlanes>) -> bool {
         let _ = given;
         false
     }

@@ -44,12 +44,12 @@ type Buffer = Arc<CudaSlice<u8>>;
 
 /// Memory for what tiles of a resident kernel exchange. They do so by turns in two copies of every field that
 /// changes; one is the field's other buffer.
-pub(crate) struct Turns {
+pub(crate) struct DoubleBuffer {
     spare: Vec<Option<CudaSlice<u8>>>,
 }
 
-impl Turns {
-    pub fn new(fields: &Fields) -> Result<Turns> {
+impl DoubleBuffer {
+    pub fn new(fields: &Fields) -> Result<DoubleBuffer> {
         let problem = &fields.problem;
         let bytes = pitched_cells(problem) * problem.dtype.bytes();
         let written = |field: usize| problem.program.is_written(field);
@@ -60,7 +60,7 @@ impl Turns {
             let spare = written(field).then(|| unsafe { fields.stream.alloc::<u8>(bytes) });
             spare.transpose().map_err(during("allocating what tiles exchange"))
         };
-        Ok(Turns { spare: (0..fields.buffers.len()).map(allocate).collect::<Result<_>>()? })
+        Ok(DoubleBuffer { spare: (0..fields.buffers.len()).map(allocate).collect::<Result<_>>()? })
     }
 
     /// Returns the addresses of the two copies, in the order of the kernels' `Buffers`; `buffers` are those of
@@ -210,7 +210,7 @@ impl Fields {
     }
 
     /// Returns a field's current buffer, for other code; `None` if there is no such field.
-    pub fn lend(&self, field: usize) -> Option<DeviceBuffer> {
+    pub fn export(&self, field: usize) -> Option<DeviceBuffer> {
         let (buffer, first) = self.place(field)?;
         Some(DeviceBuffer::new(buffer, first, &self.stream, self.layout()))
     }

@@ -1,23 +1,23 @@
 //! Planes that go from device to device: copies on the receiver's stream, and events that the lender's stream waits for.
-//! Between processes they go as parcels. Or devices exchange them by work of their own: stores, or a network.
+//! Between processes they go as ipc_handles. Or devices exchange them by work of their own: stores, or a network.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::backend::{Loan, Parcel, Patience, Planes};
+use abide_core::backend::{CancelCheck, ExportedHandle, IpcHandle, Planes};
 use abide_core::plan::Exchanging;
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 
 use crate::driver::{bind, during};
+use crate::ipc::IpcExchange;
 use crate::lent::DeviceBuffer;
-use crate::network::{self, Network};
-use crate::parcels::Parcels;
-use crate::stores::{self, Offered, Storer, Stores};
+use crate::nccl::{self, Network};
+use crate::puts::{self, ExportedPuts, PeerPuts, PutKernel};
 use crate::window::Layout;
 
-/// What a session lends: a field's buffer, where in it the planes lie, and when they are there.
+/// What a session exports: a field's buffer, where in it the planes lie, and when they are there.
 struct Lent {
     buffer: DeviceBuffer,
     bytes: Range<usize>,
@@ -26,46 +26,46 @@ struct Lent {
 
 /// What a session has of those of other devices, in this process or in others of the machine.
 pub(crate) struct Neighbours {
-    storer: Arc<Storer>,
+    put_kernel: Arc<PutKernel>,
     /// What was lent to it, until its own stream has copied it.
     borrowed: Vec<DeviceBuffer>,
     /// What it exchanges with other processes, once it has offered to.
-    parcels: Option<Parcels>,
+    ipc_handles: Option<IpcExchange>,
     /// What it has offered to those that would store into its memory.
-    offered: Option<Offered>,
+    offered: Option<ExportedPuts>,
     /// What connects it with those of all ranks, once it has joined.
     joined: Option<Joined>,
 }
 
 /// What connects sessions whose exchanges are work of their devices.
 enum Joined {
-    Stores(Stores),
+    PeerPuts(PeerPuts),
     Network(Network),
 }
 
 impl Neighbours {
-    pub fn new(storer: Arc<Storer>) -> Neighbours {
-        Neighbours { storer, borrowed: Vec::new(), parcels: None, offered: None, joined: None }
+    pub fn new(put_kernel: Arc<PutKernel>) -> Neighbours {
+        Neighbours { put_kernel, borrowed: Vec::new(), ipc_handles: None, offered: None, joined: None }
     }
 
     /// Offers to exchange planes with other processes from now on; `None` where that is not possible.
     pub fn offer(&mut self, stream: &Arc<CudaStream>) -> Option<Vec<u8>> {
-        let (parcels, offer) = Parcels::offer(stream)?;
-        self.parcels = Some(parcels);
+        let (ipc_handles, offer) = IpcExchange::offer(stream)?;
+        self.ipc_handles = Some(ipc_handles);
         Some(offer)
     }
 
-    /// Returns whether it can take what a session of another process lends that has offered this.
+    /// Returns whether it can take what a session of another process exports that has offered this.
     pub fn accepts(&mut self, offer: &[u8]) -> bool {
-        self.parcels.as_mut().is_some_and(|parcels| parcels.accepts(offer))
+        self.ipc_handles.as_mut().is_some_and(|ipc_handles| ipc_handles.accepts(offer))
     }
 
     /// Lends planes of a buffer.
-    pub fn lend(&mut self, buffer: DeviceBuffer, planes: &Planes) -> Result<Loan> {
-        // Whoever lends does not store, and leaves the device to runs that do.
+    pub fn export(&mut self, buffer: DeviceBuffer, planes: &Planes) -> Result<ExportedHandle> {
+        // Whoever exports does not store, and leaves the device to runs that do.
         self.offered = None;
-        if let Some(parcels) = &mut self.parcels {
-            return Ok(Box::new(parcels.lend(&buffer, planes)?));
+        if let Some(ipc_handles) = &mut self.ipc_handles {
+            return Ok(Box::new(ipc_handles.export(&buffer, planes)?));
         }
         let bytes = span(&buffer.layout, planes)?;
         let made = reached(&buffer.stream)?;
@@ -73,16 +73,18 @@ impl Neighbours {
     }
 
     /// Puts a copy of what was lent to planes of a buffer on the buffer's stream.
-    pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, loan: Loan) -> Result<()> {
-        if let (Some(parcels), Some(parcel)) = (&mut self.parcels, loan.downcast_ref::<Parcel>()) {
-            return parcels.take(to, planes, parcel);
+    pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, handle: ExportedHandle) -> Result<()> {
+        if let (Some(ipc_handles), Some(ipc_handle)) =
+            (&mut self.ipc_handles, handle.downcast_ref::<IpcHandle>())
+        {
+            return ipc_handles.take(to, planes, ipc_handle);
         }
-        let Ok(lent) = loan.downcast::<Lent>() else { return Err(not_ours("planes")) };
+        let Ok(lent) = handle.downcast::<Lent>() else { return Err(not_ours("planes")) };
         let Lent { buffer: from, bytes, made } = *lent;
         let own = span(&to.layout, planes)?;
         if own.len() != bytes.len() || from.layout.dtype != to.layout.dtype {
             let reason = format!("{} bytes of {} in place of {}", bytes.len(), from.layout.dtype, own.len());
-            return Err(Error::invalid("planes lent by another device", reason, "lend as many values"));
+            return Err(Error::invalid("planes lent by another device", reason, "export as many values"));
         }
         let [here, there] = [to, &from].map(|buffer| buffer.stream.context());
         here.bind_to_thread().map_err(during("binding the context"))?;
@@ -103,17 +105,19 @@ impl Neighbours {
     }
 
     /// Returns the point that a stream has reached once all that it was asked is done.
-    pub fn taken(&mut self, stream: &CudaStream) -> Result<Loan> {
-        match &mut self.parcels {
-            Some(parcels) => Ok(Box::new(parcels.taken()?)),
+    pub fn taken(&mut self, stream: &CudaStream) -> Result<ExportedHandle> {
+        match &mut self.ipc_handles {
+            Some(ipc_handles) => Ok(Box::new(ipc_handles.taken()?)),
             None => Ok(Box::new(reached(stream)?)),
         }
     }
 
     /// Has a stream wait for a point of another one.
-    pub fn wait_for(&mut self, stream: &CudaStream, point: Loan) -> Result<()> {
-        if let (Some(parcels), Some(parcel)) = (&mut self.parcels, point.downcast_ref::<Parcel>()) {
-            return parcels.wait_for(parcel);
+    pub fn wait_for(&mut self, stream: &CudaStream, point: ExportedHandle) -> Result<()> {
+        if let (Some(ipc_handles), Some(ipc_handle)) =
+            (&mut self.ipc_handles, point.downcast_ref::<IpcHandle>())
+        {
+            return ipc_handles.wait_for(ipc_handle);
         }
         let Ok(event) = point.downcast::<CudaEvent>() else { return Err(not_ours("a point")) };
         bind(stream)?;
@@ -131,12 +135,12 @@ impl Neighbours {
     ) -> Option<Vec<u8>> {
         self.offered = None;
         match way {
-            Exchanging::Stores => {
-                let (offered, key) = stores::offer(stream, turns).ok()??;
+            Exchanging::PeerPuts => {
+                let (offered, key) = puts::offer(stream, turns).ok()??;
                 self.offered = Some(offered);
                 Some(key)
             }
-            Exchanging::Network => network::key(stream, is_first),
+            Exchanging::Network => nccl::key(stream, is_first),
             Exchanging::Auto | Exchanging::Copies | Exchanging::Messages => None,
         }
     }
@@ -148,13 +152,13 @@ impl Neighbours {
         way: Exchanging,
         keys: &[Vec<u8>],
         rank: usize,
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<bool> {
         self.joined = match (way, self.offered.take()) {
-            (Exchanging::Stores, Some(offered)) => {
-                Stores::join(stream, &self.storer, offered, keys, rank)?.map(Joined::Stores)
+            (Exchanging::PeerPuts, Some(offered)) => {
+                PeerPuts::join(stream, &self.put_kernel, offered, keys, rank)?.map(Joined::PeerPuts)
             }
-            (Exchanging::Network, _) => Network::join(stream, keys, rank, patience)?.map(Joined::Network),
+            (Exchanging::Network, _) => Network::join(stream, keys, rank, cancel_check)?.map(Joined::Network),
             _ => None,
         };
         Ok(self.joined.is_some())
@@ -165,27 +169,27 @@ impl Neighbours {
         &mut self,
         sent: &[(usize, Planes, DeviceBuffer)],
         received: &[(usize, Planes, DeviceBuffer)],
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<()> {
         match self.joined()? {
-            Joined::Stores(stores) => stores.swap(sent, received),
-            Joined::Network(network) => network.swap(sent, received, patience),
+            Joined::PeerPuts(stores) => stores.swap(sent, received),
+            Joined::Network(network) => network.swap(sent, received, cancel_check),
         }
     }
 
     /// Returns what exchanges by stores; `None` where that is not how this session does.
-    pub fn stores(&mut self) -> Option<&mut Stores> {
+    pub fn stores(&mut self) -> Option<&mut PeerPuts> {
         match &mut self.joined {
-            Some(Joined::Stores(stores)) => Some(stores),
+            Some(Joined::PeerPuts(stores)) => Some(stores),
             _ => None,
         }
     }
 
     /// Waits until the stream has done all that it was asked.
-    pub fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
+    pub fn flush(&mut self, cancel_check: CancelCheck<'_>) -> Result<()> {
         match self.joined()? {
-            Joined::Stores(stores) => stores.settle(patience),
-            Joined::Network(network) => network.settle(patience),
+            Joined::PeerPuts(stores) => stores.flush(cancel_check),
+            Joined::Network(network) => network.flush(cancel_check),
         }
     }
 
@@ -205,7 +209,7 @@ impl Neighbours {
         // Ends what still waits for others, or else the stream would.
         drop(self.joined.take());
         // Waits for its own, while the session's memory is still there.
-        drop(self.parcels.take());
+        drop(self.ipc_handles.take());
         if !self.borrowed.is_empty() {
             // Nothing can be done about a device that no longer answers.
             let _ = stream.context().bind_to_thread().and_then(|()| stream.synchronize());

@@ -4,13 +4,13 @@ use std::ffi::c_void;
 
 use abide_core::plan::resident::Exchange;
 use abide_core::{Error, Plan, Result, plan};
-use abide_shaders::cuda::{self, outbox_bytes};
+use abide_shaders::cuda::{self, exchange_bytes};
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
 
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
-use crate::memory::{Fields, Turns, ask_for};
+use crate::memory::{DoubleBuffer, Fields, ask_for};
 use crate::persistent::{FLAG_BYTES, check_resident};
 
 /// A cooperative launch per epoch.
@@ -18,31 +18,31 @@ pub(crate) struct Resident {
     function: CudaFunction,
     plan: plan::Resident,
     counters: CudaSlice<u8>,
-    mail: Mail,
+    exchange_buffer: ExchangeBuffer,
     /// The most steps of one launch: the counters count warps and exchanges in 32 bits.
     most_steps: u64,
 }
 
-/// What tiles exchange: the kernels' `Mail`.
-enum Mail {
+/// What tiles exchange: the kernels' `ExchangeBuffer`.
+enum ExchangeBuffer {
     /// Copies of the domain, by turns with the fields' other buffers.
-    Counted(Turns),
+    Counted(DoubleBuffer),
     /// Words with tags, and the number of the last exchange. Tags begin at 1 in words of 0 and go on from launch to
     /// launch. They may begin anew after 2^32 exchanges, because what a word holds before it is written again is that of
     /// two exchanges before.
     Tagged { words: CudaSlice<u8>, exchanges: u32 },
 }
 
-impl Mail {
-    fn new(plan: &plan::Resident, fields: &Fields) -> Result<Mail> {
+impl ExchangeBuffer {
+    fn new(plan: &plan::Resident, fields: &Fields) -> Result<ExchangeBuffer> {
         match plan.exchange {
-            Exchange::Counted => Ok(Mail::Counted(Turns::new(fields)?)),
+            Exchange::Counted => Ok(ExchangeBuffer::Counted(DoubleBuffer::new(fields)?)),
             Exchange::Tagged => {
-                let bytes = outbox_bytes(&fields.problem, plan);
+                let bytes = exchange_bytes(&fields.problem, plan);
                 ask_for(&fields.context, bytes as u128)?;
                 let words = fields.stream.alloc_zeros::<u8>(bytes);
                 let words = words.map_err(during("allocating what tiles exchange"))?;
-                Ok(Mail::Tagged { words, exchanges: 0 })
+                Ok(ExchangeBuffer::Tagged { words, exchanges: 0 })
             }
         }
     }
@@ -50,9 +50,9 @@ impl Mail {
     /// Returns the kernels' argument, in words of 64 bits; `buffers` are those of the fields.
     fn argument(&self, buffers: &[u64], fields: &Fields) -> Vec<u64> {
         match self {
-            Mail::Counted(turns) => turns.pointers(buffers, &fields.stream),
+            ExchangeBuffer::Counted(turns) => turns.pointers(buffers, &fields.stream),
             // The number is the first half of its word, because hosts with CUDA are little-endian.
-            Mail::Tagged { words, exchanges } => {
+            ExchangeBuffer::Tagged { words, exchanges } => {
                 vec![words.device_ptr(&fields.stream).0, u64::from(*exchanges)]
             }
         }
@@ -60,7 +60,7 @@ impl Mail {
 
     /// Notes that so many exchanges were done.
     fn exchanged(&mut self, number: u32) {
-        if let Mail::Tagged { exchanges, .. } = self {
+        if let ExchangeBuffer::Tagged { exchanges, .. } = self {
             *exchanges = exchanges.wrapping_add(number);
         }
     }
@@ -82,9 +82,15 @@ impl Resident {
             .stream
             .alloc_zeros::<u8>(resident.blocks() * FLAG_BYTES)
             .map_err(during("allocating counters"))?;
-        let mail = Mail::new(&resident, fields)?;
+        let exchange_buffer = ExchangeBuffer::new(&resident, fields)?;
         let most_steps = u64::from(u32::MAX / 2) / resident.warps as u64 * resident.depth as u64;
-        Ok(Resident { function, plan: resident, counters, mail, most_steps: most_steps.min(u32::MAX.into()) })
+        Ok(Resident {
+            function,
+            plan: resident,
+            counters,
+            exchange_buffer,
+            most_steps: most_steps.min(u32::MAX.into()),
+        })
     }
 }
 
@@ -104,17 +110,17 @@ impl Launcher for Resident {
         unsafe { result::memset_d8_async(counters, 0, self.plan.blocks() * FLAG_BYTES, stream) }
             .map_err(during("clearing counters"))?;
         let mut buffers = fields.pointers(&fields.flips(0, 0));
-        let mut mail = self.mail.argument(&buffers, fields);
+        let mut exchange_buffer = self.exchange_buffer.argument(&buffers, fields);
         // `steps` is at most `most_steps`, which 32 bits hold.
         let mut count = steps as u32;
         let mut arguments: [*mut c_void; 5] = [
             buffers.as_mut_ptr().cast(),
-            mail.as_mut_ptr().cast(),
+            exchange_buffer.as_mut_ptr().cast(),
             parameters.as_mut_ptr().cast(),
             (&raw mut counters).cast(),
             (&raw mut count).cast(),
         ];
-        // SAFETY: the kernel takes Buffers, Mail and Parameters by value, the counters' address and the steps, in
+        // SAFETY: the kernel takes Buffers, ExchangeBuffer and Parameters by value, the counters' address and the steps, in
         // this order and layout; the call copies them. Co-residency was checked when the session was opened.
         unsafe {
             result::launch_cooperative_kernel(
@@ -127,7 +133,7 @@ impl Launcher for Resident {
             )
         }
         .map_err(during("launching a resident kernel"))?;
-        self.mail.exchanged(self.plan.exchanges_in(steps) as u32);
+        self.exchange_buffer.exchanged(self.plan.exchanges_in(steps) as u32);
         Ok(())
     }
 }

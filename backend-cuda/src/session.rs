@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
+use abide_core::backend::{CancelCheck, ExportedHandle, Network, Peer, Planes};
 use abide_core::plan::{Exchanging, Schedule};
 use abide_core::{Array, Plan, Result, Session};
 use cudarc::driver::CudaStream;
@@ -17,9 +17,9 @@ use crate::memory::{Fields, no_field, parameter_bytes, set_parameter};
 use crate::nvrtc::Nvrtc;
 use crate::peer::Neighbours;
 use crate::persistent::Persistent;
+use crate::puts::PutKernel;
 use crate::resident::Resident;
 use crate::stepwise::Stepwise;
-use crate::stores::Storer;
 use crate::streaming::Streaming;
 use crate::timing::Timer;
 
@@ -82,12 +82,12 @@ impl CudaSession {
         fields: Fields,
         launcher: Box<dyn Launcher>,
         counter: Arc<Counter>,
-        storer: Arc<Storer>,
+        put_kernel: Arc<PutKernel>,
     ) -> Result<Self> {
         // Made here, because making events takes time that no run should see.
         let begun = Begun { timers: vec![Timer::new(&fields.stream)?], count: 0 };
         let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
-        let neighbours = Neighbours::new(storer);
+        let neighbours = Neighbours::new(put_kernel);
         Ok(CudaSession { plan, fields, parameters, launcher, counter, neighbours, begun })
     }
 }
@@ -139,7 +139,7 @@ impl Session for CudaSession {
     }
 
     fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
-        self.fields.lend(field).map(|buffer| Box::new(buffer) as Box<dyn Any>)
+        self.fields.export(field).map(|buffer| Box::new(buffer) as Box<dyn Any>)
     }
 
     fn device_buffer_mut(&mut self, field: usize) -> Result<Option<Box<dyn Any>>> {
@@ -160,7 +160,7 @@ impl Session for CudaSession {
 
 impl CudaSession {
     fn buffer(&self, field: usize) -> Result<DeviceBuffer> {
-        self.fields.lend(field).ok_or_else(|| no_field(field, self.fields.problem.program.fields().len()))
+        self.fields.export(field).ok_or_else(|| no_field(field, self.fields.problem.program.fields().len()))
     }
 }
 
@@ -196,21 +196,21 @@ impl Peer for CudaSession {
         self.neighbours.accepts(offer)
     }
 
-    fn lend(&mut self, planes: Planes) -> Result<Loan> {
+    fn export(&mut self, planes: Planes) -> Result<ExportedHandle> {
         let buffer = self.buffer(planes.field)?;
-        self.neighbours.lend(buffer, &planes)
+        self.neighbours.export(buffer, &planes)
     }
 
-    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
+    fn take(&mut self, planes: Planes, handle: ExportedHandle) -> Result<()> {
         let buffer = self.buffer(planes.field)?;
-        self.neighbours.take(&buffer, &planes, loan)
+        self.neighbours.take(&buffer, &planes, handle)
     }
 
-    fn taken(&mut self) -> Result<Loan> {
+    fn taken(&mut self) -> Result<ExportedHandle> {
         self.neighbours.taken(&self.fields.stream)
     }
 
-    fn wait_for(&mut self, point: Loan) -> Result<()> {
+    fn wait_for(&mut self, point: ExportedHandle) -> Result<()> {
         self.neighbours.wait_for(&self.fields.stream, point)
     }
 
@@ -229,21 +229,21 @@ impl Network for CudaSession {
         way: Exchanging,
         keys: &[Vec<u8>],
         rank: usize,
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<bool> {
-        self.neighbours.join(&self.fields.stream, way, keys, rank, patience)
+        self.neighbours.join(&self.fields.stream, way, keys, rank, cancel_check)
     }
 
     fn swap(
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<()> {
         let placed = |(rank, planes): &(usize, Planes)| Ok((*rank, *planes, self.buffer(planes.field)?));
         let sent = sent.iter().map(placed).collect::<Result<Vec<_>>>()?;
         let received = received.iter().map(placed).collect::<Result<Vec<_>>>()?;
-        self.neighbours.swap(&sent, &received, patience)
+        self.neighbours.swap(&sent, &received, cancel_check)
     }
 
     fn give(&mut self, beside: [Option<(usize, usize)>; 2]) -> Result<bool> {
@@ -267,8 +267,8 @@ impl Network for CudaSession {
         }
     }
 
-    fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
-        self.neighbours.settle(patience)
+    fn flush(&mut self, cancel_check: CancelCheck<'_>) -> Result<()> {
+        self.neighbours.flush(cancel_check)
     }
 }
 

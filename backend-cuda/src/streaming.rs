@@ -34,7 +34,7 @@ pub(crate) struct Streaming {
     nvrtc: Arc<Nvrtc>,
     /// The passes, the deepest first, each half as deep as the one before.
     passes: Vec<Option<Pass>>,
-    given: Option<GivenPlanes>,
+    given: Option<PutPlanes>,
 }
 
 impl Pass {
@@ -55,12 +55,12 @@ impl Pass {
         &self,
         fields: &mut Fields,
         parameters: &mut [u8],
-        given: Option<&GivenPlanes>,
+        given: Option<&PutPlanes>,
         mut passes: u32,
     ) -> Result<()> {
         let stream = fields.stream.clone();
         let mut turns = match &self.stream.edges {
-            Some(_) => GivenPlanes::pointers(given, fields),
+            Some(_) => PutPlanes::pointers(given, fields),
             None => Vec::new(),
         };
         turns.extend(fields.pointers(&fields.flips(0, 0)));
@@ -107,11 +107,11 @@ impl Pass {
 
 /// Where planes go that are given to the slabs below and above: of each array the addresses in its two buffers, as if all own
 /// planes lay there; 0 where there is no slab.
-pub(crate) struct GivenPlanes(pub [Vec<[u64; 2]>; 2]);
+pub(crate) struct PutPlanes(pub [Vec<[u64; 2]>; 2]);
 
-impl GivenPlanes {
+impl PutPlanes {
     /// Returns the kernel's `Given` for a pass, whose neighbours write the same of their two buffers.
-    fn pointers(given: Option<&GivenPlanes>, fields: &Fields) -> Vec<u64> {
+    fn pointers(given: Option<&PutPlanes>, fields: &Fields) -> Vec<u64> {
         let turns = fields.next_turns();
         let side = |side: usize| {
             let places = given.map_or(&[][..], |given| &given.0[side]);
@@ -177,7 +177,7 @@ impl Streaming {
 }
 
 impl Launcher for Streaming {
-    fn give(&mut self, given: Option<GivenPlanes>) -> bool {
+    fn give(&mut self, given: Option<PutPlanes>) -> bool {
         let gives = self.plan.warp_streaming().is_some_and(|stream| stream.edges.is_some());
         self.given = given.filter(|_| gives);
         gives

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use abide_core::plan::{Compiled, Execution, Measured, Stepwise, neighbours};
+use abide_core::plan::{Compiled, Execution, Measured, Stepwise, candidates};
 use abide_core::program::Place;
 use abide_core::{Array, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
@@ -73,9 +73,9 @@ pub(crate) fn measure(
             "leave tuning out",
         ));
     }
-    let plans = neighbours(tuning.problem, tuning.device, tuning.options)?;
+    let plans = candidates(tuning.problem, tuning.device, tuning.options)?;
     let compiled = compile_all(nvrtc, tuning.problem, &plans, &target(tuning.device));
-    let candidates = candidates(plans, compiled);
+    let candidates = measured(plans, compiled);
     let rows = tuning.measure(Launches::new(tuning, context, nvrtc)?, candidates);
     // Memory is given back to the system when the device is idle, and the session that follows may need all
     // of it.
@@ -85,7 +85,7 @@ pub(crate) fn measure(
 
 /// Returns the plans as they were compiled, with the code of those that are to be timed: plans that do not
 /// spill but slightly, and the first, which is the planner's own choice.
-fn candidates(plans: Vec<Plan>, compiled: Vec<Result<(Plan, Cubin)>>) -> Vec<(Measured, Option<Cubin>)> {
+fn measured(plans: Vec<Plan>, compiled: Vec<Result<(Plan, Cubin)>>) -> Vec<(Measured, Option<Cubin>)> {
     let any_clean = compiled.iter().flatten().any(|(plan, _)| !spills_much(plan));
     let candidate = |(number, (plan, compiled)): (usize, (Plan, Result<(Plan, Cubin)>))| {
         let row = Measured::of(plan);
@@ -241,7 +241,7 @@ mod tests {
         let compiled = |spill_bytes: usize, note: Option<&str>| compiled_of(&plan, spill_bytes, note);
         let refused = || Err(Error::device("cuda", "compiling", "no such register\nand a long log"));
         let found = |compiled: Vec<Result<(Plan, Cubin)>>| -> Vec<(bool, String)> {
-            let all = candidates(vec![plan.clone(); compiled.len()], compiled);
+            let all = measured(vec![plan.clone(); compiled.len()], compiled);
             all.into_iter().map(|(row, code)| (code.is_some(), row.note.unwrap_or_default())).collect()
         };
         let rows =
@@ -329,7 +329,7 @@ mod tests {
         let problem = Problem::new(program, Shape::new(&[509, 521]).unwrap(), DType::F32).unwrap();
         let device = DeviceSpec::preset("h200").unwrap();
         let options = Options { tune: Tune::Quick, ..Options::default() };
-        let plans = neighbours(&problem, &device, &options).unwrap();
+        let plans = candidates(&problem, &device, &options).unwrap();
         let compiled = compile_all(&nvrtc, &problem, &plans, &target(&device));
         assert_eq!(compiled.len(), plans.len());
         for (plan, compiled) in plans.iter().zip(compiled) {

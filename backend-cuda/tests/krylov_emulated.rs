@@ -19,7 +19,7 @@ mod solver;
 #[path = "emulated/systems.rs"]
 mod systems;
 
-use abide_core::solver::plan::krylov::{Division, Remade, Space};
+use abide_core::solver::plan::krylov::{Division, RecomputedHalo, Space};
 use abide_core::solver::{
     Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError, Status,
 };
@@ -215,7 +215,7 @@ fn cycles_end_as_the_reference_ends_them() {
         ),
         // A residual that no iteration lowers for the stagnation limit.
         end(
-            "patience",
+            "cancel_check",
             entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))),
             9,
             unit(9),
@@ -275,15 +275,15 @@ fn directions_made_where_they_are_read_have_the_bits_of_exchanged_ones() {
     assert_eq!(chosen.len(), 6);
     solver::all(&chosen, |case| {
         let told = |why| format!("{}: {why}", case.name);
-        let how = match case.layout()?.remade {
-            Remade::Nothing => return Err(told("directions are exchanged".to_owned())),
-            Remade::Slabs => "constexpr int REMADE = OF_SLABS;",
-            Remade::Blocks => "constexpr int REMADE = OF_BLOCKS;",
+        let how = match case.layout()?.recomputed {
+            RecomputedHalo::Nothing => return Err(told("directions are exchanged".to_owned())),
+            RecomputedHalo::Slabs => "constexpr int REMADE = OF_SLABS;",
+            RecomputedHalo::Blocks => "constexpr int REMADE = OF_BLOCKS;",
         };
         let exchanged = (how, "constexpr int REMADE = NOTHING;");
         let expected = case.compile(&compiler, &[exchanged]).and_then(|program| program.run(1, 0));
-        let remade = case.compile(&compiler, &[]).and_then(|program| program.run(2, 3));
-        if remade.map_err(told)? == expected.map_err(told)? {
+        let recomputed = case.compile(&compiler, &[]).and_then(|program| program.run(2, 3));
+        if recomputed.map_err(told)? == expected.map_err(told)? {
             Ok(())
         } else {
             Err(told("other bits".to_owned()))

@@ -8,12 +8,12 @@ mod parallel;
 use std::ops::ControlFlow;
 
 use abide_core::solver::{
-    Chebyshev, Gmres, GridOperator, Jacobi, LinearBackend, LinearTeam, Matrix, Method, Observe, Parameters,
-    PipelinedCg, Preconditioning, Report, SolveCache, SolveOptions, SolvePlan, SolverError,
+    Chebyshev, Gmres, GridOperator, Jacobi, LinearBackend, LinearDeviceGroup, Matrix, Method, Observe,
+    Parameters, PipelinedCg, Preconditioning, Report, SolveCache, SolveOptions, SolvePlan, SolverError,
 };
 use abide_core::sparse::{arrow, hpcg, laplacian_2d, trefethen};
 use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
-use abide_cuda::{CudaBackend, CudaTeam, device_count};
+use abide_cuda::{CudaBackend, CudaDeviceGroup, device_count};
 
 use common::present;
 use parallel::each;
@@ -64,7 +64,7 @@ fn go_on() -> impl FnMut(usize, f64) -> ControlFlow<()> + Send {
     |_, _| ControlFlow::Continue(())
 }
 
-fn planned(team: &CudaTeam, matrix: &Matrix, options: &SolveOptions) -> SolvePlan {
+fn planned(team: &CudaDeviceGroup, matrix: &Matrix, options: &SolveOptions) -> SolvePlan {
     team.plan_solve(matrix, options).unwrap()
 }
 
@@ -116,8 +116,8 @@ fn lines() -> Vec<Vec<usize>> {
     lines
 }
 
-fn team(numbers: &[usize]) -> CudaTeam {
-    CudaTeam::new(CudaBackend::connected(numbers).unwrap()).unwrap()
+fn team(numbers: &[usize]) -> CudaDeviceGroup {
+    CudaDeviceGroup::new(CudaBackend::connected(numbers).unwrap()).unwrap()
 }
 
 /// Compiles what the next test runs. Run in several processes, each with its `ABIDE_PART`, this saves minutes.

@@ -1,4 +1,4 @@
-//! Memory that a session lends holds what the session reads, with the strides that it tells.
+//! Memory that a session exports holds what the session reads, with the strides that it tells.
 
 #[path = "common/mod.rs"]
 mod common;

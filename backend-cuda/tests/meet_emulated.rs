@@ -77,9 +77,13 @@ fn blocks_wait_for_each_other() {
 fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
-        (true, "while (load_acquire(meeting.counters) < pass * blocks) {}", ";"),
+        (true, "while (load_acquire(communicator.counters) < pass * blocks) {}", ";"),
         (true, "< pass * blocks", "< pass"),
-        (false, "while (load_acquire(meeting.counters + beside[threadIdx.x] * FLAG_STRIDE) < pass) {}", ";"),
+        (
+            false,
+            "while (load_acquire(communicator.counters + beside[threadIdx.x] * FLAG_STRIDE) < pass) {}",
+            ";",
+        ),
         (false, "else if (threadIdx.x < 2)", "else if (threadIdx.x < 1)"),
         (false, "__syncthreads();                 // all words of the block are there", ""),
         (false, "__syncthreads();                 // those that are awaited have arrived", ""),

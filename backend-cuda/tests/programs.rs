@@ -303,7 +303,7 @@ fn a_condition_ends_a_run() {
         let mut done = 0;
         for part in [2, 200, 7] {
             session.advance(part).unwrap();
-            done += part - session.undone();
+            done += part - session.remaining();
         }
         assert_eq!(done, steps, "{condition}");
         let none = |_: usize, _: &[Array], _: &[f64]| {};
@@ -318,9 +318,9 @@ fn a_condition_ends_a_run() {
                 0 => session.write(0, &fields[0]).unwrap(),
                 _ => session.set_parameter(0, problem.parameters[0]).unwrap(),
             }
-            for undone in [4, 5] {
+            for remaining in [4, 5] {
                 session.advance(5).unwrap();
-                assert_eq!(session.undone(), undone, "{condition}, set {set}");
+                assert_eq!(session.remaining(), remaining, "{condition}, set {set}");
             }
         }
     }
@@ -353,7 +353,7 @@ fn rows_and_marks_are_the_references() {
                 loop {
                     session.advance(left).unwrap();
                     halts.extend(session.is_at_mark().then(|| session.scalars().unwrap()));
-                    left = session.undone();
+                    left = session.remaining();
                     if left == 0 {
                         break;
                     }

@@ -30,10 +30,10 @@ const SEED: u64 = 70_021;
 /// Seconds to go on for, unless `ABIDE_SOAK` says otherwise.
 const SECONDS: u64 = 600;
 /// The time after which a domain counts as hanging: an exchange that never ends must have been given up before.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How the slabs of a run lie.
-struct Cut {
+struct Segmented {
     /// The device of each slab.
     numbers: Vec<usize>,
     weights: Vec<usize>,
@@ -43,12 +43,12 @@ struct Cut {
     gives: bool,
 }
 
-impl Cut {
-    fn random(rng: &mut Rng, devices: usize) -> Cut {
+impl Segmented {
+    fn random(rng: &mut Rng, devices: usize) -> Segmented {
         let slabs = rng.usize(2..=4);
         let depth = if rng.bool() { Depth::Auto } else { Depth::Steps(rng.u32(1..=8)) };
         let execution = if rng.bool() { Execution::Auto } else { Execution::Streaming };
-        Cut {
+        Segmented {
             // Any two neighbours may share a device.
             numbers: (0..slabs)
                 .map(|slab| if rng.u8(0..4) > 0 { slab } else { rng.usize(0..4) } % devices)
@@ -99,7 +99,7 @@ fn run(
 fn follow(devices: &[Arc<CudaBackend>], number: usize) -> Result<Option<(u64, &'static str)>> {
     let seed = SEED + number as u64;
     let (problem, start) = domains::random(number, seed)?;
-    let cut = Cut::random(&mut Rng::with_seed(seed ^ 0x50a4), devices.len());
+    let cut = Segmented::random(&mut Rng::with_seed(seed ^ 0x50a4), devices.len());
     if Slabs::check(&problem).is_err() || Slabs::most(&problem, 1) < cut.numbers.len() {
         return Ok(None);
     }
@@ -145,7 +145,7 @@ fn slabs_of_random_domains_never_differ() -> Result<()> {
     let (mut runs, mut steps, mut left_out) = (0, 0, 0);
     let mut ways = BTreeMap::<&str, u32>::new();
     loop {
-        match news.recv_timeout(PATIENCE) {
+        match news.recv_timeout(DEADLINE) {
             Ok((_, Some(Ok(Some((own, way)))))) => {
                 (runs, steps) = (runs + 1, steps + own);
                 *ways.entry(way).or_default() += 1;

@@ -38,7 +38,7 @@ const SEED: u64 = 20_260;
 /// The most cells of a domain that the CPU computes too.
 const CELLS_ON_CPU: usize = 5_000;
 /// The time after which a domain counts as hanging. All its kernels together take seconds.
-const PATIENCE: Duration = Duration::from_secs(240);
+const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Returns the calls of every run: a single step, some odd parts, the rest.
 fn calls(rng: &mut Rng) -> Vec<u64> {
@@ -261,7 +261,7 @@ impl Watch {
         while done.load(Ordering::Relaxed) < all {
             std::thread::sleep(Duration::from_millis(200));
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((number, _)) = all.iter().find(|(_, since)| since.elapsed() > PATIENCE) {
+            if let Some((number, _)) = all.iter().find(|(_, since)| since.elapsed() > DEADLINE) {
                 let words = domains::random(*number, SEED + *number as u64)
                     .map(|(problem, _)| domains::words(&problem, *number, SEED + *number as u64));
                 eprintln!("hangs: {}", words.unwrap_or_else(|error| error.to_string()));

@@ -2,7 +2,7 @@
 //! exchange by counters.
 //!
 //! The two words of an access are stored and loaded with other lanes between them, as the device may do. One of the
-//! orders of lanes begins in outboxes of 0, the others after so many exchanges that tags begin anew.
+//! orders of lanes begins in ipc_buffers of 0, the others after so many exchanges that tags begin anew.
 #![cfg(target_os = "linux")]
 
 #[path = "emulated/case.rs"]
@@ -112,8 +112,13 @@ fn defects_are_found() {
         ("star", "} while (!all);", "} while (false);", wrong),
         ("reaction", "} while (!all);", "} while (false);", wrong),
         // ... or trusts the second half of a value because of the first.
-        ("star", "each<PARCEL>([&](auto w) { all = all &&", "each<1>([&](auto w) { all = all &&", wrong),
-        ("box", "each<PARCEL>([&](auto w) { all = all &&", "each<1>([&](auto w) { all = all &&", wrong),
+        (
+            "star",
+            "each<TAGGED_WORDS>([&](auto w) { all = all &&",
+            "each<1>([&](auto w) { all = all &&",
+            wrong,
+        ),
+        ("box", "each<TAGGED_WORDS>([&](auto w) { all = all &&", "each<1>([&](auto w) { all = all &&", wrong),
         // The second half of a value has a tag of its own, which is another.
         ("star", "Tagged(tag) << 32 | bits[w.value]", "Tagged(tag + w.value) << 32 | bits[w.value]", stuck),
         // With one half a tile writes over what others have not read yet, ...
@@ -126,7 +131,12 @@ fn defects_are_found() {
             wrong,
         ),
         // Numbers begin anew with each launch.
-        ("star", "const unsigned tag = mail.before + pass;", "const unsigned tag = 2 - (pass & 1);", other),
+        (
+            "star",
+            "const unsigned tag = exchange_buffer.before + pass;",
+            "const unsigned tag = 2 - (pass & 1);",
+            other,
+        ),
         // What comes from the tile before lies at that tile's end.
         ("round", "low ? column + MARGIN_X : column - MARGIN_X", "column", wrong),
         // Corners come from the tiles at corners, columns of lines beyond too.

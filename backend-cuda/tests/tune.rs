@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::plan::{Execution, Measured, Options, Recipe, Tune, neighbours};
+use abide_core::plan::{Execution, Measured, Options, Recipe, Tune, candidates};
 use abide_core::{Array, Backend, DType, Plan, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
@@ -125,7 +125,7 @@ fn measurements_tell_of_every_plan_and_agree_with_a_session() {
     let rows = tuner.measure(&problem, &options(Tune::Kept)).unwrap();
     assert_eq!(files(folder.path()), 0, "measuring alone keeps nothing");
 
-    let plans = neighbours(&problem, backend.device(), &options(Tune::Kept)).unwrap();
+    let plans = candidates(&problem, backend.device(), &options(Tune::Kept)).unwrap();
     assert_eq!(rows.len(), plans.len());
     for (row, plan) in rows.iter().zip(&plans) {
         println!(

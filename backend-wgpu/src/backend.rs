@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Backend, Cut, Members, Tuner};
+use abide_core::backend::{Backend, MemberSessions, Segmented, Tuner};
 use abide_core::plan::{Measured, Order, plan_members};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_shaders::wgsl::{self, Access, Bound, Kernel};
 use abide_tuning::tuned::{Tuning, alone};
-use abide_tuning::winners::Winners;
+use abide_tuning::tuned_plans::TunedPlans;
 
 use crate::NAME;
 use crate::adapter::{Adapter, choose};
@@ -30,7 +30,7 @@ const LAUNCH_SECONDS: f64 = 5e-6;
 pub struct WgpuBackend {
     pub(crate) gpu: Arc<Gpu>,
     pub(crate) spec: DeviceSpec,
-    pub(crate) winners: Winners,
+    pub(crate) tuned_plans: TunedPlans,
     /// The modules that solvers compiled.
     pub(crate) modules: Modules,
 }
@@ -75,12 +75,12 @@ impl WgpuBackend {
         let gpu = Arc::new(gpu);
         let bandwidth = bandwidth(&gpu).await?;
         let spec = spec(&gpu.adapter, bandwidth);
-        Ok(WgpuBackend { gpu, spec, winners: Winners::of_user(), modules: Modules::default() })
+        Ok(WgpuBackend { gpu, spec, tuned_plans: TunedPlans::of_user(), modules: Modules::default() })
     }
 
     /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.
     pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> WgpuBackend {
-        self.winners = Winners::at(folder.into());
+        self.tuned_plans = TunedPlans::at(folder.into());
         self
     }
 
@@ -125,7 +125,7 @@ impl WgpuBackend {
     }
 
     fn tuning<'a>(&'a self, problem: &'a Problem, options: &'a Options) -> Tuning<'a> {
-        Tuning { winners: &self.winners, device: &self.spec, driver: self.driver(), problem, options }
+        Tuning { tuned_plans: &self.tuned_plans, device: &self.spec, driver: self.driver(), problem, options }
     }
 
     /// Checks the limits of a plain problem's kernels.
@@ -226,15 +226,15 @@ impl Backend for WgpuBackend {
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
         if problem.is_batch() {
             let open = |problem: &Problem, plan: &Plan, fields| Backend::open(self, problem, plan, fields);
-            return Ok(Box::new(Members::open(problem, plan, fields, open)?));
+            return Ok(Box::new(MemberSessions::open(problem, plan, fields, open)?));
         }
         // A program records by itself, but halts at no mark.
         if !problem.is_plain() && problem.marks.is_none() {
             return Ok(Box::new(block_on(self.open_async(problem, plan, fields))?));
         }
-        let cut = Cut::new(problem, &fields)?;
+        let cut = Segmented::new(problem, &fields)?;
         let inner = Problem { record: None, marks: None, ..problem.clone() };
-        Ok(Cut::around(cut, Box::new(block_on(self.open_async(&inner, plan, fields))?)))
+        Ok(Segmented::around(cut, Box::new(block_on(self.open_async(&inner, plan, fields))?)))
     }
 }
 

@@ -155,10 +155,10 @@ impl Session for WgpuSession {
         }
     }
 
-    fn undone(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         match &self.inner {
             Inner::Plain(_) => 0,
-            Inner::Program(session) => session.undone,
+            Inner::Program(session) => session.remaining,
         }
     }
 

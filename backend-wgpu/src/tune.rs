@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide_core::plan::{CachePolicy, Execution, Measured, plan, plan_portable, portable_neighbours};
+use abide_core::plan::{CachePolicy, Execution, Measured, plan, plan_portable, portable_candidates};
 use abide_core::{Array, Backend, Error, Plan, Problem, Result, Session};
 use abide_tuning::Stand;
 use abide_tuning::tuned::Tuning;
@@ -17,7 +17,7 @@ pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan
     other(tuning, backend)
 }
 
-/// Does the same, without a search for groups.
+/// StageKind the same, without a search for groups.
 fn other(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
     let Tuning { problem, device, options, .. } = *tuning;
     let own = match (options.execution, options.cache) {
@@ -46,7 +46,7 @@ pub(crate) fn measure(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Vec<
             "leave tuning out",
         ));
     }
-    let plans = portable_neighbours(tuning.problem, tuning.device, tuning.options)?;
+    let plans = portable_candidates(tuning.problem, tuning.device, tuning.options)?;
     let stand = Sessions { backend, problem: tuning.problem, start: tuning.start()? };
     Ok(tuning.measure(stand, plans.into_iter().map(|plan| (Measured::of(plan), Some(()))).collect()))
 }

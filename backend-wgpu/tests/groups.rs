@@ -140,7 +140,7 @@ fn a_condition_ends_groups() {
     let plan = united(&backend, &case.problem);
     let mut session = backend.open(&case.problem, &plan, case.start.clone()).unwrap();
     session.advance(50).unwrap();
-    assert_eq!(session.undone(), 47);
+    assert_eq!(session.remaining(), 47);
     case.problem.until = None;
     let mut three = backend.open(&case.problem, &plan, case.start.clone()).unwrap();
     three.advance(3).unwrap();

@@ -114,8 +114,8 @@ fn a_condition_ends_a_run() {
         let (mut done, mut after) = (0, None);
         for part in [2, 200, 7] {
             session.advance(part).unwrap();
-            done += part - session.undone();
-            if session.undone() > 0 {
+            done += part - session.remaining();
+            if session.remaining() > 0 {
                 let now: Vec<Array> = (0..fields.len()).map(|field| session.read(field).unwrap()).collect();
                 let known = after.get_or_insert_with(|| now.clone());
                 assert!(known.iter().zip(&now).all(|(a, b)| a.same_bits(b)), "{condition}");
@@ -130,10 +130,10 @@ fn a_condition_ends_a_run() {
         // Where something is set, the run goes on, until the condition holds after a step again.
         session.write(0, &fields[0]).unwrap();
         session.advance(1).unwrap();
-        assert_eq!(session.undone(), 0);
+        assert_eq!(session.remaining(), 0);
         session.set_parameter(0, problem.parameters[0]).unwrap();
         session.advance(5).unwrap();
-        assert_eq!(session.undone(), 4);
+        assert_eq!(session.remaining(), 4);
     }
 }
 
@@ -168,8 +168,8 @@ fn rows_are_what_is_read() {
             let mut left = part;
             while left > 0 {
                 session.advance(left).unwrap();
-                last += left - session.undone();
-                left = session.undone();
+                last += left - session.remaining();
+                left = session.remaining();
                 if !session.is_at_mark() {
                     break;
                 }
@@ -218,18 +218,18 @@ fn nan_ends_a_run() {
             let plan = backend.plan(&problem, &Options::default()).unwrap();
             let mut session = backend.open(&problem, &plan, start.clone()).unwrap();
             session.advance(3).unwrap();
-            assert_eq!(session.undone(), 0, "{reduction:?} {dtype}");
+            assert_eq!(session.remaining(), 0, "{reduction:?} {dtype}");
             for place in [0, 700, 19 * 70 - 1] {
                 let broken =
                     Array::from_fn(dtype, 19 * 70, |i| if i == place { f64::NAN } else { (i as f64).cos() });
                 session.write(0, &broken).unwrap();
                 session.advance(5).unwrap();
-                assert_eq!(session.undone(), 4, "{reduction:?} {dtype}");
+                assert_eq!(session.remaining(), 4, "{reduction:?} {dtype}");
                 assert!(session.scalars().unwrap()[0].is_nan());
             }
             session.write(0, &start[0]).unwrap();
             session.advance(5).unwrap();
-            assert_eq!(session.undone(), 0, "{reduction:?} {dtype}");
+            assert_eq!(session.remaining(), 0, "{reduction:?} {dtype}");
         }
     }
 }

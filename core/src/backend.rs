@@ -2,11 +2,11 @@
 
 mod advances;
 mod batch;
-mod cut;
 mod fields;
 mod launches;
 mod part;
 mod peer;
+mod segmented;
 mod windows;
 
 use std::any::Any;
@@ -26,12 +26,12 @@ use crate::slabs::Share;
 use crate::solver::LinearBackend;
 
 pub use self::advances::{Advances, Ran};
-pub use self::batch::{Advance, Members, divide};
-pub use self::cut::Cut;
+pub use self::batch::{Advance, MemberSessions, divide};
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::part::Part;
-pub use self::peer::{Gather, Loan, Network, Parcel, Patience, Peer, Planes};
+pub use self::peer::{AllGather, CancelCheck, ExportedHandle, IpcHandle, Network, Peer, Planes};
+pub use self::segmented::Segmented;
 pub use self::windows::{
     check_field, check_fields, check_values, check_window, rows_of, window_of, write_rows,
 };
@@ -78,8 +78,8 @@ pub trait Backend: Send + Sync {
     /// order, of the problem's type and size; in a batch, with the values of all members one after another.
     ///
     /// The session's own [`Session::plan`] may differ from `plan` if the compiler's report asked for it; the
-    /// plan's notes say so. It records what the problem asks for and halts at its marks; [`Cut`] does so for
-    /// a session that does not by itself. [`Members`] does so for a batch, where the plan has no kernel for all
+    /// plan's notes say so. It records what the problem asks for and halts at its marks; [`Segmented`] does so for
+    /// a session that does not by itself. [`MemberSessions`] does so for a batch, where the plan has no kernel for all
     /// members.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
 
@@ -92,7 +92,7 @@ pub trait Backend: Send + Sync {
 
 /// A backend that has several plans for a problem, and can time them.
 pub trait Tuner {
-    /// Times the [`crate::plan::neighbours`] of the planner's own choice, which is the first of them. If the
+    /// Times the [`crate::plan::candidates`] of the planner's own choice, which is the first of them. If the
     /// options ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that no plan could
     /// be timed.
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
@@ -141,7 +141,7 @@ pub trait Session: Send {
     /// Returns how many steps of the last [`Session::advance`] were not done because the problem's `until`
     /// had ended the run, or because it halted at a mark. A run that has ended goes on where a field or a
     /// parameter is set, until the condition holds after a step again.
-    fn undone(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         0
     }
 
@@ -205,7 +205,7 @@ pub trait Session: Send {
     /// # Errors
     ///
     /// [`Error::Unsupported`] where the session cannot.
-    fn reduce_together(&mut self, _shares: Vec<Option<Share>>, _gather: Box<dyn Gather>) -> Result<()> {
+    fn reduce_together(&mut self, _shares: Vec<Option<Share>>, _gather: Box<dyn AllGather>) -> Result<()> {
         Err(Error::unsupported(
             format!("a program with reductions on several devices ({})", self.plan().summary()),
             "its sessions do not join their reductions",
@@ -406,16 +406,16 @@ pub fn drive(
         }
         let wall = Instant::now();
         seconds += session.advance(now)?;
-        let (wall, undone) = (session.most(wall.elapsed().as_secs_f64())?, session.undone());
-        done += now - undone;
-        advances.add(now - undone, 1);
+        let (wall, remaining) = (session.most(wall.elapsed().as_secs_f64())?, session.remaining());
+        done += now - remaining;
+        advances.add(now - remaining, 1);
         let is_at_mark = session.is_at_mark();
         if is_at_mark {
             between = Some(done - marked);
             marked = done;
         }
         // Grow at most eightfold, because the first epochs also pay for warming up.
-        let fitting = ((now - undone) as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
+        let fitting = ((now - remaining) as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
         epoch = fitting.clamp(1, epoch.max(now).saturating_mul(8));
         let rate = if seconds > 0.0 { cells * done as f64 / seconds / 1e9 } else { 0.0 };
         let progress = Progress { steps: done, total: steps, seconds, gcells_per_s: rate, is_at_mark };
@@ -424,7 +424,7 @@ pub fn drive(
             Some(deadline) => session.most(f64::from(begun.elapsed() >= deadline))? > 0.0,
             None => false,
         };
-        if stop || is_late || (undone > 0 && !is_at_mark) {
+        if stop || is_late || (remaining > 0 && !is_at_mark) {
             break;
         }
     }

@@ -83,7 +83,7 @@ fn find(name: &str) -> Result<&'static Target> {
 }
 
 impl Arguments {
-    /// Does the work asked for; returns whether nothing was found.
+    /// StageKind the work asked for; returns whether nothing was found.
     fn follow(self) -> Result<bool> {
         if self.list {
             TARGETS.iter().for_each(|target| println!("{:<12}{}", target.name, target.what));

@@ -137,7 +137,7 @@ class Simulation:
         """Returns a field's values where they lie on a CUDA device, to be read and written: ``with
         sim.view("u") as u: cupy.from_dlpack(u)[:, 0] = 1``.
 
-        Other backends lend no memory; ``field`` gives a copy everywhere.
+        Other backends export no memory; ``field`` gives a copy everywhere.
         """
         return View(self, _name(field))
 

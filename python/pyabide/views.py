@@ -44,7 +44,7 @@ class View:
         self._lent: _pyabide.Lent | None = None
 
     def __enter__(self) -> View:
-        self._lent = self._simulation._core.lend(self._field)
+        self._lent = self._simulation._core.export(self._field)
         self._simulation._views.append(self)
         return self
 

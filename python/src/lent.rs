@@ -1,4 +1,4 @@
-//! Memory of a GPU that a simulation lends to other packages on the same device.
+//! Memory of a GPU that a simulation exports to other packages on the same device.
 
 use abide::DType;
 use abide_cuda::DeviceBuffer;

@@ -214,11 +214,12 @@ impl Simulation {
     }
 
     /// A field's values where they lie on a CUDA device, to be read and written.
-    fn lend(&self, py: Python<'_>, name: &str) -> PyResult<Lent> {
+    fn export(&self, py: Python<'_>, name: &str) -> PyResult<Lent> {
         let axes = self.extents(name)?.len();
         let lent = |simulation: &mut abide::Simulation| simulation.device_buffer_mut(name).map_err(exception);
         self.with(py, lent)?.map(|buffer| Lent::new(buffer, axes)).ok_or_else(|| {
-            let (who, reason) = (format!("backend {}", self.backend), "it lends no memory to other packages");
+            let (who, reason) =
+                (format!("backend {}", self.backend), "it exports no memory to other packages");
             exception(Error::unsupported(who, reason, "take a copy by sim.field, or run on CUDA"))
         })
     }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use abide_core::expr::Node;
 use abide_core::fusion::{Form, Graph, Loops, MOST_LOOPS, Order, Search, exhaustive, in_turn, search};
-use abide_core::program::{Does, Stage};
+use abide_core::program::{Stage, StageKind};
 use abide_core::{Boundary, Problem};
 
 fn hash(of: impl Hash) -> u64 {
@@ -37,8 +37,8 @@ fn names(problem: &Problem, stage: &Stage) -> (BTreeSet<usize>, Vec<usize>) {
         }
     }
     let writes = match stage.does {
-        Does::Update => stage.writes.clone(),
-        Does::Reduce(.., scalar) | Does::Scalar(scalar) => vec![computed(scalar).unwrap()],
+        StageKind::Update => stage.writes.clone(),
+        StageKind::Reduce(.., scalar) | StageKind::Scalar(scalar) => vec![computed(scalar).unwrap()],
     };
     // What single points are set of stays elsewhere, and so do values at fixed sides, which points may have set.
     let at_points = |name: &usize| {
@@ -49,7 +49,7 @@ fn names(problem: &Problem, stage: &Stage) -> (BTreeSet<usize>, Vec<usize>) {
         *name < program.fields().len() && sides(*name).any(|side| side == Boundary::Fixed)
     };
     let stays = |name: &usize| !stage.points.is_empty() || at_points(name) && is_fixed(name);
-    if stage.does == Does::Update {
+    if stage.does == StageKind::Update {
         reads.extend(writes.iter().copied().filter(stays));
     }
     (reads, writes)
@@ -110,7 +110,7 @@ fn groups_carry_the_values_of_their_stages() {
             for &own in group {
                 let others = || group.iter().filter(|&&other| other != own);
                 let stage = &problem.program.stages()[graph.loops[own].stage];
-                if let Does::Reduce(..) = stage.does {
+                if let StageKind::Reduce(..) = stage.does {
                     let result = self::names(&problem, stage).1[0];
                     assert!(others().all(|&other| !touched(other).contains(&result)), "seed {seed}");
                 }

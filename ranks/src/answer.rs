@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use abide_core::{Array, DType};
 
-use crate::line::array;
+use crate::endpoint::array;
 
 /// An answer that goes from a rank to all others.
 pub trait Answer: Sized + Send + 'static {

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::backend::{Compiler, Cut, Fields, check_fields};
+use abide_core::backend::{Compiler, Fields, Segmented, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Devices, Ranks, plan_ranks};
 use abide_core::slabs::Slabs;
-use abide_core::solver::{LinearBackend, LinearTeam};
+use abide_core::solver::{LinearBackend, LinearDeviceGroup};
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 
-use crate::connector::Connector;
-use crate::fabric::Fabric;
-use crate::session::{Initial, Open, Together};
+use crate::communicator::Communicator;
+use crate::factory::CommunicatorFactory;
+use crate::session::{DistributedSession, Initial, Open};
 use crate::threads::{DEADLINE, threads};
 
 /// A device of one rank.
@@ -33,8 +33,8 @@ pub struct Ranked {
     pub(crate) asked: usize,
     between: Option<u32>,
     make: Box<Make>,
-    pub(crate) connector: Arc<dyn Connector>,
-    pub(crate) team: Option<Arc<dyn LinearTeam>>,
+    pub(crate) factory: Arc<dyn CommunicatorFactory>,
+    pub(crate) team: Option<Arc<dyn LinearDeviceGroup>>,
     made: Mutex<BTreeMap<usize, Vec<Device>>>,
 }
 
@@ -54,21 +54,21 @@ impl Ranked {
         }
         let connect = |ranks| {
             let ends = threads(ranks, DEADLINE).into_iter();
-            ends.map(|end| Box::new(end) as Box<dyn Fabric>).collect::<Vec<_>>()
+            ends.map(|end| Box::new(end) as Box<dyn Communicator>).collect::<Vec<_>>()
         };
-        let (made, make, connector) = (Mutex::default(), Box::new(make), Arc::new(connect));
-        Ok(Ranked { single, asked, between: None, make, connector, team: None, made })
+        let (made, make, factory) = (Mutex::default(), Box::new(make), Arc::new(connect));
+        Ok(Ranked { single, asked, between: None, make, factory, team: None, made })
     }
 
-    /// Connects ranks by another fabric. Where ranks are processes, `make` has the devices of all of them, but this
+    /// Connects ranks by another communicator. Where ranks are processes, `make` has the devices of all of them, but this
     /// process opens its own alone.
-    pub fn connected(mut self, connector: impl Connector + 'static) -> Ranked {
-        self.connector = Arc::new(connector);
+    pub fn connected(mut self, factory: impl CommunicatorFactory + 'static) -> Ranked {
+        self.factory = Arc::new(factory);
         self
     }
 
     /// Has the devices solve linear systems together by themselves, in place of ranks that send each other messages.
-    pub fn with_team(mut self, team: Arc<dyn LinearTeam>) -> Ranked {
+    pub fn with_team(mut self, team: Arc<dyn LinearDeviceGroup>) -> Ranked {
         self.team = Some(team);
         self
     }
@@ -200,7 +200,7 @@ impl Backend for Ranked {
             ));
         }
         let own = plan_ranks(problem, options, self);
-        let Some(processes) = self.connector.processes() else { return own };
+        let Some(processes) = self.factory.processes() else { return own };
         // Estimates follow what each process measures; all do as the first.
         let words = format!(
             "{} {} {} with boundary {} and parameters {:?}",
@@ -211,7 +211,7 @@ impl Backend for Ranked {
             problem.parameters,
         );
         let steps = |plan: &Plan| plan.ranks.as_ref().map_or(0, |ranks| ranks.depth);
-        let first = self.connector.of_first(own.as_ref().map(steps).map_err(Error::clone), &words)?;
+        let first = self.factory.of_first(own.as_ref().map(steps).map_err(Error::clone), &words)?;
         let plan = match own? {
             own if steps(&own) == first => own,
             _ => plan_ranks(problem, options, &Fixed(self, first))?,
@@ -230,15 +230,15 @@ impl Backend for Ranked {
         let Some(ranks) = &plan.ranks else { return self.single.open(problem, plan, fields) };
         check_fields(problem, &fields)?;
         // What follows the whole domain is noted here, not by the ranks.
-        let cut = Cut::new(problem, &fields)?;
-        Ok(Cut::around(cut, self.together(problem, plan, ranks, Initial::Whole(fields))?))
+        let cut = Segmented::new(problem, &fields)?;
+        Ok(Segmented::around(cut, self.together(problem, plan, ranks, Initial::Whole(fields))?))
     }
 
     fn open_from(&self, problem: &Problem, plan: &Plan, fields: &mut dyn Fields) -> Result<Box<dyn Session>> {
-        let (Some(ranks), Some(_)) = (&plan.ranks, self.connector.processes()) else {
+        let (Some(ranks), Some(_)) = (&plan.ranks, self.factory.processes()) else {
             return self.open(problem, plan, fields.whole()?);
         };
-        Cut::of_session(problem, self.together(problem, plan, ranks, Initial::Made(fields))?)
+        Segmented::of_session(problem, self.together(problem, plan, ranks, Initial::Made(fields))?)
     }
 }
 
@@ -253,7 +253,7 @@ impl Ranked {
     ) -> Result<Box<dyn Session>> {
         let slabs = slabs_of(problem, ranks)?;
         let devices = self.devices(slabs.slabs.len())?;
-        let open = |end: Box<dyn Fabric>| -> Result<(Open, Box<dyn Fabric>)> {
+        let open = |end: Box<dyn Communicator>| -> Result<(Open, Box<dyn Communicator>)> {
             let (Some(device), Some(plan)) = (devices.get(end.rank()), ranks.slabs.get(end.rank())) else {
                 return Err(Error::limit(
                     "rank",
@@ -265,9 +265,9 @@ impl Ranked {
             let (device, plan) = (device.clone(), plan.clone());
             Ok((Box::new(move |slab, fields| device.backend.open(slab, &plan, fields)), end))
         };
-        let ends = self.connector.connect(slabs.slabs.len())?.into_iter().map(open);
+        let ends = self.factory.connect(slabs.slabs.len())?.into_iter().map(open);
         let ends = ends.collect::<Result<Vec<_>>>()?;
-        Ok(Box::new(Together::open(self.name(), problem, plan, slabs, fields, ends)?))
+        Ok(Box::new(DistributedSession::open(self.name(), problem, plan, slabs, fields, ends)?))
     }
 }
 

@@ -1,18 +1,18 @@
-//! Slabs whose passes give neighbours what these read of them: then an exchange is a meeting, after each pass.
+//! Slabs whose passes give neighbours what these read of them: then an exchange is a communicator, after each pass.
 
 use abide_core::plan::Exchanging;
 use abide_core::slabs::{Side, Slabs};
 
-use crate::loans::gathered;
-use crate::rank::{Rank, Stopped};
+use crate::handles::gathered;
+use crate::rank::{Rank, RankFailure};
 
 impl Rank {
     /// Agrees with all ranks on whether steps themselves store what neighbours read: they do where all can.
-    pub(crate) fn agree_on_giving(&mut self, slabs: &Slabs) -> Result<bool, Stopped> {
-        if self.exchange != Exchanging::Stores {
+    pub(crate) fn agree_on_giving(&mut self, slabs: &Slabs) -> Result<bool, RankFailure> {
+        if self.exchange != Exchanging::PeerPuts {
             return Ok(false);
         }
-        let rank = self.line.lock().fabric.rank();
+        let rank = self.endpoint.lock().communicator.rank();
         let beside = [Side::Low, Side::High].map(|side| {
             let to = self.exchanges.iter().find(|exchange| exchange.side == side)?.neighbour;
             let there = slabs.exchanges(to);
@@ -26,7 +26,7 @@ impl Rank {
         });
         let network = self.session.peer().and_then(|peer| peer.network());
         let gives = network.map_or(Ok(false), |network| network.give(beside))?;
-        let all = gathered(&mut self.line.lock(), &[u8::from(gives)])?;
+        let all = gathered(&mut self.endpoint.lock(), &[u8::from(gives)])?;
         let all_give = all.iter().all(|other| other == &[1]);
         if gives
             && !all_give

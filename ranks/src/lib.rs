@@ -1,21 +1,21 @@
 //! Runs a problem on several devices: each has a rank and a slab of the domain ([`abide_core::slabs`]).
 //!
 //! A [`Ranked`] backend plans slabs and opens a session for all of them, in which each rank is a thread that drives an
-//! ordinary session of its device ([`rank`](mod@rank)). Linear systems are solved likewise, by slabs of rows (`solver`). Ranks hand each other planes through a [`Fabric`]: [`threads`] is
+//! ordinary session of its device ([`rank`](mod@rank)). Linear systems are solved likewise, by slabs of rows (`solver`). Ranks hand each other planes through a [`Communicator`]: [`threads`] is
 //! the one for ranks of one process, and with the feature `mpi` the module `mpi` has the one for processes. Nothing waits
-//! for ever: every wait of a fabric has a deadline, and ends where another rank is gone or has given up.
+//! for ever: every wait of a communicator has a deadline, and ends where another rank is gone or has given up.
 #![deny(missing_docs)]
 
 mod answer;
 mod backend;
-mod connector;
-pub mod fabric;
+pub mod communicator;
+mod device_exchange;
+mod endpoint;
+mod factory;
 mod giving;
-mod line;
-mod loans;
+mod handles;
 #[cfg(feature = "mpi")]
 pub mod mpi;
-mod network;
 mod pause;
 pub mod rank;
 mod session;
@@ -23,5 +23,5 @@ mod solver;
 pub mod threads;
 
 pub use backend::{Device, Ranked};
-pub use connector::Connector;
-pub use fabric::{Broken, Fabric, Tag, What};
+pub use communicator::{CommError, Communicator, Tag, What};
+pub use factory::CommunicatorFactory;

@@ -1,10 +1,10 @@
 //! Processes as ranks, over the MPI of the system: `mpirun -np 4 abide run …`.
 //!
 //! All processes make the same calls in the same order. Each has one rank, and a session reads what other ranks own over
-//! the fabric, so that all processes have the same values. Messages are bytes of the host.
+//! the communicator, so that all processes have the same values. Messages are bytes of the host.
 
-mod hub;
-mod letter;
+mod message;
+mod progress;
 mod wire;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use abide_core::{Error, Result};
 
-use self::hub::{Hub, is_late};
-use self::letter::{Kind, Letter};
+use self::message::{Kind, Message};
+use self::progress::{ProgressEngine, is_late};
 use self::wire::Wire;
-use crate::connector::Connector;
-use crate::fabric::{Broken, Fabric, Tag};
+use crate::communicator::{CommError, Communicator, Tag};
+use crate::factory::CommunicatorFactory;
 
-pub use self::hub::Closing;
+pub use self::progress::Closing;
 
 /// What launchers set for each process that they start: Open MPI, MPICH and its kin, PMIx, Slurm. Some need a second, which
 /// a shell inside an allocation does not have.
@@ -37,7 +37,7 @@ pub fn is_launched() -> bool {
 /// The processes that were started together, seen from one of them.
 #[derive(Clone)]
 pub struct Processes {
-    hub: Arc<Hub>,
+    progress: Arc<ProgressEngine>,
     /// The end over which processes agree outside of sessions, and its rounds.
     own: Arc<Mutex<(Mpi, u64)>>,
     rank: usize,
@@ -55,9 +55,9 @@ impl Processes {
         if wire.size < 2 {
             return Ok(None);
         }
-        let (rank, size, hub) = (wire.rank, wire.size, Arc::new(Hub::new(wire)));
-        let own = Mpi::new(&hub, deadline);
-        Ok(Some(Processes { hub, own: Arc::new(Mutex::new((own, 0))), rank, size }))
+        let (rank, size, progress) = (wire.rank, wire.size, Arc::new(ProgressEngine::new(wire)));
+        let own = Mpi::new(&progress, deadline);
+        Ok(Some(Processes { progress, own: Arc::new(Mutex::new((own, 0))), rank, size }))
     }
 
     /// Returns this process's number, counted from 0.
@@ -70,35 +70,35 @@ impl Processes {
         self.size
     }
 
-    /// Returns this process's end of a new fabric. All processes call it as often.
+    /// Returns this process's end of a new communicator. All processes call it as often.
     pub fn connect(&self, deadline: Duration) -> Mpi {
-        Mpi::new(&self.hub, deadline)
+        Mpi::new(&self.progress, deadline)
     }
 
     /// Returns the bytes that each process gives, in the order of ranks. All processes call it as often.
     ///
     /// # Errors
     ///
-    /// Those of [`Fabric::receive`].
-    pub fn gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, Broken> {
+    /// Those of [`Communicator::receive`].
+    pub fn gather(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         let mut end = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let (fabric, round) = &mut *end;
+        let (communicator, round) = &mut *end;
         *round += 1;
-        fabric.all_gather(*round, own)
+        communicator.all_gather(*round, own)
     }
 
     /// Returns words in which processes differ that share no cores: the machine's name and the cores that the process may
     /// run on, where the system tells them.
     pub fn cores(&self) -> String {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let cores = status.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
+        let cores = status.endpoints().find(|endpoint| endpoint.starts_with("Cpus_allowed_list:"));
         format!("{} {}", self.host(), cores.unwrap_or_default())
     }
 
     /// Returns the name of the process's machine, as MPI has it.
     pub fn host(&self) -> String {
-        // MPI is asked with the hub held, as always.
-        let _held = self.hub.lock();
+        // MPI is asked with the progress held, as always.
+        let _held = self.progress.lock();
         wire::host()
     }
 
@@ -106,13 +106,13 @@ impl Processes {
     /// `None` stands for those that said nothing within five seconds; without a failure all are waited for, however long:
     /// one of them may be writing files, and where one dies the launcher ends the others.
     pub fn close(&self, status: u8, reason: &str) -> Vec<Option<Closing>> {
-        let mut held = self.hub.lock();
+        let mut held = self.progress.lock();
         held.poll();
         let follows = held.follows();
         held.tell(0, Kind::Closing { status, follows }, reason);
         drop(held);
         let mut begun = None;
-        self.hub.wait(|held| {
+        self.progress.wait(|held| {
             let is_bad = held.closings.iter().flatten().any(|own| own.status != 0);
             let begun = is_bad.then(|| *begun.get_or_insert_with(Instant::now));
             let is_over = held.closings.iter().all(Option::is_some);
@@ -123,12 +123,12 @@ impl Processes {
     /// Ends MPI, after [`Processes::close`]; where a process said nothing there, all processes at once.
     pub fn end(&self, status: u8) {
         let begun = Instant::now();
-        let is_whole = self.hub.wait(|held| {
+        let is_whole = self.progress.wait(|held| {
             let is_whole = held.closings.iter().all(Option::is_some);
             let is_over = !is_whole || held.is_sent() || is_late(begun, ENDING);
             is_over.then_some(is_whole && held.is_sent())
         });
-        let mut held = self.hub.lock();
+        let mut held = self.progress.lock();
         match is_whole {
             true => held.finalise(),
             false => held.abort_all(status.max(1)),
@@ -136,13 +136,13 @@ impl Processes {
     }
 }
 
-impl Connector for Processes {
-    fn connect(&self, ranks: usize) -> Result<Vec<Box<dyn Fabric>>> {
+impl CommunicatorFactory for Processes {
+    fn connect(&self, ranks: usize) -> Result<Vec<Box<dyn Communicator>>> {
         if ranks != self.size {
             return Err(Error::limit("ranks", ranks, self.size, "take as many ranks as there are processes"));
         }
         let deadline = self.own.lock().unwrap_or_else(PoisonError::into_inner).0.deadline;
-        Ok(vec![Box::new(Mpi::new(&self.hub, deadline))])
+        Ok(vec![Box::new(Mpi::new(&self.progress, deadline))])
     }
 
     fn processes(&self) -> Option<usize> {
@@ -172,9 +172,9 @@ impl Connector for Processes {
     }
 }
 
-/// A process's end of a fabric over MPI; dropping it tells the others that the rank is gone.
+/// A process's end of a communicator over MPI; dropping it tells the others that the rank is gone.
 pub struct Mpi {
-    hub: Arc<Hub>,
+    progress: Arc<ProgressEngine>,
     channel: u64,
     deadline: Duration,
     rank: usize,
@@ -182,13 +182,13 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    fn new(hub: &Arc<Hub>, deadline: Duration) -> Mpi {
-        let mut held = hub.lock();
-        Mpi { channel: held.open(), rank: held.rank, size: held.size, hub: hub.clone(), deadline }
+    fn new(progress: &Arc<ProgressEngine>, deadline: Duration) -> Mpi {
+        let mut held = progress.lock();
+        Mpi { channel: held.open(), rank: held.rank, size: held.size, progress: progress.clone(), deadline }
     }
 }
 
-impl Fabric for Mpi {
+impl Communicator for Mpi {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -197,42 +197,42 @@ impl Fabric for Mpi {
         self.size
     }
 
-    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
-        self.hub.lock().send(to, Letter { channel: self.channel, kind: Kind::Tagged(tag), bytes })
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
+        self.progress.lock().send(to, Message { channel: self.channel, kind: Kind::Tagged(tag), bytes })
     }
 
-    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError> {
         let begun = Instant::now();
         let (channel, deadline) = (self.channel, self.deadline);
-        self.hub.wait(|held| {
+        self.progress.wait(|held| {
             if let Some(bytes) = held.find(channel, from, tag) {
                 return Some(Ok(bytes));
             }
             // Before anything that others say: of several waits that end together, the first to begin is the cause.
             if is_late(begun, deadline) {
-                return Some(Err(Broken::Late { from, within: deadline }));
+                return Some(Err(CommError::Late { from, within: deadline }));
             }
             held.broken(channel, from).map(Err)
         })
     }
 
-    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+    fn check(&mut self, since: Instant) -> Result<(), CommError> {
         if is_late(since, self.deadline) {
-            return Err(Broken::Stuck { within: self.deadline });
+            return Err(CommError::Stuck { within: self.deadline });
         }
-        let mut held = self.hub.lock();
+        let mut held = self.progress.lock();
         held.poll();
         let broken = (0..self.size).filter(|&rank| rank != self.rank);
         broken.filter_map(|rank| held.broken(self.channel, rank)).next().map_or(Ok(()), Err)
     }
 
     fn abort(&mut self, reason: &str) {
-        self.hub.lock().tell(self.channel, Kind::Aborted, reason);
+        self.progress.lock().tell(self.channel, Kind::Aborted, reason);
     }
 }
 
 impl Drop for Mpi {
     fn drop(&mut self) {
-        self.hub.lock().close(self.channel);
+        self.progress.lock().close(self.channel);
     }
 }

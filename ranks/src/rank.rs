@@ -8,9 +8,9 @@ use abide_core::program::Until;
 use abide_core::slabs::{Edge, Exchange, Share, Side, Slabs};
 use abide_core::{DType, Error, Problem, Session};
 
-use crate::fabric::{Broken, Fabric, Tag, What};
-use crate::line::{Line, SharedLine, array};
-use crate::{loans, network};
+use crate::communicator::{CommError, Communicator, Tag, What};
+use crate::endpoint::{Endpoint, SharedEndpoint, array};
+use crate::{device_exchange, handles};
 
 /// A rank at work on its slab.
 pub struct Rank {
@@ -26,12 +26,12 @@ pub struct Rank {
     pub(crate) exchanges: Vec<Exchange>,
     /// The session of the slab.
     pub session: Box<dyn Session>,
-    pub(crate) line: SharedLine,
+    pub(crate) endpoint: SharedEndpoint,
     /// How all ranks exchange planes.
     pub(crate) exchange: Exchanging,
     /// Whether the session's passes store own planes alone, so that halos last for one pass.
     pub(crate) keeps_to_own: bool,
-    /// Whether its steps store what neighbours read into their memory, so that an exchange is a meeting.
+    /// Whether its steps store what neighbours read into their memory, so that an exchange is a communicator.
     pub(crate) gives: bool,
     /// Steps for which the halos are deep enough.
     pub(crate) left: u64,
@@ -53,15 +53,15 @@ const MOST_BEGUN: u32 = 64;
 /// What a rank did in an advance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Advanced {
-    /// Steps that were not done, as in [`Session::undone`].
-    pub undone: u64,
+    /// Steps that were not done, as in [`Session::remaining`].
+    pub remaining: u64,
     /// Seconds from the first step to the last, of the rank that took longest.
     pub seconds: f64,
 }
 
 /// Why a rank stopped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stopped {
+pub struct RankFailure {
     /// The error, which names the rank.
     pub error: Error,
     /// Whether the rank stopped only because another one had.
@@ -71,9 +71,9 @@ pub struct Stopped {
     pub wait: u64,
 }
 
-impl Stopped {
+impl RankFailure {
     /// Returns whether this is nearer to the cause than another rank's reason.
-    pub fn is_before(&self, other: &Stopped) -> bool {
+    pub fn is_before(&self, other: &RankFailure) -> bool {
         self.order() < other.order()
     }
 
@@ -84,9 +84,9 @@ impl Stopped {
     }
 }
 
-impl From<Error> for Stopped {
+impl From<Error> for RankFailure {
     fn from(error: Error) -> Self {
-        Stopped { error, follows: false, wait: 0 }
+        RankFailure { error, follows: false, wait: 0 }
     }
 }
 
@@ -96,7 +96,7 @@ impl Rank {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] where not all ranks can exchange as asked; those of a fabric.
+    /// [`Error::Unsupported`] where not all ranks can exchange as asked; those of a communicator.
     pub fn new(
         backend: &'static str,
         slabs: &Slabs,
@@ -104,14 +104,14 @@ impl Rank {
         shares: Vec<Option<Share>>,
         exchange: Exchanging,
         mut session: Box<dyn Session>,
-        fabric: Box<dyn Fabric>,
-    ) -> Result<Rank, Stopped> {
-        let rank = fabric.rank();
-        let line = SharedLine::new(Line::new(backend, fabric));
+        communicator: Box<dyn Communicator>,
+    ) -> Result<Rank, RankFailure> {
+        let rank = communicator.rank();
+        let endpoint = SharedEndpoint::new(Endpoint::new(backend, communicator));
         if shares.iter().any(Option::is_some)
-            && let Err(error) = session.reduce_together(shares, Box::new(line.clone()))
+            && let Err(error) = session.reduce_together(shares, Box::new(endpoint.clone()))
         {
-            line.lock().fabric.abort(&error.to_string());
+            endpoint.lock().communicator.abort(&error.to_string());
             return Err(error.into());
         }
         let names = slab.program.fields().to_vec();
@@ -124,7 +124,7 @@ impl Rank {
             depth: u64::from(slabs.depth).max(1),
             exchanges: slabs.exchanges(rank),
             session,
-            line,
+            endpoint,
             exchange: Exchanging::Messages,
             keeps_to_own: false,
             gives: false,
@@ -143,14 +143,16 @@ impl Rank {
     }
 
     /// Agrees with all ranks on a way to exchange planes: the one asked for, or the first of which all are able.
-    fn agree_on(&mut self, asked: Exchanging) -> Result<Exchanging, Stopped> {
+    fn agree_on(&mut self, asked: Exchanging) -> Result<Exchanging, RankFailure> {
         let neighbours: Vec<usize> = self.exchanges.iter().map(|exchange| exchange.neighbour).collect();
         for &way in Exchanging::ALL.iter().filter(|&&way| asked == Exchanging::Auto || asked == way) {
-            let (session, mut line) = (self.session.as_mut(), self.line.lock());
+            let (session, mut endpoint) = (self.session.as_mut(), self.endpoint.lock());
             let able = match way {
                 Exchanging::Auto => false,
-                Exchanging::Copies => loans::agree(session, &mut line, &neighbours)?,
-                Exchanging::Stores | Exchanging::Network => network::join(session, &mut line, way)?,
+                Exchanging::Copies => handles::agree(session, &mut endpoint, &neighbours)?,
+                Exchanging::PeerPuts | Exchanging::Network => {
+                    device_exchange::join(session, &mut endpoint, way)?
+                }
                 Exchanging::Messages => true,
             };
             if able {
@@ -158,7 +160,7 @@ impl Rank {
             }
         }
         let reason = match asked {
-            Exchanging::Stores => "not all of them store into each other's memory, each one device alone",
+            Exchanging::PeerPuts => "not all of them store into each other's memory, each one device alone",
             Exchanging::Network => "not all of them are in one network of devices",
             _ => "not all of them reach each other's memory",
         };
@@ -168,30 +170,30 @@ impl Rank {
 
     /// Advances the slab as far as it goes, and compares with all ranks how far that was. Where this rank fails, all give
     /// up.
-    pub fn advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
+    pub fn advance(&mut self, steps: u64) -> Result<Advanced, RankFailure> {
         let advanced = self.try_advance(steps);
         if let Err(stopped) = &advanced {
-            self.give_up(stopped);
+            self.abort(stopped);
         }
         advanced
     }
 
     /// Has the session compile what an advance needs before the clock begins, and waits until all ranks are ready. All ranks
     /// have the same numbers of steps before them.
-    fn prepare(&mut self, steps: u64) -> Result<(), Stopped> {
-        let (mut left, mut undone, mut fresh) = (self.left, steps, BTreeSet::new());
+    fn prepare(&mut self, steps: u64) -> Result<(), RankFailure> {
+        let (mut left, mut remaining, mut fresh) = (self.left, steps, BTreeSet::new());
         // After two exchanges all is as after one, but for the end.
         let cut = 3 * self.depth.max(1);
-        if undone > cut {
-            undone = cut + undone % self.depth.max(1);
+        if remaining > cut {
+            remaining = cut + remaining % self.depth.max(1);
         }
-        while undone > 0 {
-            if left < self.depth.min(undone) {
+        while remaining > 0 {
+            if left < self.depth.min(remaining) {
                 left = self.depth;
             }
-            let now = self.pass(undone.min(left));
+            let now = self.pass(remaining.min(left));
             fresh.insert(now);
-            (left, undone) = (if self.keeps_to_own { 0 } else { left - now }, undone - now);
+            (left, remaining) = (if self.keeps_to_own { 0 } else { left - now }, remaining - now);
         }
         fresh.retain(|steps| !self.prepared.contains(steps));
         if fresh.is_empty() {
@@ -206,41 +208,41 @@ impl Rank {
         if prepares { self.gather("compiling kernels", &[]).map(drop) } else { Ok(()) }
     }
 
-    fn try_advance(&mut self, steps: u64) -> Result<Advanced, Stopped> {
+    fn try_advance(&mut self, steps: u64) -> Result<Advanced, RankFailure> {
         self.prepare(steps)?;
         let (begun, before) = (Instant::now(), self.seconds);
-        let (mut undone, mut has_begun) = (steps, false);
+        let (mut remaining, mut has_begun) = (steps, false);
         // To a session whose run has ended, an exchange would look like a user's change, after which it goes on.
-        while undone > 0 && !self.has_ended {
+        while remaining > 0 && !self.has_ended {
             // Passes shorter than what is asked for cost more than an exchange.
-            if self.left < self.depth.min(undone) {
+            if self.left < self.depth.min(remaining) {
                 self.exchange()?;
             }
-            let now = self.pass(undone.min(self.left));
+            let now = self.pass(remaining.min(self.left));
             if self.begin(now)? {
                 has_begun = true;
-                (self.left, undone) = (self.after(now), undone - now);
+                (self.left, remaining) = (self.after(now), remaining - now);
                 continue;
             }
             let wall = Instant::now();
             if self.exchange.is_of_devices() {
                 // While the session itself waits for its steps, it does not see whether others are still there.
-                self.settle()?;
+                self.flush()?;
                 self.seconds[1] += wall.elapsed().as_secs_f64();
             }
             let wall = Instant::now();
             let advanced = self.session.advance(now);
-            let mut line = self.line.lock();
-            let gathering = std::mem::take(&mut line.seconds);
+            let mut endpoint = self.endpoint.lock();
+            let gathering = std::mem::take(&mut endpoint.seconds);
             self.seconds[0] += (wall.elapsed().as_secs_f64() - gathering).max(0.0);
             self.seconds[1] += gathering;
             if let Err(error) = advanced {
                 // Where a gather failed, the rank may only follow another.
-                return Err(line.stopped.take().unwrap_or_else(|| error.into()));
+                return Err(endpoint.stopped.take().unwrap_or_else(|| error.into()));
             }
-            drop(line);
-            let done = now - self.session.undone();
-            (self.left, undone) = (self.after(done), undone - done);
+            drop(endpoint);
+            let done = now - self.session.remaining();
+            (self.left, remaining) = (self.after(done), remaining - done);
             if let Some(until) = self.until {
                 let scalars = self.session.scalars()?;
                 self.has_ended = scalars.get(until.scalar).is_some_and(|&value| until.ends(value));
@@ -256,13 +258,13 @@ impl Rank {
             self.seconds[1] = before[1] + (begun.elapsed().as_secs_f64() - computed).max(0.0);
         }
         let wall = Instant::now();
-        let seconds = self.agree(undone, begun.elapsed().as_secs_f64())?;
+        let seconds = self.agree(remaining, begun.elapsed().as_secs_f64())?;
         self.seconds[1] += wall.elapsed().as_secs_f64();
-        Ok(Advanced { undone, seconds })
+        Ok(Advanced { remaining, seconds })
     }
 
     /// Has the device begin steps if the host need not see their end, and returns whether it has.
-    fn begin(&mut self, steps: u64) -> Result<bool, Stopped> {
+    fn begin(&mut self, steps: u64) -> Result<bool, RankFailure> {
         if self.exchange == Exchanging::Messages || self.until.is_some() {
             return Ok(false);
         }
@@ -276,12 +278,12 @@ impl Rank {
     }
 
     /// Waits for all steps begun.
-    fn finish(&mut self) -> Result<(), Stopped> {
+    fn finish(&mut self) -> Result<(), RankFailure> {
         if std::mem::take(&mut self.begun) == 0 {
             return Ok(());
         }
         if self.exchange.is_of_devices() {
-            self.settle()?;
+            self.flush()?;
         }
         if let Some(peer) = self.session.peer() {
             self.seconds[0] += peer.finish()?;
@@ -290,7 +292,7 @@ impl Rank {
     }
 
     /// Goes on although a condition has ended the run, because a value was written on some rank.
-    pub fn go_on(&mut self) -> Result<(), Stopped> {
+    pub fn go_on(&mut self) -> Result<(), RankFailure> {
         if std::mem::take(&mut self.has_ended) {
             // The session goes on where it is written to, be it the value that is there.
             let value = self.session.read_window(0, [0; 3], [1; 3])?;
@@ -301,19 +303,25 @@ impl Rank {
 
     /// Compares with all ranks how many steps were not done: a condition ends the run on all of them or on none. Returns the
     /// seconds of the rank that took longest.
-    fn agree(&mut self, undone: u64, seconds: f64) -> Result<f64, Stopped> {
-        let mut line = self.line.lock();
-        let own = [undone.to_le_bytes(), seconds.to_le_bytes()];
-        let all = line.gather(own.as_flattened());
-        let all = all.map_err(|broken| line.stopped("the end of an advance", "all ranks", broken))?;
+    fn agree(&mut self, remaining: u64, seconds: f64) -> Result<f64, RankFailure> {
+        let mut endpoint = self.endpoint.lock();
+        let own = [remaining.to_le_bytes(), seconds.to_le_bytes()];
+        let all = endpoint.gather(own.as_flattened());
+        let all = all.map_err(|broken| endpoint.stopped("the end of an advance", "all ranks", broken))?;
         let mut most = seconds;
         for (rank, other) in all.iter().enumerate() {
             match other.as_chunks::<8>().0 {
                 [steps, seconds] if *steps == own[0] => most = most.max(f64::from_le_bytes(*seconds)),
                 _ => {
-                    let failed =
-                        format!("rank {rank} did not do as many steps as rank {}", line.fabric.rank());
-                    return Err(line.stopped("the end of an advance", "all ranks", Broken::Failed(failed)));
+                    let failed = format!(
+                        "rank {rank} did not do as many steps as rank {}",
+                        endpoint.communicator.rank()
+                    );
+                    return Err(endpoint.stopped(
+                        "the end of an advance",
+                        "all ranks",
+                        CommError::Failed(failed),
+                    ));
                 }
             }
         }
@@ -321,28 +329,28 @@ impl Rank {
     }
 
     /// Returns what each rank gives at this point, outside of an advance. `what` says it in errors.
-    pub fn gather(&mut self, what: &str, own: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
-        let mut line = self.line.lock();
-        let all = line.gather(own);
-        all.map_err(|broken| line.stopped(what, "all ranks", broken))
+    pub fn gather(&mut self, what: &str, own: &[u8]) -> Result<Vec<Vec<u8>>, RankFailure> {
+        let mut endpoint = self.endpoint.lock();
+        let all = endpoint.gather(own);
+        all.map_err(|broken| endpoint.stopped(what, "all ranks", broken))
     }
 
     /// Tells all ranks to give up, because this one has, unless it only follows another.
-    pub fn give_up(&mut self, stopped: &Stopped) {
+    pub fn abort(&mut self, stopped: &RankFailure) {
         if !stopped.follows {
-            self.line.lock().fabric.abort(&stopped.error.to_string());
+            self.endpoint.lock().communicator.abort(&stopped.error.to_string());
         }
     }
 
     /// Hands the outermost own planes to the neighbours, and takes theirs.
-    fn exchange(&mut self) -> Result<(), Stopped> {
+    fn exchange(&mut self) -> Result<(), RankFailure> {
         let wall = Instant::now();
-        self.line.lock().rounds += 1;
+        self.endpoint.lock().rounds += 1;
         let exchanges = std::mem::take(&mut self.exchanges);
         let done = match self.exchange {
             Exchanging::Copies => self.exchange_loans(&exchanges),
-            Exchanging::Stores if self.gives => self.meet(),
-            Exchanging::Stores | Exchanging::Network => self.swap(&exchanges),
+            Exchanging::PeerPuts if self.gives => self.meet(),
+            Exchanging::PeerPuts | Exchanging::Network => self.swap(&exchanges),
             Exchanging::Auto | Exchanging::Messages => {
                 self.send(&exchanges).and_then(|()| self.take(&exchanges))
             }
@@ -354,29 +362,29 @@ impl Rank {
         Ok(())
     }
 
-    fn send(&mut self, exchanges: &[Exchange]) -> Result<(), Stopped> {
+    fn send(&mut self, exchanges: &[Exchange]) -> Result<(), RankFailure> {
         for exchange in exchanges {
             let mut bytes = Vec::new();
             for edge in &exchange.fields {
                 let [low, high] = self.window(edge.field, edge.sent.clone());
                 bytes.extend_from_slice(self.session.read_window(edge.field, low, high)?.as_bytes());
             }
-            let mut line = self.line.lock();
-            let tag = Tag { round: line.rounds, what: What::Planes(exchange.side.other()) };
-            let sent = line.fabric.send(exchange.neighbour, tag, bytes);
-            drop(line);
+            let mut endpoint = self.endpoint.lock();
+            let tag = Tag { round: endpoint.rounds, what: What::Planes(exchange.side.other()) };
+            let sent = endpoint.communicator.send(exchange.neighbour, tag, bytes);
+            drop(endpoint);
             sent.map_err(|broken| self.stopped_at(exchange, "to", |edge| &edge.sent, broken))?;
         }
         Ok(())
     }
 
-    fn take(&mut self, exchanges: &[Exchange]) -> Result<(), Stopped> {
+    fn take(&mut self, exchanges: &[Exchange]) -> Result<(), RankFailure> {
         for exchange in exchanges {
             let fail = |own: &Rank, broken| own.stopped_at(exchange, "from", |edge| &edge.received, broken);
-            let mut line = self.line.lock();
-            let tag = Tag { round: line.rounds, what: What::Planes(exchange.side) };
-            let received = line.fabric.receive(exchange.neighbour, tag);
-            drop(line);
+            let mut endpoint = self.endpoint.lock();
+            let tag = Tag { round: endpoint.rounds, what: What::Planes(exchange.side) };
+            let received = endpoint.communicator.receive(exchange.neighbour, tag);
+            drop(endpoint);
             let bytes = match received {
                 Ok(bytes) => bytes,
                 Err(broken) => return Err(fail(self, broken)),
@@ -387,7 +395,7 @@ impl Rank {
                 let values: usize = (0..3).map(|axis| high[axis] - low[axis]).product();
                 let Some((own, others)) = rest.split_at_checked(values * self.dtype.bytes()) else {
                     let short = format!("the message has {} bytes too few", bytes.len());
-                    return Err(fail(self, Broken::Failed(short)));
+                    return Err(fail(self, CommError::Failed(short)));
                 };
                 self.session.write_window(edge.field, low, high, &array(self.dtype, own))?;
                 rest = others;
@@ -419,8 +427,8 @@ impl Rank {
         exchange: &Exchange,
         way: &str,
         planes: impl Fn(&Edge) -> &std::ops::Range<usize>,
-        broken: Broken,
-    ) -> Stopped {
+        broken: CommError,
+    ) -> RankFailure {
         let edges = exchange.fields.iter().map(|edge| {
             let (name, planes) = (&self.names[edge.field], planes(edge));
             let at = |plane: usize| self.first + plane as isize;
@@ -432,7 +440,7 @@ impl Rank {
         };
         let edges = edges.collect::<Vec<_>>().join(", ");
         let what = format!("planes {edges} {way} rank {} at the {side} side", exchange.neighbour);
-        let line = self.line.lock();
-        line.stopped(&format!("exchange {}", line.rounds), &what, broken)
+        let endpoint = self.endpoint.lock();
+        endpoint.stopped(&format!("exchange {}", endpoint.rounds), &what, broken)
     }
 }

@@ -1,7 +1,7 @@
 //! The session of all ranks together.
 //!
 //! All ranks are threads of this process, or some are, and other processes have the others: then all processes make the same
-//! calls in the same order, each advances its own ranks, and what is read goes over the fabric to all of them.
+//! calls in the same order, each advances its own ranks, and what is read goes over the communicator to all of them.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,8 +15,8 @@ use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
 use crate::answer::Answer;
-use crate::fabric::Fabric;
-use crate::rank::{Rank, Stopped};
+use crate::communicator::Communicator;
+use crate::rank::{Rank, RankFailure};
 
 /// What a rank's thread is asked to do.
 type Order = Box<dyn FnOnce(&mut Rank) + Send>;
@@ -30,7 +30,7 @@ struct Worker {
 
 /// A problem in progress on several devices. What is read, it reads from the ranks that own it; what is written, it writes
 /// wherever a slab holds it.
-pub struct Together {
+pub struct DistributedSession {
     backend: &'static str,
     problem: Problem,
     plan: Plan,
@@ -39,7 +39,7 @@ pub struct Together {
     workers: Vec<Worker>,
     /// Planes of each field in the slab of each of them.
     held: Vec<Vec<usize>>,
-    undone: u64,
+    remaining: u64,
     /// Why the ranks stopped for good.
     stopped: Option<Error>,
     /// The process that has the ranks' threads.
@@ -57,8 +57,8 @@ pub enum Initial<'a> {
 /// Opens the session of a rank on its device, with the slab's fields.
 pub type Open = Box<dyn FnOnce(&Problem, Vec<Array>) -> Result<Box<dyn Session>> + Send>;
 
-impl Together {
-    /// Opens a session for each of this process's ranks, by the functions and at the ends of a fabric given, in the order of
+impl DistributedSession {
+    /// Opens a session for each of this process's ranks, by the functions and at the ends of a communicator given, in the order of
     /// ranks.
     pub fn open(
         backend: &'static str,
@@ -66,9 +66,9 @@ impl Together {
         plan: &Plan,
         slabs: Slabs,
         fields: Initial<'_>,
-        ranks: Vec<(Open, Box<dyn Fabric>)>,
-    ) -> Result<Together> {
-        let numbers: Vec<usize> = ranks.iter().map(|(_, fabric)| fabric.rank()).collect();
+        ranks: Vec<(Open, Box<dyn Communicator>)>,
+    ) -> Result<DistributedSession> {
+        let numbers: Vec<usize> = ranks.iter().map(|(_, communicator)| communicator.rank()).collect();
         let parts: Vec<Problem> =
             numbers.iter().map(|&rank| slabs.problem(rank, problem)).collect::<Result<_>>()?;
         let planes = |problem: &Problem, field: usize| problem.extents_of(field)[slabs.axis];
@@ -107,16 +107,18 @@ impl Together {
             numbers.iter().zip(&parts).map(|(&rank, part)| slabs.shares(rank, problem, part)).collect();
         let mut workers = Vec::new();
         let mut opened = Vec::new();
-        for (((part, fields), shares), (open, fabric)) in parts.into_iter().zip(own).zip(shares).zip(ranks) {
+        for (((part, fields), shares), (open, communicator)) in
+            parts.into_iter().zip(own).zip(shares).zip(ranks)
+        {
             let (reply, replied) = channel();
             let (orders, inbox) = channel::<Order>();
-            let (own, number) = (slabs.clone(), fabric.rank());
+            let (own, number) = (slabs.clone(), communicator.rank());
             let exchange = plan.ranks.as_ref().map_or(Exchanging::Auto, |ranks| ranks.exchange);
             let name = format!("abide-rank-{number}");
             let work = move || {
                 let rank = match standard(|| open(&part, fields)) {
-                    Ok(session) => Rank::new(backend, &own, &part, shares, exchange, session, fabric),
-                    Err(error) => Err(give_up(fabric, error)),
+                    Ok(session) => Rank::new(backend, &own, &part, shares, exchange, session, communicator),
+                    Err(error) => Err(abort(communicator, error)),
                 };
                 match rank {
                     Ok(mut rank) => {
@@ -137,7 +139,17 @@ impl Together {
         collect(backend, opened)?;
         let (problem, plan) = (problem.clone(), plan.clone());
         let process = Process::current();
-        Ok(Together { backend, problem, plan, slabs, held, workers, undone: 0, stopped: None, process })
+        Ok(DistributedSession {
+            backend,
+            problem,
+            plan,
+            slabs,
+            held,
+            workers,
+            remaining: 0,
+            stopped: None,
+            process,
+        })
     }
 
     /// Returns whether other processes have ranks.
@@ -149,7 +161,9 @@ impl Together {
     /// ranks of other processes, which hear of nothing else, give up.
     fn ask<R: Send + 'static>(
         &self,
-        orders: impl IntoIterator<Item = (usize, impl FnOnce(&mut Rank) -> Result<R, Stopped> + Send + 'static)>,
+        orders: impl IntoIterator<
+            Item = (usize, impl FnOnce(&mut Rank) -> Result<R, RankFailure> + Send + 'static),
+        >,
     ) -> Result<Vec<R>> {
         if !self.process.is_current() {
             return Err(lost(format!("a session on {} devices", self.slabs.slabs.len())));
@@ -164,7 +178,7 @@ impl Together {
             let order: Order = Box::new(move |rank| {
                 let answer = order(rank);
                 if let (true, Err(stopped)) = (is_part, &answer) {
-                    rank.give_up(stopped);
+                    rank.abort(stopped);
                 }
                 drop(reply.send(answer));
             });
@@ -182,7 +196,7 @@ impl Together {
     fn gather<R: Answer>(
         &self,
         what: &'static str,
-        orders: Vec<(usize, impl FnOnce(&mut Rank) -> Result<R, Stopped> + Send + 'static)>,
+        orders: Vec<(usize, impl FnOnce(&mut Rank) -> Result<R, RankFailure> + Send + 'static)>,
     ) -> Result<Vec<R>> {
         if !self.is_part() {
             return self.ask(orders);
@@ -213,7 +227,7 @@ impl Together {
     /// Has all of this process's ranks do something.
     fn ask_all<R: Send + 'static>(
         &self,
-        order: impl Fn(&mut Rank) -> Result<R, Stopped> + Clone + Send + 'static,
+        order: impl Fn(&mut Rank) -> Result<R, RankFailure> + Clone + Send + 'static,
     ) -> Result<Vec<R>> {
         self.ask(self.workers.iter().map(|worker| (worker.rank, order.clone())))
     }
@@ -249,15 +263,18 @@ impl Together {
 }
 
 /// Tells all ranks that one could not begin.
-fn give_up(mut fabric: Box<dyn Fabric>, error: Error) -> Stopped {
-    fabric.abort(&error.to_string());
+fn abort(mut communicator: Box<dyn Communicator>, error: Error) -> RankFailure {
+    communicator.abort(&error.to_string());
     error.into()
 }
 
 /// Waits for all answers. Of several errors the one that the others followed from is returned.
-fn collect<R>(backend: &'static str, replies: Vec<(usize, Receiver<Result<R, Stopped>>)>) -> Result<Vec<R>> {
+fn collect<R>(
+    backend: &'static str,
+    replies: Vec<(usize, Receiver<Result<R, RankFailure>>)>,
+) -> Result<Vec<R>> {
     let mut values = Vec::new();
-    let mut stopped: Option<Stopped> = None;
+    let mut stopped: Option<RankFailure> = None;
     for (rank, reply) in replies {
         let reply = reply.recv().unwrap_or_else(|_| {
             let operation = format!("rank {rank}");
@@ -276,7 +293,7 @@ fn collect<R>(backend: &'static str, replies: Vec<(usize, Receiver<Result<R, Sto
     }
 }
 
-impl Session for Together {
+impl Session for DistributedSession {
     fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -286,7 +303,7 @@ impl Session for Together {
             Ok(all) => {
                 // All ranks have agreed on both.
                 let first = all.first();
-                self.undone = first.map_or(0, |first| first.undone);
+                self.remaining = first.map_or(0, |first| first.remaining);
                 Ok(first.map_or(0.0, |first| first.seconds))
             }
             Err(error) => {
@@ -297,8 +314,8 @@ impl Session for Together {
         }
     }
 
-    fn undone(&self) -> u64 {
-        self.undone
+    fn remaining(&self) -> u64 {
+        self.remaining
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -425,7 +442,7 @@ impl Session for Together {
     }
 }
 
-impl Part for Together {
+impl Part for DistributedSession {
     fn rank(&self) -> usize {
         self.workers.first().map_or(0, |worker| worker.rank)
     }
@@ -458,7 +475,7 @@ impl Part for Together {
     }
 }
 
-impl Drop for Together {
+impl Drop for DistributedSession {
     fn drop(&mut self) {
         if !self.process.is_current() {
             // The threads are the parent's, who may just hold what orders end by.

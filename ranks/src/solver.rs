@@ -1,25 +1,25 @@
 //! Linear systems on several devices: each has a slab of rows ([`row_slabs`]), and all have the bits of one. Devices that
-//! solve together by themselves, such as GPUs, are handed the system (`LinearTeam`); those of processes with one each meet over
-//! the fabric (`LinearFellow`). Others are ranks that send each other messages:
+//! solve together by themselves, such as GPUs, are handed the system (`LinearDeviceGroup`); those of processes with one each meet over
+//! the communicator (`LinearPeer`). Others are ranks that send each other messages:
 //!
 //! [`together`] has all ranks work at the same time, `swap` brings them the entries that their rows read, `session` solves.
 
+mod concurrent;
+mod exchange;
 mod session;
-mod swap;
-mod together;
 
 use std::sync::Arc;
 
 use abide_core::solver::{
-    LinearBackend, LinearFellow, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError,
+    LinearBackend, LinearPeer, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError,
     cut_rows, row_slabs, row_unit,
 };
 use abide_core::{Backend, Error, Result};
 
 use self::session::{Kind, Opening, RankedSolver, ends};
 use crate::backend::Ranked;
-use crate::fabric::Fabric;
-use crate::line::SharedLine;
+use crate::communicator::Communicator;
+use crate::endpoint::SharedEndpoint;
 
 /// Returns the solvers of a device.
 fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {
@@ -47,8 +47,8 @@ impl LinearBackend for Ranked {
         if let Some(team) = &self.team {
             return team.plan_solve(matrix, options);
         }
-        if let Some((processes, fellow)) = self.fellow()? {
-            let plan = fellow.plan_fellows(matrix, options, processes)?;
+        if let Some((processes, peer)) = self.peer()? {
+            let plan = peer.plan_peers(matrix, options, processes)?;
             self.check_processes(matrix, plan.ranks.len().max(1))?;
             return Ok(plan);
         }
@@ -89,23 +89,24 @@ impl LinearBackend for Ranked {
         }
         plan.check(self.single.name(), matrix, options)?;
         matrix.check(options)?;
-        if let Some((_, fellow)) = self.fellow()? {
-            let open = |line: &SharedLine| fellow.open_fellow(matrix, plan, options, Box::new(line.clone()));
-            let own = ends(&*self.connector, plan.ranks.len())?.into_iter();
+        if let Some((_, peer)) = self.peer()? {
+            let open =
+                |endpoint: &SharedEndpoint| peer.open_peer(matrix, plan, options, Box::new(endpoint.clone()));
+            let own = ends(&*self.factory, plan.ranks.len())?.into_iter();
             let own = own.map(|end| (end, Box::new(open) as Opening<'_>)).collect();
-            return Ok(Box::new(self.solver(plan, Kind::Stores, own)?));
+            return Ok(Box::new(self.solver(plan, Kind::PeerPuts, own)?));
         }
         // Ranks wait for each other on their own threads. Systems that had these threads in common, and were solved at the
         // same time, would wait for each other too.
         let devices = self.new_devices(plan.ranks.len())?;
-        let ends = ends(&*self.connector, plan.ranks.len())?;
+        let ends = ends(&*self.factory, plan.ranks.len())?;
         let own: Vec<usize> = ends.iter().map(|end| end.rank()).collect();
         let slabs = row_slabs(matrix, options, &plan.ranks, own.iter().copied())?.into_iter().map(Arc::new);
         let devices = own.iter().filter_map(|&rank| devices.get(rank).cloned());
         let count = plan.ranks.len();
         let ranks = ends.into_iter().zip(devices.zip(slabs)).map(|(end, (device, slab))| {
-            let open = move |line: &SharedLine| {
-                slabs_of(&*device.backend, count)?.open_slab(&slab, plan, options, Box::new(line.clone()))
+            let open = move |endpoint: &SharedEndpoint| {
+                slabs_of(&*device.backend, count)?.open_slab(&slab, plan, options, Box::new(endpoint.clone()))
             };
             (end, Box::new(open) as Opening<'_>)
         });
@@ -116,13 +117,13 @@ impl LinearBackend for Ranked {
 impl Ranked {
     /// Returns the number of processes, and the part of this one's device that solves with those of the others by itself;
     /// `None` where ranks send each other messages.
-    fn fellow(&self) -> Result<Option<(usize, &dyn LinearFellow)>> {
-        Ok(self.connector.processes().zip(linear(&*self.single)?.fellow()))
+    fn peer(&self) -> Result<Option<(usize, &dyn LinearPeer)>> {
+        Ok(self.factory.processes().zip(linear(&*self.single)?.peer()))
     }
 
     /// Checks that so many ranks of a system are one for each process.
     fn check_processes(&self, matrix: &Matrix, ranks: usize) -> Result<()> {
-        match self.connector.processes() {
+        match self.factory.processes() {
             Some(processes) if ranks < processes => {
                 let what = format!("processes, each with rows of its own, of {} in all", matrix.rows());
                 Err(Error::limit(what, processes, ranks, "start fewer, or take a larger system"))
@@ -135,8 +136,8 @@ impl Ranked {
         &self,
         plan: &SolvePlan,
         kind: Kind,
-        ranks: Vec<(Box<dyn Fabric>, Opening<'_>)>,
+        ranks: Vec<(Box<dyn Communicator>, Opening<'_>)>,
     ) -> Result<RankedSolver, SolverError> {
-        RankedSolver::open(self.single.name(), plan, kind, ranks, self.connector.clone())
+        RankedSolver::open(self.single.name(), plan, kind, ranks, self.factory.clone())
     }
 }

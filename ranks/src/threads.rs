@@ -1,27 +1,27 @@
-//! The fabric of ranks that are threads of one process.
+//! The communicator of ranks that are threads of one process.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use abide_core::backend::Loan;
+use abide_core::backend::ExportedHandle;
 
-use crate::fabric::{Broken, Fabric, Tag};
+use crate::communicator::{CommError, Communicator, Tag};
 
 /// How long a rank waits for another unless told otherwise. All ranks advance about as many planes between two exchanges,
 /// so that a wait is the difference of their times: this is far beyond any.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 
-/// How long a rank looks for a loan before it sleeps: whoever is woken comes some 50 µs late, and short exchanges take no longer.
+/// How long a rank looks for a handle before it sleeps: whoever is woken comes some 50 µs late, and short exchanges take no longer.
 /// A rank that waits for values computes on the cores that it would look with, and sleeps at once.
 const SPINNING: Duration = Duration::from_micros(100);
 
-/// Returns the ends of a fabric for so many ranks, in order, whose waits end after `deadline`.
+/// Returns the ends of a communicator for so many ranks, in order, whose waits end after `deadline`.
 pub fn threads(size: usize, deadline: Duration) -> Vec<Threads> {
     let shared = Arc::new(Shared { inboxes: (0..size).map(|_| Inbox::default()).collect() });
     (0..size).map(|rank| Threads { rank, deadline, shared: shared.clone() }).collect()
 }
 
-/// An end of the fabric; dropping it tells the others that the rank is gone.
+/// An end of the communicator; dropping it tells the others that the rank is gone.
 pub struct Threads {
     rank: usize,
     deadline: Duration,
@@ -42,7 +42,7 @@ struct Inbox {
 /// What a message has.
 enum Content {
     Bytes(Vec<u8>),
-    Loans(Vec<Loan>),
+    ExportedHandles(Vec<ExportedHandle>),
 }
 
 #[derive(Default)]
@@ -65,14 +65,14 @@ impl Inbox {
 }
 
 impl Threads {
-    fn post(&self, to: usize, tag: Tag, content: Content) -> Result<(), Broken> {
-        let inbox = self.shared.inboxes.get(to).ok_or(Broken::Gone { rank: to })?;
+    fn post(&self, to: usize, tag: Tag, content: Content) -> Result<(), CommError> {
+        let inbox = self.shared.inboxes.get(to).ok_or(CommError::Gone { rank: to })?;
         inbox.change(|held| held.messages.push((self.rank, tag, content)));
         Ok(())
     }
 
     /// Returns what a message has, once it is there. It is looked for without a pause for as long as `spins` says.
-    fn take(&self, from: usize, tag: Tag, spins: Duration) -> Result<Content, Broken> {
+    fn take(&self, from: usize, tag: Tag, spins: Duration) -> Result<Content, CommError> {
         let begun = Instant::now();
         let inbox = &self.shared.inboxes[self.rank];
         let mut held = inbox.lock();
@@ -82,13 +82,13 @@ impl Threads {
             }
             // Before anything that others say: of several waits that end together, the first to begin is the cause.
             let Some(left) = self.deadline.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
-                return Err(Broken::Late { from, within: self.deadline });
+                return Err(CommError::Late { from, within: self.deadline });
             };
             if let Some((rank, reason)) = held.aborted.clone() {
-                return Err(Broken::Aborted { rank, reason });
+                return Err(CommError::Aborted { rank, reason });
             }
             if held.gone.contains(&from) {
-                return Err(Broken::Gone { rank: from });
+                return Err(CommError::Gone { rank: from });
             }
             if begun.elapsed() < spins {
                 drop(held);
@@ -101,12 +101,12 @@ impl Threads {
     }
 }
 
-/// What is told of a message that has a loan in place of bytes, or bytes in place of a loan.
-fn other_content(from: usize) -> Broken {
-    Broken::Failed(format!("rank {from} hands planes on in another way"))
+/// What is told of a message that has a handle in place of bytes, or bytes in place of a handle.
+fn other_content(from: usize) -> CommError {
+    CommError::Failed(format!("rank {from} hands planes on in another way"))
 }
 
-impl Fabric for Threads {
+impl Communicator for Threads {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -115,14 +115,14 @@ impl Fabric for Threads {
         self.shared.inboxes.len()
     }
 
-    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
         self.post(to, tag, Content::Bytes(bytes))
     }
 
-    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError> {
         match self.take(from, tag, Duration::ZERO)? {
             Content::Bytes(bytes) => Ok(bytes),
-            Content::Loans(_) => Err(other_content(from)),
+            Content::ExportedHandles(_) => Err(other_content(from)),
         }
     }
 
@@ -130,25 +130,25 @@ impl Fabric for Threads {
         true
     }
 
-    fn lend(&mut self, to: usize, tag: Tag, loans: Vec<Loan>) -> Result<(), Broken> {
-        self.post(to, tag, Content::Loans(loans))
+    fn export(&mut self, to: usize, tag: Tag, handles: Vec<ExportedHandle>) -> Result<(), CommError> {
+        self.post(to, tag, Content::ExportedHandles(handles))
     }
 
-    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<Loan>, Broken> {
+    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<ExportedHandle>, CommError> {
         match self.take(from, tag, SPINNING)? {
-            Content::Loans(loans) => Ok(loans),
+            Content::ExportedHandles(handles) => Ok(handles),
             Content::Bytes(_) => Err(other_content(from)),
         }
     }
 
-    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+    fn check(&mut self, since: Instant) -> Result<(), CommError> {
         let held = self.shared.inboxes[self.rank].lock();
         if since.elapsed() >= self.deadline {
-            return Err(Broken::Stuck { within: self.deadline });
+            return Err(CommError::Stuck { within: self.deadline });
         }
         match (&held.aborted, held.gone.first()) {
-            (Some((rank, reason)), _) => Err(Broken::Aborted { rank: *rank, reason: reason.clone() }),
-            (None, Some(&rank)) => Err(Broken::Gone { rank }),
+            (Some((rank, reason)), _) => Err(CommError::Aborted { rank: *rank, reason: reason.clone() }),
+            (None, Some(&rank)) => Err(CommError::Gone { rank }),
             (None, None) => Ok(()),
         }
     }
@@ -178,7 +178,7 @@ mod tests {
     use abide_core::slabs::Side;
 
     use super::*;
-    use crate::fabric::What;
+    use crate::communicator::What;
 
     const SHORT: Duration = Duration::from_millis(50);
 
@@ -197,7 +197,7 @@ mod tests {
         }
         let other = Tag { what: What::Planes(Side::High), ..tag(1) };
         ends[0].send(1, other, vec![9]).unwrap();
-        assert_eq!(ends[1].receive(0, tag(1)), Err(Broken::Late { from: 0, within: SHORT }));
+        assert_eq!(ends[1].receive(0, tag(1)), Err(CommError::Late { from: 0, within: SHORT }));
         assert_eq!(ends[1].receive(0, other), Ok(vec![9]));
     }
 
@@ -224,15 +224,18 @@ mod tests {
         // What was sent before is still there.
         last.send(1, tag(1), vec![1]).unwrap();
         drop(last);
-        assert_eq!(waiting.join().unwrap(), Err(Broken::Gone { rank: 2 }));
+        assert_eq!(waiting.join().unwrap(), Err(CommError::Gone { rank: 2 }));
         assert_eq!(middle.receive(2, tag(1)), Ok(vec![1]));
-        assert_eq!(middle.receive(2, tag(2)), Err(Broken::Gone { rank: 2 }));
+        assert_eq!(middle.receive(2, tag(2)), Err(CommError::Gone { rank: 2 }));
 
         let mut ends = threads(2, DEADLINE);
         let (mut last, mut first) = (ends.pop().unwrap(), ends.pop().unwrap());
         let waiting = thread::spawn(move || first.receive(1, tag(1)));
         last.abort("no memory");
         last.abort("again");
-        assert_eq!(waiting.join().unwrap(), Err(Broken::Aborted { rank: 1, reason: "no memory".to_owned() }));
+        assert_eq!(
+            waiting.join().unwrap(),
+            Err(CommError::Aborted { rank: 1, reason: "no memory".to_owned() })
+        );
     }
 }

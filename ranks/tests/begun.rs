@@ -9,12 +9,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use abide_core::backend::{Loan, Peer, Planes};
+use abide_core::backend::{ExportedHandle, Peer, Planes};
 use abide_core::{Array, Boundaries, Boundary, DType, Options, Plan, Result, Session};
 use common::{Wrap, assert_same, problem, wrapped};
 
 /// The longest that a stream waits for another.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 type Inner = Arc<Mutex<Box<dyn Session>>>;
 type Work = Box<dyn FnOnce() + Send>;
@@ -30,7 +30,7 @@ impl Point {
     }
     fn wait(&self) {
         let reached = self.0.0.lock().unwrap();
-        let (reached, _) = self.0.1.wait_timeout_while(reached, PATIENCE, |reached| !*reached).unwrap();
+        let (reached, _) = self.0.1.wait_timeout_while(reached, DEADLINE, |reached| !*reached).unwrap();
         assert!(*reached, "a stream waits for a point that is never reached");
     }
 }
@@ -98,7 +98,7 @@ impl Session for Stream {
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.idle().advance(steps)
     }
-    fn undone(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         0
     }
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -141,7 +141,7 @@ impl Peer for Stream {
         self.wait();
         Ok(1e-9 * std::mem::take(&mut self.begun) as f64)
     }
-    fn lend(&mut self, planes: Planes) -> Result<Loan> {
+    fn export(&mut self, planes: Planes) -> Result<ExportedHandle> {
         let (made, out) = (Point::default(), self.out.clone());
         let lent = Lent { inner: self.inner.clone(), planes, made: made.clone(), out: out.clone() };
         self.put(move || {
@@ -150,8 +150,8 @@ impl Peer for Stream {
         });
         Ok(Box::new(lent))
     }
-    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
-        let lent = *loan.downcast::<Lent>().unwrap();
+    fn take(&mut self, planes: Planes, handle: ExportedHandle) -> Result<()> {
+        let lent = *handle.downcast::<Lent>().unwrap();
         self.taken.push(lent.out.clone());
         let inner = self.inner.clone();
         self.put(move || {
@@ -162,13 +162,13 @@ impl Peer for Stream {
         });
         Ok(())
     }
-    fn taken(&mut self) -> Result<Loan> {
+    fn taken(&mut self) -> Result<ExportedHandle> {
         let point = Point::default();
         let reached = point.clone();
         self.put(move || reached.reach());
         Ok(Box::new((point, std::mem::take(&mut self.taken))))
     }
-    fn wait_for(&mut self, point: Loan) -> Result<()> {
+    fn wait_for(&mut self, point: ExportedHandle) -> Result<()> {
         let (point, lent) = *point.downcast::<(Point, Vec<Arc<AtomicUsize>>)>().unwrap();
         let own = self.out.clone();
         self.put(move || {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use abide_core::catalogue;
 use abide_core::expr::Expr;
-use abide_core::program::{Centring, Definition, Does, Probe, Record, Until};
+use abide_core::program::{Centring, Definition, Probe, Record, StageKind, Until};
 use abide_core::slabs::Slabs;
 use abide_core::{
     Array, Boundaries, Boundary, DType, Depth, Error, Execution, Options, Problem, Program, Scope, Shape,
@@ -70,7 +70,8 @@ fn random_programs_have_the_same_bits() {
         let mut problem = case.problem;
         (problem.record, problem.marks) = (None, None);
         let mut start = case.start;
-        let reduces = problem.program.stages().iter().any(|stage| matches!(stage.does, Does::Reduce(..)));
+        let reduces =
+            problem.program.stages().iter().any(|stage| matches!(stage.does, StageKind::Reduce(..)));
         if reduces {
             let extents: &[usize] = [&[1300][..], &[61, 41], &[21, 13, 35]][problem.shape.dimensions() - 1];
             let larger = Shape::new(extents).unwrap();
@@ -171,13 +172,13 @@ fn slabs_know_where_they_are() {
             high[3 - extents.len()] = 2;
             for session in [&mut one, &mut several] {
                 session.advance(15).unwrap();
-                assert_eq!(session.undone(), 3);
+                assert_eq!(session.remaining(), 3);
                 session.advance(2).unwrap();
-                assert_eq!(session.undone(), 2);
+                assert_eq!(session.remaining(), 2);
                 let value = Array::from_fn(dtype, 2, |_| 0.25);
                 session.write_window(0, low, high, &value).unwrap();
                 session.advance(3).unwrap();
-                assert_eq!(session.undone(), 2);
+                assert_eq!(session.remaining(), 2);
             }
             assert!(one.read(0).unwrap().same_bits(&several.read(0).unwrap()));
         }

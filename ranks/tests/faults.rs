@@ -1,4 +1,4 @@
-//! A fabric that delays, reorders, alters or drops messages, falls silent, or loses a rank: the same bits, or an error
+//! A communicator that delays, reorders, alters or drops messages, falls silent, or loses a rank: the same bits, or an error
 //! within the deadline that names rank, exchange and planes; never a hang.
 
 mod common;
@@ -10,14 +10,14 @@ use abide_core::program::{Centring, Definition, Reduction};
 use abide_core::{Boundaries, Boundary, DType, Error, Options, Problem, Session, Shape};
 use abide_cpu::CpuBackend;
 use abide_ranks::Ranked;
-use common::faulty::{Fault, connector};
+use common::faulty::{Fault, factory};
 use common::{assert_held_up_by_rank_1, fields, open, problem, ranked};
 
 const DEADLINE: Duration = Duration::from_millis(400);
 
 /// Returns three ranks of which the second has the fault from the third exchange on.
 fn faulty(fault: Fault) -> Ranked {
-    ranked(&[1, 1, 1]).every(2).connected(connector(fault, 3, DEADLINE))
+    ranked(&[1, 1, 1]).every(2).connected(factory(fault, 3, DEADLINE))
 }
 
 fn wave(boundary: Boundary) -> Problem {

@@ -1,4 +1,4 @@
-//! The fabric over MPI, tried by the processes that a launcher starts: `mpirun -np 4 PROGRAM`. Each process runs all cases,
+//! The communicator over MPI, tried by the processes that a launcher starts: `mpirun -np 4 PROGRAM`. Each process runs all cases,
 //! in step with the others; started alone, it says so and tries nothing.
 
 mod common;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use abide_core::slabs::Side;
 use abide_core::{Boundaries, Boundary, DType, Error, Options};
 use abide_ranks::mpi::{Mpi, Processes, is_launched};
-use abide_ranks::{Broken, Connector, Fabric, Tag, What};
+use abide_ranks::{CommError, Communicator, CommunicatorFactory, Tag, What};
 use common::{assert_same, problem, ranked};
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ const CASES: [(&str, Case); 6] = [
 fn main() {
     let joined = if is_launched() { Processes::join(DEADLINE).unwrap() } else { None };
     let Some(processes) = joined else {
-        println!("skipped: the fabric over MPI (no launcher started several processes)");
+        println!("skipped: the communicator over MPI (no launcher started several processes)");
         return;
     };
     for (name, case) in CASES {
@@ -107,7 +107,7 @@ fn ends(processes: &Processes) {
     let mut end = processes.connect(SHORT);
     let last = processes.size() - 1;
     let begun = Instant::now();
-    let late = Err(Broken::Late { from: last, within: SHORT });
+    let late = Err(CommError::Late { from: last, within: SHORT });
     assert_eq!(end.receive(last, tag(1)), late);
     assert!(begun.elapsed() < 20 * SHORT);
     processes.gather(&[]).unwrap();
@@ -118,7 +118,7 @@ fn ends(processes: &Processes) {
         end.send(0, tag(1), vec![1]).unwrap();
         drop(end);
     } else {
-        assert_eq!(end.receive(last, tag(2)), Err(Broken::Gone { rank: last }));
+        assert_eq!(end.receive(last, tag(2)), Err(CommError::Gone { rank: last }));
         // What was sent before is still there.
         assert!(end.rank() != 0 || end.receive(last, tag(1)) == Ok(vec![1]));
         drop(end);
@@ -130,7 +130,7 @@ fn ends(processes: &Processes) {
         end.abort("no memory");
         end.abort("again");
     }
-    let aborted = Err(Broken::Aborted { rank: last, reason: "no memory".to_owned() });
+    let aborted = Err(CommError::Aborted { rank: last, reason: "no memory".to_owned() });
     assert_eq!(end.receive(0, tag(1)), aborted);
     assert_eq!(end.receive(last, tag(2)), aborted);
     processes.gather(&[]).unwrap();

@@ -6,24 +6,24 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
+use abide_core::backend::{CancelCheck, ExportedHandle, Network, Peer, Planes};
 use abide_core::plan::Exchanging;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Error, Options, Problem, Result, Session};
 use abide_ranks::threads::threads;
-use abide_ranks::{Fabric, Ranked};
+use abide_ranks::{Communicator, Ranked};
 use common::{Wrap, as_inner, assert_same, open, problem, wrapped};
 
 const DEADLINE: Duration = Duration::from_millis(300);
 
 /// What is on its way, by sender and receiver.
-type Mail = Mutex<HashMap<(usize, usize), VecDeque<Array>>>;
+type Mailboxes = Mutex<HashMap<(usize, usize), VecDeque<Array>>>;
 
 /// The networks of this program, by the number in the first rank's key.
-static MEETINGS: Mutex<Vec<Arc<Mail>>> = Mutex::new(Vec::new());
+static MEETINGS: Mutex<Vec<Arc<Mailboxes>>> = Mutex::new(Vec::new());
 
 /// How a rank's end of a network behaves.
 #[derive(Clone, Copy, PartialEq)]
-enum Manner {
+enum RunOptions {
     Sound,
     /// What it sends from the third exchange on is lost.
     Mute,
@@ -36,14 +36,14 @@ enum Manner {
 /// The CPU's session, whose device has a network.
 struct Member {
     inner: Box<dyn Session>,
-    manner: Manner,
+    run_options: RunOptions,
     rank: usize,
-    mail: Option<Arc<Mail>>,
+    mail: Option<Arc<Mailboxes>>,
     exchanges: usize,
 }
 
-fn member(inner: Box<dyn Session>, manner: Manner) -> Box<dyn Session> {
-    Box::new(Member { inner, manner, rank: 0, mail: None, exchanges: 0 })
+fn member(inner: Box<dyn Session>, run_options: RunOptions) -> Box<dyn Session> {
+    Box::new(Member { inner, run_options, rank: 0, mail: None, exchanges: 0 })
 }
 
 impl Session for Member {
@@ -57,16 +57,16 @@ impl Session for Member {
 }
 
 impl Peer for Member {
-    fn lend(&mut self, _: Planes) -> Result<Loan> {
+    fn export(&mut self, _: Planes) -> Result<ExportedHandle> {
         panic!("nothing is lent to machines elsewhere");
     }
-    fn take(&mut self, _: Planes, _: Loan) -> Result<()> {
+    fn take(&mut self, _: Planes, _: ExportedHandle) -> Result<()> {
         panic!("nothing is lent to machines elsewhere");
     }
-    fn taken(&mut self) -> Result<Loan> {
+    fn taken(&mut self) -> Result<ExportedHandle> {
         panic!("nothing is lent to machines elsewhere");
     }
-    fn wait_for(&mut self, _: Loan) -> Result<()> {
+    fn wait_for(&mut self, _: ExportedHandle) -> Result<()> {
         panic!("nothing is lent to machines elsewhere");
     }
     fn network(&mut self) -> Option<&mut dyn Network> {
@@ -76,15 +76,15 @@ impl Peer for Member {
 
 impl Network for Member {
     fn key(&mut self, _: Exchanging, is_first: bool) -> Option<Vec<u8>> {
-        let mut meetings = MEETINGS.lock().unwrap();
+        let mut communicators = MEETINGS.lock().unwrap();
         if is_first {
-            meetings.push(Arc::default());
+            communicators.push(Arc::default());
         }
-        let place = u8::from(self.manner == Manner::Elsewhere);
-        Some([&[place], &(meetings.len() as u64).to_le_bytes()[..]].concat())
+        let place = u8::from(self.run_options == RunOptions::Elsewhere);
+        Some([&[place], &(communicators.len() as u64).to_le_bytes()[..]].concat())
     }
 
-    fn join(&mut self, _: Exchanging, keys: &[Vec<u8>], rank: usize, _: Patience<'_>) -> Result<bool> {
+    fn join(&mut self, _: Exchanging, keys: &[Vec<u8>], rank: usize, _: CancelCheck<'_>) -> Result<bool> {
         self.rank = rank;
         let (places, first) = (keys.iter().map(|key| key[0]), &keys[0][1..]);
         let number = u64::from_le_bytes(first.try_into().unwrap()) as usize;
@@ -96,16 +96,16 @@ impl Network for Member {
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<()> {
         self.exchanges += 1;
-        if self.manner == Manner::Failing && self.exchanges == 3 {
+        if self.run_options == RunOptions::Failing && self.exchanges == 3 {
             return Err(Error::device("cpu", "exchanging planes", "the cable is out"));
         }
         let mail = self.mail.clone().unwrap();
         for (rank, planes) in sent {
             let values = self.inner.read_window(planes.field, planes.low, planes.high)?;
-            if self.manner != Manner::Mute || self.exchanges < 3 {
+            if self.run_options != RunOptions::Mute || self.exchanges < 3 {
                 mail.lock().unwrap().entry((self.rank, *rank)).or_default().push_back(values);
             }
         }
@@ -115,32 +115,32 @@ impl Network for Member {
                 if let Some(values) = next {
                     break values;
                 }
-                patience()?;
+                cancel_check()?;
             };
             self.inner.write_window(planes.field, planes.low, planes.high, &values)?;
         }
         Ok(())
     }
 
-    fn settle(&mut self, _: Patience<'_>) -> Result<()> {
+    fn flush(&mut self, _: CancelCheck<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-const SOUND: Option<Wrap> = Some(|inner| member(inner, Manner::Sound));
-const MUTE: Option<Wrap> = Some(|inner| member(inner, Manner::Mute));
-const FAILING: Option<Wrap> = Some(|inner| member(inner, Manner::Failing));
-const ELSEWHERE: Option<Wrap> = Some(|inner| member(inner, Manner::Elsewhere));
+const SOUND: Option<Wrap> = Some(|inner| member(inner, RunOptions::Sound));
+const MUTE: Option<Wrap> = Some(|inner| member(inner, RunOptions::Mute));
+const FAILING: Option<Wrap> = Some(|inner| member(inner, RunOptions::Failing));
+const ELSEWHERE: Option<Wrap> = Some(|inner| member(inner, RunOptions::Elsewhere));
 const NONE: Option<Wrap> = None;
 
-/// Asks for a way by name, because threads of one process would store or lend each other planes first.
+/// Asks for a way by name, because threads of one process would store or export each other planes first.
 fn by(exchange: Exchanging) -> Options {
     Options { exchange, ..Options::default() }
 }
 
 fn ranks(members: &'static [Option<Wrap>], every: u32) -> Ranked {
-    let connect = |ranks| -> Vec<Box<dyn Fabric>> {
-        threads(ranks, DEADLINE).into_iter().map(|end| Box::new(end) as Box<dyn Fabric>).collect()
+    let connect = |ranks| -> Vec<Box<dyn Communicator>> {
+        threads(ranks, DEADLINE).into_iter().map(|end| Box::new(end) as Box<dyn Communicator>).collect()
     };
     wrapped(members).every(every).connected(connect)
 }
@@ -163,7 +163,7 @@ fn a_network_has_the_bits_of_one_device() {
             // Two ranks of a ring are neighbours at both sides.
             for members in [&[SOUND; 2][..], &[SOUND; 3], &[SOUND; 4]] {
                 let ranked = ranks(members, 2);
-                for way in [Exchanging::Stores, Exchanging::Network] {
+                for way in [Exchanging::PeerPuts, Exchanging::Network] {
                     assert_same(&problem, &ranked, &by(way), 11);
                     assert_eq!(word(&ranked, &problem, &by(way)), way.name());
                 }
@@ -182,7 +182,7 @@ fn a_way_that_is_asked_for_is_taken_or_refused() {
         ranked.open(&problem, &plan, common::fields(&problem)).err().unwrap().to_string()
     };
     for members in [&[SOUND, NONE][..], &[SOUND, SOUND, ELSEWHERE]] {
-        for way in [Exchanging::Stores, Exchanging::Network] {
+        for way in [Exchanging::PeerPuts, Exchanging::Network] {
             let error = refused(members, way);
             let says = [&format!("exchanging by {way}"), "--exchange"];
             assert!(says.iter().all(|words| error.contains(*words)), "{error}");

@@ -12,7 +12,7 @@ use abide_core::slabs::{Share, Slabs, cut};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Options, Problem, Session, Shape};
 use abide_cpu::CpuBackend;
 use abide_ranks::threads::{DEADLINE, Threads, threads};
-use abide_ranks::{Broken, Fabric, Tag};
+use abide_ranks::{CommError, Communicator, Tag};
 use common::{assert_same_from, cpu, fields, open, open_from, problem, ranked, same_scalars};
 
 /// Returns the start of a program of the catalogue.
@@ -158,10 +158,10 @@ fn summed(extents: &[usize], dtype: DType) -> Problem {
     problem
 }
 
-/// A fabric that confuses the ranks of what it gathers.
+/// A communicator that confuses the ranks of what it gathers.
 struct Confused(Threads);
 
-impl Fabric for Confused {
+impl Communicator for Confused {
     fn rank(&self) -> usize {
         self.0.rank()
     }
@@ -170,15 +170,15 @@ impl Fabric for Confused {
         self.0.size()
     }
 
-    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
         self.0.send(to, tag, bytes)
     }
 
-    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError> {
         self.0.receive(from, tag)
     }
 
-    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+    fn check(&mut self, since: Instant) -> Result<(), CommError> {
         self.0.check(since)
     }
 
@@ -186,7 +186,7 @@ impl Fabric for Confused {
         self.0.abort(reason);
     }
 
-    fn all_gather(&mut self, round: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, Broken> {
+    fn all_gather(&mut self, round: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         let mut all = self.0.all_gather(round, own)?;
         all.swap(1, 2);
         Ok(all)
@@ -199,7 +199,7 @@ fn leaves_in_a_wrong_order_are_seen() {
     let confused = || {
         let ends = |ranks| {
             let ends = threads(ranks, DEADLINE).into_iter();
-            ends.map(|end| Box::new(Confused(end)) as Box<dyn Fabric>).collect()
+            ends.map(|end| Box::new(Confused(end)) as Box<dyn Communicator>).collect()
         };
         ranked(&[1, 1, 1, 1]).every(1).connected(ends)
     };

@@ -1,4 +1,4 @@
-//! Systems on several ranks that cannot be solved end as on one device, and a fabric that fails ends them with an error within
+//! Systems on several ranks that cannot be solved end as on one device, and a communicator that fails ends them with an error within
 //! the deadline that names the rank; never a hang.
 
 mod common;
@@ -14,7 +14,7 @@ use abide_core::sparse::{Triplets, laplacian_2d};
 use abide_core::{Array, Backend, DType, Error};
 use abide_cpu::CpuBackend;
 use abide_ranks::{Device, Ranked};
-use common::faulty::{Fault, connector};
+use common::faulty::{Fault, factory};
 use common::solving::{PRECONDITIONERS, assert_same, noise, open, solve};
 use common::{assert_held_up_by_rank_1, ranked};
 
@@ -59,7 +59,7 @@ fn faults_of_a_system_are_told_as_on_one_device() {
 }
 
 fn faulty(fault: Fault, round: u64) -> Ranked {
-    ranked(&[1, 1, 1]).connected(connector(fault, round, DEADLINE))
+    ranked(&[1, 1, 1]).connected(factory(fault, round, DEADLINE))
 }
 
 fn system() -> (Matrix, SolveOptions) {
@@ -206,7 +206,7 @@ fn backends_that_solve_on_one_device_refuse_more_by_name() {
 /// Devices that solve together by themselves, and tell what they are handed.
 struct Team;
 
-impl abide_core::solver::LinearTeam for Team {
+impl abide_core::solver::LinearDeviceGroup for Team {
     fn plan_solve(
         &self,
         matrix: &Matrix,

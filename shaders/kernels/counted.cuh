@@ -2,7 +2,7 @@
 // then each warp adds one to its block's counter, waits until all neighbours have the number of their warps for this
 // pass, and loads.
 
-struct Mail {
+struct ExchangeBuffer {
     Buffers turns;                       // the two copies of each field that changes
 };
 
@@ -16,7 +16,7 @@ struct Exchange : Ways {
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
             if constexpr (written<F>()) {
-                real* const to = odd ? mail.turns.next[F] : mail.turns.current[F];
+                real* const to = odd ? exchange_buffer.turns.next[F] : exchange_buffer.turns.current[F];
                 if (!inner) each_own([&](auto s, auto y) {
                     const int line_s = first_s + s.value, line_y = first_y + y.value;
                     if (whole_read(line_s, line_y) && along_s.keeps(line_s) && along_y.keeps(line_y)) {
@@ -33,7 +33,7 @@ struct Exchange : Ways {
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
             if constexpr (written<F>()) {
-                const real* const from = odd ? mail.turns.next[F] : mail.turns.current[F];
+                const real* const from = odd ? exchange_buffer.turns.next[F] : exchange_buffer.turns.current[F];
                 if constexpr (BESIDE_X) fetch_columns(from);
                 fetch_beyond<F, false>(from);
                 copies_end();

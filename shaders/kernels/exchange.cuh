@@ -139,7 +139,7 @@ struct Ways : Tile {
         barrier();
     }
 
-    // Stores what the tile keeps in place of what was loaded, once neighbours have loaded what they read of it.
+    // Writes what the tile keeps in place of what was loaded, once neighbours have loaded what they read of it.
     __device__ __forceinline__ void store(const Planes& kept)
     {
         look_up();

@@ -6,13 +6,13 @@ __device__ __forceinline__ void run(const Arguments& arguments)
     long long begun = 0;
     if constexpr (SLABS > 1) begun = clock64();
     Team team(arguments);
-    Course course(arguments);
+    StopTest stop_test(arguments);
     keep_matrix(team);
-    solve(team, course);
+    solve(team, stop_test);
     // Other blocks may write into this block's shared memory until all are done.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
     if constexpr (SLABS > 1)
-        if (Course::tells()) atomicAdd(arguments.clocks + 1, (unsigned long long)(clock64() - begun));
+        if (StopTest::tells()) atomicAdd(arguments.clocks + 1, (unsigned long long)(clock64() - begun));
 }
 
 // The arguments of each slab that the device has.

@@ -21,7 +21,7 @@ constexpr unsigned JOINS = 32;                       // a node's joins and slot 
 constexpr int AT_ONCE = UNROLLED ? RUN : 1;          // rows that a loop's body has side by side
 constexpr int REDUCED = 4;                           // the most sums of one reduction
 constexpr int DERIVED = 4;                           // the most numbers derived from them
-constexpr long long PATIENCE = 1ll << 35;            // the most clocks of a wait: some 20 s
+constexpr long long DEADLINE = 1ll << 35;            // the most clocks of a wait: some 20 s
 constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
 
 template <class T>
@@ -39,7 +39,7 @@ __device__ __forceinline__ void cluster_barrier()
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Stores into the shared memory of another block of the cluster, at the place of `at` in this one's.
+// Writes into the shared memory of another block of the cluster, at the place of `at` in this one's.
 template <class T>
 __device__ __forceinline__ void store_remote(T* at, unsigned rank, T value)
 {
@@ -64,7 +64,7 @@ __device__ __forceinline__ T load_stream(const T* p)
 // OF_BLOCKS: the direction P has rows of others beside the block's own, which begin at `before`.
 template <int V>
 struct Vector {
-    static constexpr bool WIDE = REMADE == OF_BLOCKS && V == P;
+    static constexpr bool WIDE = RECOMPUTED == OF_BLOCKS && V == P;
 
     real kept[PLACE[V] == REGISTERS ? ROWS : 1];
     real* home;                                      // of the block's first row
@@ -308,7 +308,7 @@ struct Team {
     __device__ __forceinline__ unsigned arrivals() const { return SLABS > 1 ? load_devices(a.arrived) : load_acquire(a.arrived); }
 
     // Ends all blocks' waits: this slab's, and by their words all others'.
-    __device__ __forceinline__ void give_up() const
+    __device__ __forceinline__ void abort_peers() const
     {
         a.state->status = LOST;
         *lost() = 1;
@@ -338,8 +338,8 @@ struct Team {
     __device__ __forceinline__ bool gives_up(long long begun, unsigned& turns) const
     {
         const bool is_told = SLABS > 1 && ++turns % LOOKS == 0 && load_devices(a.arrived + GIVEN_UP) != 0;
-        if (!is_told && clock64() - begun <= PATIENCE) return false;
-        give_up();
+        if (!is_told && clock64() - begun <= DEADLINE) return false;
+        abort_peers();
         return true;
     }
 

@@ -65,5 +65,5 @@ fn total(k: u32) -> real {
 @compute @workgroup_size(THREADS)
 fn check(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread == 0u && course.status == CONVERGED { course.true_square = total(0u); }
+    if thread == 0u && stop_test.status == CONVERGED { stop_test.true_square = total(0u); }
 }

@@ -24,6 +24,6 @@ struct Stream {
     static __device__ __forceinline__ void lines(const T* of, unsigned from, unsigned to)
     {
         constexpr unsigned EACH_LINE = LINE / sizeof(T);
-        for (unsigned e = from + (threadIdx.x - WARP) * EACH_LINE; e < to; e += (THREADS - WARP) * EACH_LINE) ask_ahead(of + e);
+        for (unsigned e = from + (threadIdx.x - WARP) * EACH_LINE; e < to; e += (THREADS - WARP) * EACH_LINE) prefetch(of + e);
     }
 };

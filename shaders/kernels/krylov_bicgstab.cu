@@ -1,9 +1,9 @@
 // BiCGStab, preconditioned from the right (van der Vorst 1992): two exchanges and three reductions, five
 // barriers, per iteration.
 
-__device__ __forceinline__ void solve(Team& team, Course& course)
+__device__ __forceinline__ void solve(Team& team, StopTest& stop_test)
 {
-    const bool resumed = course.length > 0;
+    const bool resumed = stop_test.length > 0;
     Preconditioned m(team);
     Vector<X> x;
     Vector<R> r;                                     // and s
@@ -31,7 +31,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if constexpr (POINTWISE) return m.pointwise(k, i, r.get(k, i));
         else return s_hat.get(k, i);
     };
-    real rho = real(course.a.state->scalars[0]);
+    real rho = real(stop_test.a.state->scalars[0]);
     if (!resumed) {
         true_residual(team, x, v, r);
         real sums[1];
@@ -43,10 +43,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             terms[0] = value * value;
         }, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
         rho = sums[0];
-        course.converged(norm[0]);
+        stop_test.converged(norm[0]);
     }
-    while (course.goes_on()) {
-        if (!course.nonzero(OF_SHADOW, rho)) break;
+    while (stop_test.goes_on()) {
+        if (!stop_test.nonzero(OF_SHADOW, rho)) break;
         if constexpr (!POINTWISE) m.apply(team, p, p_hat);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled_p(k, i)); });
         exchange(team);
@@ -55,7 +55,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         product_and_sum<-1>(team, v, shadow_v, quotient, [&](int k, unsigned i, real (&terms)[1]) {
             terms[0] = shadow.get(k, i) * v.get(k, i);
         }, [&](const real (&s)[1], double (&to)[1]) { to[0] = rho / s[0]; }, team.counted());
-        if (!course.nonzero(OF_SHADOW_PRODUCT, shadow_v[0])) break;
+        if (!stop_test.nonzero(OF_SHADOW_PRODUCT, shadow_v[0])) break;
         const real alpha = real(quotient[0]);
         team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - alpha * v.get(k, i)); });
         if constexpr (!POINTWISE) m.apply(team, r, s_hat);
@@ -72,13 +72,13 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             to[0] = sqrt(double(s[2]));
             to[1] = s[0] / s[1];
         }, team.counted());
-        if (made[0] <= course.a.threshold) {
+        if (made[0] <= stop_test.a.threshold) {
             // Half an iteration is enough.
             team.rows([&](int k, unsigned i) { x.set(k, i, x.get(k, i) + alpha * scaled_p(k, i)); });
-            course.converged(made[0]);
+            stop_test.converged(made[0]);
             break;
         }
-        if (!course.nonzero(OF_SQUARE, half[1])) break;
+        if (!stop_test.nonzero(OF_SQUARE, half[1])) break;
         const real omega = real(made[1]);
         real sums[2];
         team.sum(sums, made, [&](int k, unsigned i, real (&terms)[2]) {
@@ -91,8 +91,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             to[0] = sqrt(double(s[1]));
             to[1] = s[0] / rho * (alpha / omega);
         });
-        course.converged(made[0]);
-        if (course.status != RUNNING || !course.nonzero(OF_OMEGA, omega)) break;
+        stop_test.converged(made[0]);
+        if (stop_test.status != RUNNING || !stop_test.nonzero(OF_OMEGA, omega)) break;
         const real beta = real(made[1]);
         rho = sums[0];
         team.rows([&](int k, unsigned i) { p.set(k, i, r.get(k, i) + beta * (p.get(k, i) - omega * v.get(k, i))); });
@@ -102,7 +102,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(shadow);
     team.leave(p);
     team.leave(v);
-    const double true_square = checked(team, course, x, t);
+    const double true_square = checked(team, stop_test, x, t);
     const double scalars[SCALARS] = {rho, 0, 0, 0, 0, 0};
-    course.leave(scalars, true_square);
+    stop_test.leave(scalars, true_square);
 }

@@ -15,9 +15,9 @@ fn begin(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
 @compute @workgroup_size(THREADS)
 fn begin_test(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
-    course.rho = total(0u);
-    if goes_on(course.rho) { nonzero(OF_SHADOW, course.rho); }
+    if thread != 0u || stop_test.status != RUNNING { return; }
+    stop_test.rho = total(0u);
+    if goes_on(stop_test.rho) { nonzero(OF_SHADOW, stop_test.rho); }
 }
 
 // v = A p_hat, and (shadow, v).
@@ -43,8 +43,8 @@ fn project(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn first(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
-    if nonzero(OF_SHADOW_PRODUCT, total(0u)) { course.alpha = course.rho / total(0u); }
+    if thread != 0u || stop_test.status != RUNNING { return; }
+    if nonzero(OF_SHADOW_PRODUCT, total(0u)) { stop_test.alpha = stop_test.rho / total(0u); }
 }
 
 // r -= alpha v.
@@ -83,10 +83,10 @@ fn stabilise(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
 @compute @workgroup_size(THREADS)
 fn second(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 3u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
-    course.delta = total(2u);
-    course.flag = select(0u, 1u, course.delta <= task.limit);
-    if course.flag == 0u && nonzero(OF_SQUARE, total(1u)) { course.omega = total(0u) / total(1u); }
+    if thread != 0u || stop_test.status != RUNNING { return; }
+    stop_test.delta = total(2u);
+    stop_test.flag = select(0u, 1u, stop_test.delta <= task.limit);
+    if stop_test.flag == 0u && nonzero(OF_SQUARE, total(1u)) { stop_test.omega = total(0u) / total(1u); }
 }
 
 // x += alpha p_hat + omega s_hat, r -= omega t, and (shadow, r), (r, r).
@@ -118,12 +118,12 @@ fn advance(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn test(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 2u, task.groups);
-    if thread != 0u || course.status != RUNNING { return; }
-    let square = select(total(1u), course.delta, course.flag != 0u);
-    if goes_on(square) && nonzero(OF_OMEGA, course.omega) {
+    if thread != 0u || stop_test.status != RUNNING { return; }
+    let square = select(total(1u), stop_test.delta, stop_test.flag != 0u);
+    if goes_on(square) && nonzero(OF_OMEGA, stop_test.omega) {
         let next = total(0u);
-        course.beta = (next / course.rho) * (course.alpha / course.omega);
-        course.rho = next;
+        stop_test.beta = (next / stop_test.rho) * (stop_test.alpha / stop_test.omega);
+        stop_test.rho = next;
         nonzero(OF_SHADOW, next);
     }
 }

@@ -1,12 +1,12 @@
 // Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, per
-// iteration; two, or one that is a slab's alone, where others' directions are made where they are read (REMADE).
+// iteration; two, or one that is a slab's alone, where others' directions are made where they are read (RECOMPUTED).
 
 // Without a preconditioner (r, z) is (r, r), and one sum is enough.
 constexpr int SQUARES = PRECONDITIONER == NONE ? 1 : 2;
 
-__device__ __forceinline__ void solve(Team& team, Course& course)
+__device__ __forceinline__ void solve(Team& team, StopTest& stop_test)
 {
-    const bool resumed = course.length > 0;
+    const bool resumed = stop_test.length > 0;
     Preconditioned m(team);
     Vector<X> x;
     Vector<R> r;
@@ -18,7 +18,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.bind(p, resumed);
     team.bind(q, false);
     if constexpr (!POINTWISE) team.bind(z, resumed);
-    real rz = real(course.a.state->scalars[0]);
+    real rz = real(stop_test.a.state->scalars[0]);
     if (!resumed) {
         true_residual(team, x, q, r);
         if constexpr (!POINTWISE) m.apply(team, r, z);
@@ -34,13 +34,13 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             if constexpr (SQUARES > 1) terms[0] = value * scaled;
         }, [](const real (&s)[SQUARES], double (&to)[1]) { to[0] = sqrt(double(s[SQUARES - 1])); });
         rz = sums[0];
-        course.converged(norm[0]);
+        stop_test.converged(norm[0]);
     }
     real beta = real(0);
     bool is_first = true;                            // of the launch
-    while (course.goes_on()) {
-        if (!course.positive(OF_RHO, rz)) break;
-        if constexpr (REMADE != NOTHING) {
+    while (stop_test.goes_on()) {
+        if (!stop_test.positive(OF_RHO, rz)) break;
+        if constexpr (RECOMPUTED != NOTHING) {
             if (is_first) begin_remaking(team, p);
             else go_on_remaking(team, p, beta);
             is_first = false;
@@ -53,9 +53,9 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         const auto term = [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * q.get(k, i); };
         const auto divide = [&](const real (&s)[1], double (&to)[1]) { to[0] = rz / s[0]; };
         // What blocks have stored for others they have told before: p at the exchange, or z with the residual's sum.
-        if constexpr (REMADE == OF_BLOCKS) multiply_and_sum(team, Remade(team), q, pq, quotient, term, divide, team.alone());
+        if constexpr (RECOMPUTED == OF_BLOCKS) multiply_and_sum(team, Recomputed(team), q, pq, quotient, term, divide, team.alone());
         else product_and_sum<P>(team, q, pq, quotient, term, divide, team.alone());
-        if (!course.positive(OF_CURVATURE, pq[0])) break;
+        if (!stop_test.positive(OF_CURVATURE, pq[0])) break;
         const real alpha = real(quotient[0]);
         const auto advance = [&](int k, unsigned i) {
             const real value = r.get(k, i) - alpha * q.get(k, i);
@@ -85,8 +85,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
                 publish_residual(team, i, z.get(k, i));
             }, derive);
         }
-        course.gained(alpha * rz);
-        course.converged(made[0]);
+        stop_test.gained(alpha * rz);
+        stop_test.converged(made[0]);
         beta = real(made[1]);
         rz = sums[0];
         team.rows([&](int k, unsigned i) {
@@ -100,7 +100,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(r);
     team.leave(p);
     if constexpr (!POINTWISE) team.leave(z);
-    const double true_square = checked(team, course, x, q);
+    const double true_square = checked(team, stop_test, x, q);
     const double scalars[SCALARS] = {rz, 0, 0, 0, 0, 0};
-    course.leave(scalars, true_square);
+    stop_test.leave(scalars, true_square);
 }

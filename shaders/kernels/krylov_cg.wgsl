@@ -33,8 +33,8 @@ fn curvature(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
 @compute @workgroup_size(THREADS)
 fn step_length(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
-    if positive(OF_CURVATURE, total(0u)) { course.alpha = course.rho / total(0u); }
+    if thread != 0u || stop_test.status != RUNNING { return; }
+    if positive(OF_CURVATURE, total(0u)) { stop_test.alpha = stop_test.rho / total(0u); }
 }
 
 // x += alpha p, r -= alpha q; where z is computed on the way, (r, z) and (r, r) too.
@@ -81,12 +81,12 @@ fn squares(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn test(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 2u, task.groups);
-    if thread != 0u || course.status != RUNNING { return; }
+    if thread != 0u || stop_test.status != RUNNING { return; }
     let rho = total(0u);
-    let is_first = course.length == 0u;
-    if !is_first { gained(course.alpha * course.rho); }
+    let is_first = stop_test.length == 0u;
+    if !is_first { gained(stop_test.alpha * stop_test.rho); }
     if goes_on(total(1u)) && positive(OF_RHO, rho) {
-        course.beta = select(rho / course.rho, ZERO, is_first);
-        course.rho = rho;
+        stop_test.beta = select(rho / stop_test.rho, ZERO, is_first);
+        stop_test.rho = rho;
     }
 }

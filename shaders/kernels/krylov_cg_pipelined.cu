@@ -4,9 +4,9 @@
 // Without a preconditioner (r, u) is (r, r): the first two of these sums are enough.
 constexpr int PRODUCTS = PRECONDITIONER == NONE ? 2 : 3;
 
-__device__ __forceinline__ void solve(Team& team, Course& course)
+__device__ __forceinline__ void solve(Team& team, StopTest& stop_test)
 {
-    const bool resumed = course.length > 0;
+    const bool resumed = stop_test.length > 0;
     Preconditioned m(team);
     Vector<X> x;
     Vector<R> r;
@@ -48,7 +48,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     };
     real gamma, delta;
     double residual, beta, curvature, alpha;
-    const double* const kept = course.a.state->scalars;
+    const double* const kept = stop_test.a.state->scalars;
     real last_gamma = real(kept[0]), last_alpha = real(kept[1]);
     unsigned iteration = unsigned(kept[2]);
     // r, u and w are computed, not recurred, and there is no direction before.
@@ -112,15 +112,15 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         reduce();
         // Where the recurred residual is small enough, the true residual decides; recurrences that no longer follow the true
         // residual start anew from x.
-        if (tested && course.converged(residual)) {
-            true_square = checked(team, course, x, n);
-            if (course.lost(true_square)) {
+        if (tested && stop_test.converged(residual)) {
+            true_square = checked(team, stop_test, x, n);
+            if (stop_test.lost(true_square)) {
                 renewed = fresh = true;
                 replaced = tested = false;
                 continue;
             }
         }
-        if (!course.goes_on()) break;
+        if (!stop_test.goes_on()) break;
         renewed = replaced = false;
         tested = true;
         product<-1>(team, n);
@@ -131,11 +131,11 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             multiply([&](int k, unsigned i) { return p.get(k, i); }, n);
             real sums[1];
             team.sum(sums, [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * n.get(k, i); });
-            if (!course.positive(OF_CURVATURE, sums[0])) break;
+            if (!stop_test.positive(OF_CURVATURE, sums[0])) break;
             renewed = fresh = true;
             continue;
         }
-        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_CURVATURE, real(curvature))) break;
+        if (!stop_test.positive(OF_RHO, gamma) || !stop_test.positive(OF_CURVATURE, real(curvature))) break;
         fresh = false;
         team.rows([&](int k, unsigned i) {
             const real direction = scaled_r(k, i) + before * p.get(k, i);
@@ -152,10 +152,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             r.set(k, i, r.get(k, i) - step * image);
             w.set(k, i, w.get(k, i) - step * second);
         });
-        course.gained(step * gamma);
+        stop_test.gained(step * gamma);
         last_gamma = gamma;
         last_alpha = step;
-        if (++iteration == course.a.replacement) {
+        if (++iteration == stop_test.a.replacement) {
             iteration = 0;
             renewed = replaced = true;
         }
@@ -171,5 +171,5 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         team.leave(q);
     }
     const double scalars[SCALARS] = {last_gamma, last_alpha, double(iteration), fresh ? 1.0 : 0.0, 0, 0};
-    course.leave(scalars, course.status == CONVERGED ? true_square : 0.0);
+    stop_test.leave(scalars, stop_test.status == CONVERGED ? true_square : 0.0);
 }

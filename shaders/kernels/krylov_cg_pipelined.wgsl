@@ -28,29 +28,29 @@ fn squares(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn test(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 3u, task.groups);
-    if thread != 0u || course.status != RUNNING { return; }
+    if thread != 0u || stop_test.status != RUNNING { return; }
     let rho = total(0u);
     let delta = total(1u);
-    let is_recurred = course.flag != 0u;
-    if is_recurred { gained(course.alpha * course.rho); }
+    let is_recurred = stop_test.flag != 0u;
+    if is_recurred { gained(stop_test.alpha * stop_test.rho); }
     if is_recurred && total(2u) <= task.limit {
-        course.status = CONFIRM;
-        course.omega = total(2u);
+        stop_test.status = CONFIRM;
+        stop_test.omega = total(2u);
         return;
     }
     if !goes_on(total(2u)) { return; }
-    let beta = select(ZERO, rho / course.rho, is_recurred);
-    let correction = select(ZERO, beta * rho / course.alpha, is_recurred);
+    let beta = select(ZERO, rho / stop_test.rho, is_recurred);
+    let correction = select(ZERO, beta * rho / stop_test.alpha, is_recurred);
     let curvature = delta - correction;
-    course.beta = beta;
+    stop_test.beta = beta;
     if is_recurred && (rho <= ZERO || delta <= ZERO || curvature <= ZERO) {
-        course.status = SUSPECT;
+        stop_test.status = SUSPECT;
         return;
     }
     if positive(OF_RHO, rho) && positive(OF_CURVATURE, curvature) {
-        course.flag = 1u;
-        course.rho = rho;
-        course.alpha = rho / curvature;
+        stop_test.flag = 1u;
+        stop_test.rho = rho;
+        stop_test.alpha = rho / curvature;
     }
 }
 
@@ -70,18 +70,18 @@ fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_i
 @compute @workgroup_size(THREADS)
 fn confirm(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != CONFIRM { return; }
+    if thread != 0u || stop_test.status != CONFIRM { return; }
     let square = total(0u);
-    course.status = RUNNING;
-    if !goes_on(select(square, course.omega, square <= task.near)) { return; }
+    stop_test.status = RUNNING;
+    if !goes_on(select(square, stop_test.omega, square <= task.near)) { return; }
     // A start that has not halved the true residual was the last one.
-    course.status = select(RENEW, STAGNATION, square > 0.25 * course.least);
-    course.least = square;
+    stop_test.status = select(RENEW, STAGNATION, square > 0.25 * stop_test.least);
+    stop_test.least = square;
 }
 
 @compute @workgroup_size(THREADS)
 fn restart(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || course.status != RENEW { return; }
-    course.status = RUNNING;
-    course.flag = 0u;
+    if thread != 0u || stop_test.status != RENEW { return; }
+    stop_test.status = RUNNING;
+    stop_test.flag = 0u;
 }

@@ -4,9 +4,9 @@
 // Without a preconditioner (r, u) is (r, r): the first two of these sums are enough.
 constexpr int PRODUCTS = PRECONDITIONER == NONE ? 2 : 3;
 
-__device__ __forceinline__ void solve(Team& team, Course& course)
+__device__ __forceinline__ void solve(Team& team, StopTest& stop_test)
 {
-    const bool resumed = course.length > 0;
+    const bool resumed = stop_test.length > 0;
     Preconditioned m(team);
     Vector<X> x;
     Vector<R> r;
@@ -25,7 +25,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         else return u.get(k, i);
     };
     // Computes w = A u, the sums of u and w, and the scalars that follow from them for the next direction.
-    const double* const kept = course.a.state->scalars;
+    const double* const kept = stop_test.a.state->scalars;
     real gamma = real(kept[2]), delta = real(kept[3]);
     double residual, beta = kept[0], correction = kept[1], alpha = kept[4];
     const auto multiply = [&]() {
@@ -67,10 +67,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         // There was no direction before.
         beta = correction = 0;
         alpha = gamma / delta;
-        course.converged(residual);
+        stop_test.converged(residual);
     }
-    while (course.goes_on()) {
-        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_FORM, delta)) break;
+    while (stop_test.goes_on()) {
+        if (!stop_test.positive(OF_RHO, gamma) || !stop_test.positive(OF_FORM, delta)) break;
         if (delta - real(correction) <= real(0)) {
             // Near the attainable accuracy rounding does that, too: compute the product afresh and check it,
             // then start anew.
@@ -83,7 +83,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             product<P>(team, s);
             real sums[1];
             team.sum(sums, [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * s.get(k, i); });
-            if (!course.positive(OF_CURVATURE, sums[0])) break;
+            if (!stop_test.positive(OF_CURVATURE, sums[0])) break;
             beta = 0;
             alpha = gamma / delta;
         }
@@ -95,9 +95,9 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             x.set(k, i, x.get(k, i) + step * direction);
             r.set(k, i, r.get(k, i) - step * image);
         });
-        course.gained(step * gamma);
+        stop_test.gained(step * gamma);
         multiply();
-        course.converged(residual);
+        stop_test.converged(residual);
     }
     team.leave(x);
     team.leave(r);
@@ -105,7 +105,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(p);
     team.leave(s);
     if constexpr (!POINTWISE) team.leave(u);
-    const double true_square = checked(team, course, x, w);
+    const double true_square = checked(team, stop_test, x, w);
     const double scalars[SCALARS] = {beta, correction, gamma, delta, alpha, 0};
-    course.leave(scalars, true_square);
+    stop_test.leave(scalars, true_square);
 }

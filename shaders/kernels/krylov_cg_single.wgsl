@@ -43,27 +43,27 @@ fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_i
 @compute @workgroup_size(THREADS)
 fn test(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 3u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
+    if thread != 0u || stop_test.status != RUNNING { return; }
     let rho = total(0u);
     let delta = total(1u);
-    let is_first = course.length == 0u;
-    if !is_first { gained(course.alpha * course.rho); }
+    let is_first = stop_test.length == 0u;
+    if !is_first { gained(stop_test.alpha * stop_test.rho); }
     if !goes_on(total(2u)) || !positive(OF_RHO, rho) || !positive(OF_FORM, delta) { return; }
-    let beta = select(rho / course.rho, ZERO, is_first);
-    let correction = select(beta * rho / course.alpha, ZERO, is_first);
+    let beta = select(rho / stop_test.rho, ZERO, is_first);
+    let correction = select(beta * rho / stop_test.alpha, ZERO, is_first);
     let curvature = delta - correction;
-    course.beta = beta;
-    course.rho = rho;
-    course.delta = delta;
-    course.alpha = rho / curvature;
-    if curvature <= ZERO { course.status = SUSPECT; }
+    stop_test.beta = beta;
+    stop_test.rho = rho;
+    stop_test.delta = delta;
+    stop_test.alpha = rho / curvature;
+    if curvature <= ZERO { stop_test.status = SUSPECT; }
 }
 
 // The suspected failure was rounding: the run continues from a new first direction.
 @compute @workgroup_size(THREADS)
 fn resume(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || course.status != RENEW { return; }
-    course.status = RUNNING;
-    course.beta = ZERO;
-    course.alpha = course.rho / course.delta;
+    if thread != 0u || stop_test.status != RENEW { return; }
+    stop_test.status = RUNNING;
+    stop_test.beta = ZERO;
+    stop_test.alpha = stop_test.rho / stop_test.delta;
 }

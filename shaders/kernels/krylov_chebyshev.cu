@@ -1,9 +1,9 @@
 // Chebyshev iteration (Saad, 2nd ed., algorithm 12.1): per iteration an exchange, and a reduction for the
 // stopping test alone, two barriers.
 
-__device__ __forceinline__ void solve(Team& team, Course& course)
+__device__ __forceinline__ void solve(Team& team, StopTest& stop_test)
 {
-    const bool resumed = course.length > 0;
+    const bool resumed = stop_test.length > 0;
     Preconditioned m(team);
     Vector<X> x;
     Vector<R> r;
@@ -15,14 +15,14 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.bind(d, resumed);
     team.bind(q, false);
     if constexpr (!POINTWISE) team.bind(z, false);
-    const double centre = course.a.centre, half = course.a.half;
-    double rho = course.a.state->scalars[0], old = course.a.state->scalars[1], fresh = course.a.state->scalars[2];
+    const double centre = stop_test.a.centre, half = stop_test.a.half;
+    double rho = stop_test.a.state->scalars[0], old = stop_test.a.state->scalars[1], fresh = stop_test.a.state->scalars[2];
     const auto test = [&]() {
         real sums[1];
         double norm[1];
         const auto square = [&](int k, unsigned i, real (&terms)[1]) { terms[0] = r.get(k, i) * r.get(k, i); };
         team.sum(sums, norm, square, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
-        course.converged(norm[0]);
+        stop_test.converged(norm[0]);
     };
     if (!resumed) {
         true_residual(team, x, q, r);
@@ -32,7 +32,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         fresh = 1 / centre;
         test();
     }
-    while (course.goes_on()) {
+    while (stop_test.goes_on()) {
         if constexpr (!POINTWISE) m.apply(team, r, z);
         const real before = real(old), now = real(fresh);
         team.rows([&](int k, unsigned i) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(x);
     team.leave(r);
     team.leave(d);
-    const double true_square = checked(team, course, x, q);
+    const double true_square = checked(team, stop_test, x, q);
     const double scalars[SCALARS] = {rho, old, fresh, 0, 0, 0};
-    course.leave(scalars, true_square);
+    stop_test.leave(scalars, true_square);
 }

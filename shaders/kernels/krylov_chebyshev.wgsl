@@ -37,10 +37,10 @@ fn deduct(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
 @compute @workgroup_size(THREADS)
 fn test(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
-    let pair = min(course.length, task.factors - 1u);
+    if thread != 0u || stop_test.status != RUNNING { return; }
+    let pair = min(stop_test.length, task.factors - 1u);
     if goes_on(total(0u)) {
-        course.beta = factors[2u * pair];
-        course.alpha = factors[2u * pair + 1u];
+        stop_test.beta = factors[2u * pair];
+        stop_test.alpha = factors[2u * pair + 1u];
     }
 }

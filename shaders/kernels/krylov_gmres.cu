@@ -3,12 +3,12 @@
 // with one reduction however long the basis: an exchange and two reductions, three barriers, per iteration,
 // and two more per cycle.
 
-__device__ __forceinline__ void solve(Team& team, Course& course)
+__device__ __forceinline__ void solve(Team& team, StopTest& stop_test)
 {
-    const bool resumed = course.length > 0;
+    const bool resumed = stop_test.length > 0;
     Preconditioned m(team);
     const Basis basis(team);
-    const Triangle triangle(course.a);
+    const Triangle triangle(stop_test.a);
     Vector<X> x;                                     // changes at a cycle's end
     Vector<W> w;                                     // the newest vector of the basis, then the next
     Vector<Z> z;                                     // M^-1 w, unless M is diagonal
@@ -34,8 +34,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if constexpr (!POINTWISE) m.apply(team, w, z);
         team.rows([&](int k, unsigned i) { x.set(k, i, x.get(k, i) + scaled(k, i)); });
     };
-    real norm = real(course.a.state->scalars[0]);    // of the residual at the cycle's beginning
-    unsigned steps = unsigned(course.a.state->scalars[1]);           // iterations of the cycle
+    real norm = real(stop_test.a.state->scalars[0]);    // of the residual at the cycle's beginning
+    unsigned steps = unsigned(stop_test.a.state->scalars[1]);           // iterations of the cycle
     double true_square = 0;
     const auto begin = [&](real of) {
         norm = of;
@@ -52,10 +52,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     } else {
         true_residual(team, x, w, w);
         const real first = norm_of_w(true_square);
-        course.converged(first);
-        if (course.status == RUNNING) begin(first);
+        stop_test.converged(first);
+        if (stop_test.status == RUNNING) begin(first);
     }
-    while (course.goes_on()) {
+    while (stop_test.goes_on()) {
         const unsigned j = steps;
         if constexpr (!POINTWISE) m.apply(team, w, z);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled(k, i)); });
@@ -77,42 +77,42 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             __syncthreads();
         }
         const real below = triangle.told()[Triangle::BELOW];
-        if (!Course::is_finite(below)) {
-            course.ends(NOT_FINITE, OF_BASIS, below);
+        if (!StopTest::is_finite(below)) {
+            stop_test.ends(NOT_FINITE, OF_BASIS, below);
             break;
         }
         triangle.keep(j);
-        const bool met = course.converged(triangle.told()[Triangle::NORM]);
+        const bool met = stop_test.converged(triangle.told()[Triangle::NORM]);
         ++steps;
-        if (course.status == RUNNING && below != real(0) && steps < RESTART) {
+        if (stop_test.status == RUNNING && below != real(0) && steps < RESTART) {
             basis.append(team, steps, w, below);
             continue;
         }
         // The end of a cycle, after a limit too: x becomes the best iterate of the cycle so far.
         if (!triangle.minimise(steps)) {
-            course.ends(VANISHED, OF_DETERMINANT, 0);
+            stop_test.ends(VANISHED, OF_DETERMINANT, 0);
             break;
         }
         correct(steps);
-        if (course.status != RUNNING && !met) break;
+        if (stop_test.status != RUNNING && !met) break;
         true_residual(team, x, w, w);
         const real fresh = norm_of_w(true_square);
         // The true residual decides. It can meet the threshold before the recurred residual does. Where the
         // basis was not quite orthogonal, the recurred residual met it too early, and another cycle refines
         // x.
-        if (!Course::is_finite(fresh)) course.ends(NOT_FINITE, OF_TRUE_RESIDUAL, fresh);
-        else if (fresh <= (met ? course.a.near : course.a.threshold)) {
-            course.lower(fresh);
-            course.ends(CONVERGED, OF_RESIDUAL, fresh);
-        } else if (below == real(0) && !met) course.ends(VANISHED, OF_NEXT, 0);
-        else if (fresh >= norm) course.ends(STAGNATION, OF_RESIDUAL, fresh);
-        else if (course.length > course.a.most) course.ends(ITERATIONS, OF_RESIDUAL, fresh);
+        if (!StopTest::is_finite(fresh)) stop_test.ends(NOT_FINITE, OF_TRUE_RESIDUAL, fresh);
+        else if (fresh <= (met ? stop_test.a.near : stop_test.a.threshold)) {
+            stop_test.lower(fresh);
+            stop_test.ends(CONVERGED, OF_RESIDUAL, fresh);
+        } else if (below == real(0) && !met) stop_test.ends(VANISHED, OF_NEXT, 0);
+        else if (fresh >= norm) stop_test.ends(STAGNATION, OF_RESIDUAL, fresh);
+        else if (stop_test.length > stop_test.a.most) stop_test.ends(ITERATIONS, OF_RESIDUAL, fresh);
         else {
-            course.status = RUNNING;
+            stop_test.status = RUNNING;
             begin(fresh);
         }
     }
-    if (course.status == RUNNING && steps > 0) {
+    if (stop_test.status == RUNNING && steps > 0) {
         // Within a cycle the host receives the iterate so far; the x with which the cycle began waits beside
         // the basis.
         team.rows([&](int k, unsigned i) { basis.at(RESTART)[i] = x.get(k, i); });
@@ -121,5 +121,5 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     triangle.leave();
     team.leave(x);
     const double scalars[SCALARS] = {norm, double(steps), 0, 0, 0, 0};
-    course.leave(scalars, course.status == CONVERGED ? true_square : 0.0);
+    stop_test.leave(scalars, stop_test.status == CONVERGED ? true_square : 0.0);
 }

@@ -12,16 +12,16 @@ fn projection(i: u32) -> u32 { return minimiser(task.restart) + i; }
 
 // Begins a cycle from a residual of this norm, which is in w.
 fn starts(norm: real) {
-    course.flag = 0u;
-    course.rho = norm;
-    course.beta = norm;
+    stop_test.flag = 0u;
+    stop_test.rho = norm;
+    stop_test.beta = norm;
     triangle[rotated(0u)] = norm;
 }
 
 @compute @workgroup_size(THREADS)
 fn begin(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
+    if thread != 0u || stop_test.status != RUNNING { return; }
     let norm = sqrt(total(0u));
     if goes_on(norm) { starts(norm); }
 }
@@ -30,7 +30,7 @@ var<workgroup> vectors: u32;
 
 // Adds up the shares of the projections, and the second time adds the sums to the column.
 fn collected(thread: u32, again: bool) {
-    if thread == 0u { vectors = select(0u, course.flag + 1u, course.status == RUNNING); }
+    if thread == 0u { vectors = select(0u, stop_test.flag + 1u, stop_test.status == RUNNING); }
     let count = workgroupUniformLoad(&vectors);
     for (var k = 0u; k < count; k++) {
         parts[thread] = four_shares(thread, k, task.groups);
@@ -58,8 +58,8 @@ fn collect_again(@builtin(local_invocation_index) thread: u32) {
 @compute @workgroup_size(THREADS)
 fn rotate(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.groups);
-    if thread != 0u || course.status != RUNNING { return; }
-    let j = course.flag;
+    if thread != 0u || stop_test.status != RUNNING { return; }
+    let j = stop_test.flag;
     let below = sqrt(total(0u));
     if !finite(below) {
         ends(NOT_FINITE, OF_BASIS, below);
@@ -90,19 +90,19 @@ fn rotate(@builtin(local_invocation_index) thread: u32) {
     let before = triangle[rotated(j)];
     triangle[rotated(j + 1u)] = -(s * before);
     triangle[rotated(j)] = c * before;
-    course.beta = below;
-    course.flag = j + 1u;
+    stop_test.beta = below;
+    stop_test.flag = j + 1u;
     let more = goes_on(abs(s * before));
-    course.outcome = course.status;
+    stop_test.outcome = stop_test.status;
     // Without a next vector the Krylov space is exhausted: it holds the solution, or A is singular.
-    if !more || below == ZERO || j + 1u == task.restart { course.status = CLOSING; }
+    if !more || below == ZERO || j + 1u == task.restart { stop_test.status = CLOSING; }
 }
 
 // Computes the minimiser, by back substitution.
 @compute @workgroup_size(THREADS)
 fn minimise(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || course.status != CLOSING { return; }
-    let count = course.flag;
+    if thread != 0u || stop_test.status != CLOSING { return; }
+    let count = stop_test.flag;
     for (var back = 1u; back <= count; back++) {
         let i = count - back;
         var sum = triangle[rotated(i)];
@@ -122,25 +122,25 @@ fn minimise(@builtin(local_invocation_index) thread: u32) {
 @compute @workgroup_size(THREADS)
 fn close(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != CLOSING { return; }
-    if course.outcome == ENDED {
-        course.status = ENDED;
+    if thread != 0u || stop_test.status != CLOSING { return; }
+    if stop_test.outcome == ENDED {
+        stop_test.status = ENDED;
         return;
     }
     let norm = sqrt(total(0u));
-    let is_met = course.outcome == CONVERGED;
-    let last = (course.length - 1u) % RING;
+    let is_met = stop_test.outcome == CONVERGED;
+    let last = (stop_test.length - 1u) % RING;
     if !finite(norm) {
         ends(NOT_FINITE, OF_TRUE_RESIDUAL, norm);
     } else if norm <= select(task.limit, task.near, is_met) {
         history[last] = min(history[last], norm);
-        course.status = CONVERGED;
-    } else if course.beta == ZERO && !is_met {
+        stop_test.status = CONVERGED;
+    } else if stop_test.beta == ZERO && !is_met {
         ends(VANISHED, OF_NEXT, ZERO);
-    } else if norm >= course.rho {
-        course.status = STAGNATION;
+    } else if norm >= stop_test.rho {
+        stop_test.status = STAGNATION;
     } else {
-        course.status = RUNNING;
+        stop_test.status = RUNNING;
         starts(norm);
     }
 }

@@ -13,6 +13,6 @@ fn relax(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
 @compute @workgroup_size(THREADS)
 fn test(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != RUNNING { return; }
+    if thread != 0u || stop_test.status != RUNNING { return; }
     goes_on(total(0u));
 }

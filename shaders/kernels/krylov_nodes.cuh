@@ -53,7 +53,7 @@ struct Counted {
     }
 };
 
-// A node that vouches for itself: words of 64 bits, 32 bits of its value each, and beside them a tag, the number of its sum. Each
+// A node that carries its own tag: words of 64 bits, 32 bits of its value each, and beside them a tag, the number of its sum. Each
 // word is stored and loaded as a whole; all words of a node are not. A node that nobody tells has the tag ALWAYS, and no value.
 constexpr int WORDS = sizeof(real) / 4;              // words of a node
 

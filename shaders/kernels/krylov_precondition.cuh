@@ -110,9 +110,9 @@ __device__ __forceinline__ void true_residual(Team& team, const VX& x, Y& y, R& 
 
 // Returns |b - A x|^2, where the run has converged; y is lost.
 template <class VX, class Y>
-__device__ __forceinline__ double checked(Team& team, const Course& course, const VX& x, Y& y)
+__device__ __forceinline__ double checked(Team& team, const StopTest& stop_test, const VX& x, Y& y)
 {
-    if (course.status != CONVERGED) return 0.0;
+    if (stop_test.status != CONVERGED) return 0.0;
     true_residual(team, x, y, y);
     real square[1];
     team.sum(square, [&](int k, unsigned i, real (&terms)[1]) { terms[0] = y.get(k, i) * y.get(k, i); });

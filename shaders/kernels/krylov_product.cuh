@@ -271,7 +271,7 @@ __device__ __forceinline__ void multiply_and_sum(Team& team, const X& x, Y& y, r
     }
 }
 
-// Does the same with what was published last: vector V of the method.
+// Repeats it with what was published last: vector V of the method.
 template <int V, class Y, int K, int D, class F, class G, class Nodes>
 __device__ __forceinline__ void product_and_sum(Team& team, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive, const Nodes& nodes)
 {

@@ -30,6 +30,6 @@ fn afresh(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
 @compute @workgroup_size(THREADS)
 fn verdict(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
-    if thread != 0u || course.status != SUSPECT { return; }
-    if positive(OF_CURVATURE, total(0u)) { course.status = RENEW; }
+    if thread != 0u || stop_test.status != SUSPECT { return; }
+    if positive(OF_CURVATURE, total(0u)) { stop_test.status = RENEW; }
 }

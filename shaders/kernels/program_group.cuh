@@ -39,7 +39,7 @@ struct Member : Asked {
     {
         constexpr int DEEP = Z + (S::AXIS == 0), DOWN = Y + (S::AXIS == 1);
         if (Asked::INSIDE || K::All::holds(this->z + DEEP, this->y + DOWN, this->x + X))
-            ask_ahead(this->template here<K, SLOT>() + (DEEP * K::STRIDE_Z + DOWN * K::STRIDE_Y + X - K::FIRST));
+            prefetch(this->template here<K, SLOT>() + (DEEP * K::STRIDE_Z + DOWN * K::STRIDE_Y + X - K::FIRST));
     }
 
     template <int FIRST, int ROWS>

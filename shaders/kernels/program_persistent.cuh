@@ -18,7 +18,7 @@ struct Wait {
     unsigned block, back;
 };
 
-struct Course {
+struct TaskSchedule {
     const Task* tasks;                        // of a round; after the last comes the first again
     const unsigned long long* arguments;      // of each task, as words
     const unsigned* first;                    // of each task and block, its first wait; and the end of the last
@@ -36,32 +36,32 @@ __device__ __forceinline__ unsigned share(unsigned block, unsigned tiles)
 }
 
 // Waits for what a task needs of other blocks, of which none is asked for what was done before this launch.
-__device__ __forceinline__ void await(const Course& course, unsigned place, unsigned done)
+__device__ __forceinline__ void await(const TaskSchedule& schedule, unsigned place, unsigned done)
 {
-    const unsigned* const first = course.first + place * BLOCKS + blockIdx.x;
+    const unsigned* const first = schedule.first + place * BLOCKS + blockIdx.x;
     for (unsigned i = first[0] + threadIdx.x; i < first[1]; i += THREADS) {
-        const Wait wait = course.waits[i];
+        const Wait wait = schedule.waits[i];
         if (wait.back > done) continue;
-        while (load_acquire(course.flags + wait.block * 32) < done + 1 - wait.back) {}
+        while (load_acquire(schedule.flags + wait.block * 32) < done + 1 - wait.back) {}
     }
     __syncthreads();
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
-program_steps(const __grid_constant__ Course course)
+program_steps(const __grid_constant__ TaskSchedule schedule)
 {
     __shared__ Arguments arguments;
-    unsigned place = course.begin;
+    unsigned place = schedule.begin;
     #pragma unroll 1
-    for (unsigned done = 0; done < course.count; ++done) {
-        const Task task = course.tasks[place];
+    for (unsigned done = 0; done < schedule.count; ++done) {
+        const Task task = schedule.tasks[place];
         unsigned tile = share(blockIdx.x, task.tiles);
         const unsigned last = share(blockIdx.x + 1, task.tiles);
         if (tile < last) {
             for (int i = threadIdx.x; i < WORDS; i += THREADS) {
-                reinterpret_cast<unsigned long long*>(&arguments)[i] = course.arguments[place * WORDS + i];
+                reinterpret_cast<unsigned long long*>(&arguments)[i] = schedule.arguments[place * WORDS + i];
             }
-            await(course, place, done);
+            await(schedule, place, done);
             // All blocks find the same, because the block that sets it waits for all that have asked before.
             if (task.kernel == STEP_BEGINS) {
                 if (arguments.progress->stopped) return;
@@ -70,8 +70,8 @@ program_steps(const __grid_constant__ Course course)
                 for (; tile < last; ++tile) perform(task.kernel, arguments, tile);
             }
             __syncthreads();
-            if (threadIdx.x == 0) store_release(course.flags + blockIdx.x * 32, done + 1);
+            if (threadIdx.x == 0) store_release(schedule.flags + blockIdx.x * 32, done + 1);
         }
-        if (++place == course.round) place = 0;
+        if (++place == schedule.round) place = 0;
     }
 }

@@ -214,10 +214,10 @@ struct Resident : Exchange {
 };
 
 // Runs the block's tile for so many steps.
-__device__ __forceinline__ void run_tile(const Buffers& buffers, const Mail& mail, const Parameters& parameters, unsigned* counters, unsigned steps)
+__device__ __forceinline__ void run_tile(const Buffers& buffers, const ExchangeBuffer& exchange_buffer, const Parameters& parameters, unsigned* counters, unsigned steps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    Resident tile = {{{{buffers, mail, parameters, counters}}}};
+    Resident tile = {{{{buffers, exchange_buffer, parameters, counters}}}};
     tile.warp = uniform(threadIdx.x / 32);
     tile.place = reinterpret_cast<Place*>(shared);
     real* const lines = reinterpret_cast<real*>(shared + PLACE_BYTES);
@@ -225,7 +225,7 @@ __device__ __forceinline__ void run_tile(const Buffers& buffers, const Mail& mai
     tile.lines = lines + threadIdx.x % 32 * VECTOR;
     tile.rest = rest + threadIdx.x * VECTOR;
     tile.columns = rest + FIELDS * PLANES_SHARED * OWN_Y * OWN_X * THREADS + tile.warp * FIELDS_AT_ONCE * COLUMNS;
-    tile.settle();
+    tile.locate();
     tile.look_up();
     tile.enter();
     if constexpr (!SIDED_X) tile.run<false>(steps);

@@ -298,7 +298,7 @@ struct Stream : Window {
         });
     }
 
-    // Stores the rows that other strips read of the plane that waits before a level.
+    // Writes the rows that other strips read of the plane that waits before a level.
     template <int LEVEL>
     __device__ __forceinline__ void publish(const Cells (&waiting)[FIELDS]) const
     {

@@ -194,7 +194,7 @@ struct Sweep {
         }
     }
 
-    // Stores the cells that threads of another warp beside this warp tap: those near the ends of the warp's
+    // Writes the cells that threads of another warp beside this warp tap: those near the ends of the warp's
     // row.
     __device__ __forceinline__ void store_ends(real* slot, const Cells& cells) const
     {

@@ -1,72 +1,72 @@
-// How tiles exchange cells by one way through the second-level cache. A tile puts what others read into its outbox, in
+// How tiles exchange cells by one way through the second-level cache. A tile puts what others read into its exchange_buffer, in
 // words of 64 bits: 32 bits of a value, and beside them a tag, the number of the exchange. Readers load words until all
-// tags are right. No word vouches for another, so there is no fence, and nothing hangs on the size of an access.
+// tags are right. Each word carries its own tag, so there is no fence, and nothing hangs on the size of an access.
 //
-// An outbox has two halves, used by turns. A tile writes over exchange n in exchange n + 2, after it has received n + 1
+// An exchange_buffer has two halves, used by turns. A tile writes over exchange n in exchange n + 2, after it has received n + 1
 // from all tiles around it. Each of them has sent that after the barrier that ends its exchange n, when all its warps
-// had read n. Every tile that reads an outbox is a tile that the outbox's owner reads: what tiles read of each other
+// had read n. Every tile that reads an exchange_buffer is a tile that the exchange_buffer's owner reads: what tiles read of each other
 // along an axis is equally much on both sides, and each cell has one sender, the tile at that side (`Shared::side`).
 
 constexpr int PARTS = sizeof(real) / 4;                  // words of a value
-constexpr int PARCEL = PARTS == 2 || OWN_X % 2 == 0 ? 2 : 1; // words of an access
-constexpr int VALUES = PARCEL / PARTS;                   // values of an access
+constexpr int TAGGED_WORDS = PARTS == 2 || OWN_X % 2 == 0 ? 2 : 1; // words of an access
+constexpr int VALUES = TAGGED_WORDS / PARTS;                   // values of an access
 constexpr int CHANGING = changing<FIELDS>();
 
-// An outbox, for a half and a field: all lines of the tile, the lanes' parcels side by side; then of each line the
+// An exchange_buffer, for a half and a field: all lines of the tile, the lanes' vectors side by side; then of each line the
 // columns that the tile before reads, and those that the tile behind reads.
 constexpr int LINE_WORDS = TILE_X * PARTS, COLUMN_WORDS = 2 * MARGIN_X * PARTS;
 constexpr int OUTBOX = TILE_S * TILE_Y * (LINE_WORDS + COLUMN_WORDS);
 static_assert((long long)(BLOCKS) * 2 * CHANGING * OUTBOX * 8 == MAIL_BYTES, "the host allocates all outboxes");
 static_assert(MAIL_BYTES / 8 <= 0x7fffffff && MARGIN_X % VALUES == 0);
 
-// Parcels that a lane waits for at once, each with the place that it comes from, in registers that no plane takes.
-constexpr int FREE = REGISTERS - FIELDS * PLANES_REGISTERS * OWN_Y * OWN_X * PARTS - 48, MOST = FREE / (2 * PARCEL + 2);
+// Vectors that a lane waits for at once, each with the place that it comes from, in registers that no plane takes.
+constexpr int FREE = REGISTERS - FIELDS * PLANES_REGISTERS * OWN_Y * OWN_X * PARTS - 48, MOST = FREE / (2 * TAGGED_WORDS + 2);
 constexpr int AT_ONCE = MOST < 1 ? 1 : MOST < 12 ? MOST : 12;
 
 typedef unsigned long long Tagged;
 
-struct Mail {
+struct ExchangeBuffer {
     Tagged* words;                       // [BLOCKS][2][CHANGING][OUTBOX]
     unsigned before;                     // exchanges before this launch
 };
 
-struct Parcel {
-    Tagged word[PARCEL];
+struct TaggedVector {
+    Tagged word[TAGGED_WORDS];
 
     // Returns values with their tag.
-    __device__ __forceinline__ static Parcel of(const real* cells, unsigned tag)
+    __device__ __forceinline__ static TaggedVector of(const real* cells, unsigned tag)
     {
-        unsigned bits[PARCEL];
+        unsigned bits[TAGGED_WORDS];
         memcpy(bits, cells, sizeof bits);
-        Parcel parcel;
-        each<PARCEL>([&](auto w) { parcel.word[w.value] = Tagged(tag) << 32 | bits[w.value]; });
-        return parcel;
+        TaggedVector vector;
+        each<TAGGED_WORDS>([&](auto w) { vector.word[w.value] = Tagged(tag) << 32 | bits[w.value]; });
+        return vector;
     }
 
     __device__ __forceinline__ void open(real* cells) const
     {
-        unsigned bits[PARCEL];
-        each<PARCEL>([&](auto w) { bits[w.value] = unsigned(word[w.value]); });
+        unsigned bits[TAGGED_WORDS];
+        each<TAGGED_WORDS>([&](auto w) { bits[w.value] = unsigned(word[w.value]); });
         memcpy(cells, bits, sizeof bits);
     }
 
     __device__ __forceinline__ bool has(unsigned tag) const
     {
         bool all = true;
-        each<PARCEL>([&](auto w) { all = all && unsigned(word[w.value] >> 32) == tag; });
+        each<TAGGED_WORDS>([&](auto w) { all = all && unsigned(word[w.value] >> 32) == tag; });
         return all;
     }
 
-    // Each word is stored and loaded as a whole; both words of a parcel are not.
+    // Each word is stored and loaded as a whole; both words of a vector are not.
     __device__ __forceinline__ void store(Tagged* to) const
     {
-        if constexpr (PARCEL == 2) asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[PARCEL - 1]) : "memory");
+        if constexpr (TAGGED_WORDS == 2) asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[TAGGED_WORDS - 1]) : "memory");
         else asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");
     }
 
     __device__ __forceinline__ void load(const Tagged* from)
     {
-        if constexpr (PARCEL == 2) asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[PARCEL - 1]) : "l"(from) : "memory");
+        if constexpr (TAGGED_WORDS == 2) asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[TAGGED_WORDS - 1]) : "l"(from) : "memory");
         else asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");
     }
 };
@@ -100,15 +100,15 @@ struct Exchange : Ways {
         return {(at_s * TILES_Y + at_y) * TILES_X + int(wrapped(WRAPS_X, tile_x + x, TILES_X)), (s - from_s) * TILE_Y + y - from_y};
     }
 
-    // Returns the first word of a tile's outbox, of the G-th field that changes.
-    __device__ __forceinline__ static int outbox(int tile, int g, unsigned tag) { return ((tile * 2 + int(tag & 1)) * CHANGING + g) * OUTBOX; }
+    // Returns the first word of a tile's exchange_buffer, of the G-th field that changes.
+    __device__ __forceinline__ static int exchange_buffer(int tile, int g, unsigned tag) { return ((tile * 2 + int(tag & 1)) * CHANGING + g) * OUTBOX; }
 
-    // Returns where in an outbox the lane's parcel number `p` of a line is, and where column `column` of those that tiles
+    // Returns where in an exchange_buffer the lane's vector number `p` of a line is, and where column `column` of those that tiles
     // beside read.
-    __device__ __forceinline__ int in_line(int line, int p) const { return line * LINE_WORDS + (p * 32 + lane) * PARCEL; }
+    __device__ __forceinline__ int in_line(int line, int p) const { return line * LINE_WORDS + (p * 32 + lane) * TAGGED_WORDS; }
     __device__ __forceinline__ static int in_columns(int line, int column) { return TILE_S * TILE_Y * LINE_WORDS + line * COLUMN_WORDS + column * PARTS; }
 
-    // Loads parcels until all are those of exchange `tag`: the one at `at(i)` for each i below N, none where that is
+    // Loads vectors until all are those of exchange `tag`: the one at `at(i)` for each i below N, none where that is
     // negative. Then hands their values to `take(i, cells)`.
     template <int N, class At, class Take>
     __device__ __forceinline__ void receive(unsigned tag, const At& at, const Take& take) const
@@ -116,20 +116,20 @@ struct Exchange : Ways {
         each<(N + AT_ONCE - 1) / AT_ONCE>([&](auto group) {
             constexpr int FIRST = group.value * AT_ONCE, COUNT = N - FIRST < AT_ONCE ? N - FIRST : AT_ONCE;
             int from[COUNT];
-            Parcel parcels[COUNT];
+            TaggedVector vectors[COUNT];
             each<COUNT>([&](auto i) {
                 from[i.value] = at(Index<FIRST + i.value>{});
-                each<PARCEL>([&](auto w) { parcels[i.value].word[w.value] = Tagged(tag) << 32; });
+                each<TAGGED_WORDS>([&](auto w) { vectors[i.value].word[w.value] = Tagged(tag) << 32; });
             });
             bool all;
             do {
                 all = true;
-                each<COUNT>([&](auto i) { if (from[i.value] >= 0) parcels[i.value].load(mail.words + from[i.value]); });
-                each<COUNT>([&](auto i) { all = all && parcels[i.value].has(tag); });
+                each<COUNT>([&](auto i) { if (from[i.value] >= 0) vectors[i.value].load(exchange_buffer.words + from[i.value]); });
+                each<COUNT>([&](auto i) { all = all && vectors[i.value].has(tag); });
             } while (!all);
             each<COUNT>([&](auto i) {
                 real cells[VALUES];
-                parcels[i.value].open(cells);
+                vectors[i.value].open(cells);
                 if (from[i.value] >= 0) take(Index<FIRST + i.value>{}, cells);
             });
         });
@@ -139,7 +139,7 @@ struct Exchange : Ways {
     template <int F>
     __device__ __forceinline__ void send_lines(const Planes& kept, unsigned tag) const
     {
-        Tagged* const own = mail.words + outbox(blockIdx.x, changing<F>(), tag);
+        Tagged* const own = exchange_buffer.words + exchange_buffer(blockIdx.x, changing<F>(), tag);
         each_own([&](auto s, auto y) {
             const int line_s = first_s + s.value, line_y = first_y + y.value;
             if (whole_read(line_s, line_y) && along_s.keeps(line_s) && along_y.keeps(line_y)) {
@@ -147,21 +147,21 @@ struct Exchange : Ways {
                 load_own<F, s.value, y.value>(kept, cells);
                 each<PARCELS>([&](auto p) {
                     const int x = lane * OWN_X + p.value * VALUES;
-                    if (is_there(x) && along_x.keeps(x)) Parcel::of(&cells[p.value * VALUES], tag).store(own + in_line(line_s * TILE_Y + line_y, p.value));
+                    if (is_there(x) && along_x.keeps(x)) TaggedVector::of(&cells[p.value * VALUES], tag).store(own + in_line(line_s * TILE_Y + line_y, p.value));
                 });
             }
         });
     }
 
-    // Finds the line and the first column of the lane's parcel number `turn` among columns; returns whether there is a
+    // Finds the line and the first column of the lane's vector number `turn` among columns; returns whether there is a
     // tile at that side.
     __device__ __forceinline__ bool column_parcel(int turn, int& s, int& y, int& column) const
     {
-        const int parcel = turn * 32 + lane, line = parcel / ROW_PARCELS;
+        const int vector = turn * 32 + lane, line = vector / ROW_PARCELS;
         s = first_s + line / OWN_Y;
         y = first_y + line % OWN_Y;
-        column = parcel % ROW_PARCELS * VALUES;
-        return parcel < COLUMN_PARCELS && (column < MARGIN_X ? along_x.has_before : along_x.has_behind);
+        column = vector % ROW_PARCELS * VALUES;
+        return vector < COLUMN_PARCELS && (column < MARGIN_X ? along_x.has_before : along_x.has_behind);
     }
 
     // Sends the columns of all fields, which lie in shared memory.
@@ -171,8 +171,8 @@ struct Exchange : Ways {
             constexpr int G = i.value / COLUMN_TURNS, TURN = i.value % COLUMN_TURNS;
             int s, y, column;
             if (column_parcel(TURN, s, y, column) && along_s.keeps(s) && along_y.keeps(y)) {
-                const Parcel parcel = Parcel::of(columns + G * COLUMNS + (TURN * 32 + lane) * VALUES, tag);
-                parcel.store(mail.words + outbox(blockIdx.x, G, tag) + in_columns(s * TILE_Y + y, column));
+                const TaggedVector vector = TaggedVector::of(columns + G * COLUMNS + (TURN * 32 + lane) * VALUES, tag);
+                vector.store(exchange_buffer.words + exchange_buffer(blockIdx.x, G, tag) + in_columns(s * TILE_Y + y, column));
             }
         });
     }
@@ -191,7 +191,7 @@ struct Exchange : Ways {
                     // What is first here is last there.
                     const bool low = column < MARGIN_X;
                     const Sender from = sender(s, y, low ? -1 : 1);
-                    return outbox(from.tile, G, tag) + in_columns(from.line, low ? column + MARGIN_X : column - MARGIN_X);
+                    return exchange_buffer(from.tile, G, tag) + in_columns(from.line, low ? column + MARGIN_X : column - MARGIN_X);
                 } else {
                     constexpr int TURN = (I - COLUMN_TURNS) / PARCELS, P = (I - COLUMN_TURNS) % PARCELS;
                     real value;
@@ -199,7 +199,7 @@ struct Exchange : Ways {
                     const int x = lane * OWN_X + P * VALUES, side = along_x.side(x);
                     if (!is_there(x)) return -1;
                     const Sender from = sender(s, y, side);
-                    return outbox(from.tile, G, tag) + (side == 0 ? in_line(from.line, P) : in_columns(from.line, side < 0 ? x + MARGIN_X : x - TILE_X + MARGIN_X));
+                    return exchange_buffer(from.tile, G, tag) + (side == 0 ? in_line(from.line, P) : in_columns(from.line, side < 0 ? x + MARGIN_X : x - TILE_X + MARGIN_X));
                 }
             },
             [&](auto i, const real* cells) {
@@ -226,7 +226,7 @@ struct Exchange : Ways {
                 const int s = first_s + LINE / OWN_Y, y = first_y + LINE % OWN_Y, x = lane * OWN_X + P * VALUES;
                 if ((along_s.keeps(s) && along_y.keeps(y)) || !is_there(x) || !along_x.keeps(x)) return -1;
                 const Sender from = sender(s, y, 0);
-                return outbox(from.tile, G, tag) + in_line(from.line, P);
+                return exchange_buffer(from.tile, G, tag) + in_line(from.line, P);
             },
             [&](auto i, const real* cells) {
                 constexpr int G = i.value / N, LINE = i.value % N / PARCELS, P = i.value % PARCELS;
@@ -249,7 +249,7 @@ struct Exchange : Ways {
         warp = opaque(warp);
         first_s = opaque(first_s);
         first_y = opaque(first_y);
-        const unsigned tag = mail.before + pass;
+        const unsigned tag = exchange_buffer.before + pass;
         // Whether none of this warp's lines is read whole, or comes whole, from elsewhere.
         const bool inner = all_lines([&](int s, int y) { return !whole_read(s, y) && along_s.keeps(s) && along_y.keeps(y); });
         each<FIELDS>([&](auto f) {

@@ -30,7 +30,7 @@ constexpr int BLOCKS = TILES_S * TILES_Y * TILES_X;
 // Whether bodies for tiles at a side along X and for others differ.
 constexpr bool SIDED_X = FIX_X > 0 && !WRAPS_X;
 
-struct Mail;                             // what tiles exchange: counted.cuh, tagged.cuh
+struct ExchangeBuffer;                             // what tiles exchange: counted.cuh, tagged.cuh
 
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
@@ -167,7 +167,7 @@ typedef real Planes[FIELDS][PLANES_REGISTERS > 0 ? PLANES_REGISTERS : 1][OWN_Y][
 
 struct Tile {
     const Buffers& buffers;              // the domain before the launch and after it
-    const Mail& mail;                    // what tiles exchange
+    const ExchangeBuffer& exchange_buffer;                    // what tiles exchange
     const Parameters& parameters;
     unsigned* counters;                  // per block: warps that have loaded their lines, or have sent
     Place* place;
@@ -210,7 +210,7 @@ struct Tile {
     __device__ __forceinline__ bool above_y() const { return Y >= OWN_Y && tile_y == TILES_Y - 1 && first_y + Y >= TILE_Y; }
 
     // Works out the tile's place, once per launch.
-    __device__ __forceinline__ void settle() const
+    __device__ __forceinline__ void locate() const
     {
         const int block = BATCHED ? 0 : blockIdx.x;
         Place at;

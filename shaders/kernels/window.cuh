@@ -288,7 +288,7 @@ struct Window {
         }
     }
 
-    // Stores own cells of plane `q` of buffers in whole sectors. Where a lane has two words, neighbours exchange one;
+    // Writes own cells of plane `q` of buffers in whole sectors. Where a lane has two words, neighbours exchange one;
     // single cells go by way of shared memory. The cells that a window stores begin and end with whole words.
     __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q, real* const (&into)[ARRAYS]) const
     {
@@ -313,7 +313,7 @@ struct Window {
         });
     }
 
-    // Stores own cells of plane `q` into the memory of the slabs below and above, too, if it is one of those that they read.
+    // Writes own cells of plane `q` into the memory of the slabs below and above, too, if it is one of those that they read.
     __device__ __forceinline__ void give(const Given<false>&, const Cells (&)[FIELDS], Offset) const {}
     __device__ __forceinline__ void give(const Given<true>& given, const Cells (&cells)[FIELDS], Offset q) const
     {

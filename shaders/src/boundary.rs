@@ -8,10 +8,10 @@ const WHAT: &str =
     "// The index of the cell that the ghost cell at i, below the first or above the last of n, shows.";
 
 /// A choice of the expression that a generated function returns for a kind.
-type Shown = fn(&KindText) -> &'static str;
+type GhostText = fn(&KindText) -> &'static str;
 
 /// The generated functions that return the index of the cell that a ghost cell shows.
-const FUNCTIONS: [(&str, Shown); 2] = [("below", |text| text.below), ("above", |text| text.above)];
+const FUNCTIONS: [(&str, GhostText); 2] = [("below", |text| text.below), ("above", |text| text.above)];
 
 /// Writes the boundary kinds in C: the numbers, `below`, `above` and `shows_this_side`.
 pub fn c(text: &mut Text) {

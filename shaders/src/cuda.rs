@@ -8,8 +8,8 @@ mod krylov;
 mod meet;
 mod pitch;
 mod program;
+mod puts;
 mod resident;
-mod stores;
 mod streaming;
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, 
 
 use crate::boundary;
 use crate::emit::{Language, formula};
-use crate::loops::{self, Reads, Together};
+use crate::loops::{self, Joint, Reads};
 use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
@@ -32,18 +32,18 @@ pub use krylov::{KRYLOV_ALWAYS, KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{
-    Course, KernelLaunch, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, persistent_kernels,
+    KernelLaunch, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, TaskSchedule, persistent_kernels,
     program_kernels, program_scalars,
 };
-pub use resident::outbox_bytes;
-pub use stores::{
-    STORES, STORES_ENTRY, STORES_GIVEN_UP, STORES_LATE, STORES_PIECES, STORES_POST, STORES_THREADS,
-    STORES_WAYS, StoresExchange, StoresWay,
+pub use puts::{
+    PUTS, PUTS_ENTRY, PUTS_LATE, PUTS_PIECES, PUTS_POST, PUTS_THREADS, PUTS_WAYS, PutsExchange, PutsWay,
+    STORES_GIVEN_UP,
 };
+pub use resident::exchange_bytes;
 
 const COPIES: &str = include_str!("../kernels/copies.cuh");
 const BESIDE: &str = include_str!("../kernels/beside.cuh");
-const ASK: &str = include_str!("../kernels/ask.cuh");
+const PREFETCH: &str = include_str!("../kernels/prefetch.cuh");
 const FLAGS: &str = include_str!("../kernels/flags.cuh");
 const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
 const COMMON: &str = include_str!("../kernels/common.cuh");
@@ -204,8 +204,8 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     define("NEIGHBOURS", usize::from(persistent.synchronisation == Synchronisation::Neighbours));
     text.file(COMMON);
     let stages = 0..program.stages().len();
-    let manner = Manner { staged: true, tiles: None };
-    stages.clone().for_each(|number| stage(&mut text, problem, program, number, manner));
+    let parts = Parts { staged: true, tiles: None };
+    stages.clone().for_each(|number| stage(&mut text, problem, program, number, parts));
     text.file(FLAGS);
     text.file(BESIDE);
     text.file(BLOCK);
@@ -265,8 +265,8 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         text.file(STEPWISE_TEAM);
     }
     for number in 0..program.stages().len() {
-        let manner = Manner { staged: tiles.shared_bytes[number] > 0, tiles: Some(tiles) };
-        stage(&mut text, problem, program, number, manner);
+        let parts = Parts { staged: tiles.shared_bytes[number] > 0, tiles: Some(tiles) };
+        stage(&mut text, problem, program, number, parts);
         text.push("extern \"C\" __global__ void __launch_bounds__(THREADS)");
         text.push(format!(
             "{}(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)",
@@ -390,7 +390,7 @@ fn functions_of(text: &mut Text, problem: &Problem, program: &Program) {
 
 /// How the kernel of a stage is made.
 #[derive(Clone, Copy)]
-struct Manner<'a> {
+struct Parts<'a> {
     /// Whether a tile lies in shared memory.
     staged: bool,
     /// The tiles of a launch per stage.
@@ -403,7 +403,7 @@ fn stage(
     problem: &Problem,
     program: &Program,
     number: usize,
-    Manner { staged, tiles }: Manner<'_>,
+    Parts { staged, tiles }: Parts<'_>,
 ) {
     let lowering = tiles.map_or(Lowering::Straight, |tiles| tiles.lowering);
     let stage = &program.stages()[number];
@@ -436,7 +436,7 @@ fn stage(
             };
             loops::tables(text, &language, problem.dtype, number, looped, tables);
             let tables = loops::table_texts(number, looped, tables);
-            let together = Together {
+            let together = Joint {
                 rows: tiles.map_or(1, |tiles| tiles.rows),
                 team: tiles.map_or(1, |tiles| tiles.team),
             };

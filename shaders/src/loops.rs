@@ -20,7 +20,7 @@ const TURNS_TOGETHER: usize = 4;
 
 /// What goes through loops together.
 #[derive(Clone, Copy)]
-pub(crate) struct Together {
+pub(crate) struct Joint {
     /// The most turns of a loop that go through loops within it.
     pub rows: usize,
     /// The threads that share the loops of a point.
@@ -124,7 +124,7 @@ pub(crate) fn formula<T, C>(
     language: &dyn Language,
     dtype: DType,
     tables: &[TableText],
-    Together { rows: most_rows, team }: Together,
+    Joint { rows: most_rows, team }: Joint,
     mut reads: Reads<'_, T, C>,
 ) -> Formula
 where

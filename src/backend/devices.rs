@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use abide_core::backend::Backend;
-use abide_cuda::{CudaBackend, CudaTeam};
+use abide_cuda::{CudaBackend, CudaDeviceGroup};
 use abide_ranks::{Device, Ranked};
 
 use super::{Kind, Opened, entry, processes};
@@ -98,7 +98,7 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
 }
 
 /// A backend's way to run on several devices.
-pub(super) struct Several {
+pub(super) struct DeviceKind {
     /// Opens devices that advance a domain together.
     open: fn(&Devices) -> Result<Opened>,
     /// Counts the devices that can be asked for by number.
@@ -108,10 +108,11 @@ pub(super) struct Several {
 }
 
 /// The CPU's threads, in as many groups as are asked for.
-pub(super) const CPUS: Several = Several { open: cpus, count: || Ok(0), list: || Ok(Vec::new()) };
+pub(super) const CPUS: DeviceKind = DeviceKind { open: cpus, count: || Ok(0), list: || Ok(Vec::new()) };
 
 /// NVIDIA's GPUs, as the driver counts those that it shows (`CUDA_VISIBLE_DEVICES`).
-pub(super) const GPUS: Several = Several { open: gpus, count: abide_cuda::device_count, list: list_gpus };
+pub(super) const GPUS: DeviceKind =
+    DeviceKind { open: gpus, count: abide_cuda::device_count, list: list_gpus };
 
 /// A device among several of a backend.
 #[derive(Debug, Clone, PartialEq)]
@@ -232,7 +233,7 @@ fn gpus(devices: &Devices) -> Result<Opened> {
         Devices::These(numbers) => numbers.clone(),
     };
     let connected = CudaBackend::connected(&numbers)?;
-    let team = Arc::new(CudaTeam::new(connected.clone())?);
+    let team = Arc::new(CudaDeviceGroup::new(connected.clone())?);
     let times = |number: usize| numbers.iter().filter(|&&other| other == number).count();
     let all: Vec<Device> = (connected.into_iter().zip(&numbers))
         .map(|(backend, &number)| {

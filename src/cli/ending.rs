@@ -69,7 +69,7 @@ impl Ending {
     /// told before it.
     pub fn unwritten(faults: &[Error]) -> Ended {
         let Some((first, others)) = faults.split_first() else { return Ok(()) };
-        // Several processes have the same, but for those of the first's files.
+        // DeviceArguments processes have the same, but for those of the first's files.
         let others = if processes::is_first() { others } else { &[] };
         others.iter().for_each(|fault| complain(format_args!("error: {fault}")));
         Err(first.clone().into())
@@ -198,7 +198,7 @@ fn write(value: &impl Serialize) -> Result<()> {
 
 /// A report and the command's error: `null` for both where all went well.
 #[derive(Serialize)]
-struct Told<'a, T: Serialize> {
+struct Reported<'a, T: Serialize> {
     #[serde(flatten)]
     report: &'a T,
     error: Option<&'a str>,
@@ -209,7 +209,7 @@ struct Told<'a, T: Serialize> {
 pub fn print_report(report: &impl Serialize, ended: Ended) -> Ended {
     let ending = ended.as_ref().err();
     let error = ending.map(|ending| ending.sentence.as_str());
-    print_json(&Told { report, error, kind: ending.map(|ending| ending.kind) })?;
+    print_json(&Reported { report, error, kind: ending.map(|ending| ending.kind) })?;
     ended
 }
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn reports_keep_their_keys_and_their_order() {
         let report = crate::verify::Verification { findings: Vec::new(), skipped: Vec::new() };
-        let told = Told { report: &report, error: Some("why"), kind: Some(ErrorKind::NotConverged) };
+        let told = Reported { report: &report, error: Some("why"), kind: Some(ErrorKind::NotConverged) };
         let text = serde_json::to_string(&told).unwrap();
         assert_eq!(text, r#"{"findings":[],"skipped":[],"error":"why","kind":"not-converged"}"#);
     }

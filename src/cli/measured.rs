@@ -123,7 +123,7 @@ fn own_over_fastest(rows: &[Measured]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use abide::plan::neighbours;
+    use abide::plan::candidates;
     use abide::plan::papers::compare;
     use abide::{DType, DeviceSpec, backend, bench};
 
@@ -131,7 +131,7 @@ mod tests {
 
     fn measured() -> (Problem, Vec<Measured>) {
         let problem = bench::problem("2d5pt", "2304x2304".parse().unwrap(), DType::F64).unwrap();
-        let plans = neighbours(&problem, &DeviceSpec::preset("h200").unwrap(), &Options::default()).unwrap();
+        let plans = candidates(&problem, &DeviceSpec::preset("h200").unwrap(), &Options::default()).unwrap();
         let row = |(place, plan): (usize, abide::Plan)| Measured {
             predicted_seconds: 10e-6,
             seconds: [Some(15e-6), None, Some(12e-6)].get(place).copied().unwrap_or(Some(20e-6)),

@@ -3,6 +3,7 @@
 mod bench;
 mod config;
 mod devices;
+mod devices_chosen;
 mod ending;
 mod every;
 mod finite;
@@ -18,7 +19,6 @@ mod record;
 mod report;
 mod run;
 mod run_files;
-mod several;
 mod signals;
 mod solve;
 mod trust;

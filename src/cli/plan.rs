@@ -11,10 +11,10 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::devices_chosen::DeviceArguments;
 use super::fusion::{Answer, LoopArgs};
-use super::problem::{Domain, Manner};
+use super::problem::{Domain, RunOptions};
 use super::record::every;
-use super::several::Several;
 use super::{Ended, measured, print, print_json};
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ pub struct PlanArgs {
     domain: Domain,
 
     #[command(flatten)]
-    manner: Manner,
+    run_options: RunOptions,
 
     /// A device that need not be here: v100, a100, h100 or h200
     #[arg(long, conflicts_with = "backend")]
@@ -53,7 +53,7 @@ pub struct PlanArgs {
     backend: Option<Choice>,
 
     #[command(flatten)]
-    several: Several,
+    several: DeviceArguments,
 
     /// The network between several devices that need not be here: the microseconds of an exchange, and the GB/s that leave a
     /// device, as in 40,45 [default: the device's own in one host]
@@ -87,7 +87,7 @@ pub struct PlanArgs {
 
 /// A plan as JSON.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Reported<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ impl PlanArgs {
     /// Plans and explains.
     pub fn execute(&self) -> Ended {
         let problem = self.domain.describe(&[], None)?.builder.problem()?;
-        let options = self.manner.options();
+        let options = self.run_options.options();
         if self.papers && problem.is_batch() {
             let error = Error::unsupported(
                 "--papers",
@@ -214,7 +214,7 @@ impl PlanArgs {
         let halting = self.record_every.map(|every| Halting::of(problem, plan, every));
         if self.json {
             let groups = groups.as_ref().map(measured::groups_as_json);
-            print_json(&Told { plan, halting, papers, fusion, groups })?;
+            print_json(&Reported { plan, halting, papers, fusion, groups })?;
         } else {
             let groups = groups.map(|groups| format!("\n{groups}")).unwrap_or_default();
             let fusion = fusion.map(|answer| answer.table()).unwrap_or_default();

@@ -70,7 +70,7 @@ impl FromStr for Setting {
 
 /// How it is run.
 #[derive(Args)]
-pub struct Manner {
+pub struct RunOptions {
     /// The schedule: auto, stepwise (a launch per stage), overlapped (overlapped tiling), streaming (2.5-D
     /// temporal blocking) or persistent (tiles stay on the chip)
     #[arg(long, default_value = "auto")]
@@ -360,7 +360,7 @@ impl Initial {
     }
 }
 
-impl Manner {
+impl RunOptions {
     /// Returns the options of a plan.
     pub fn options(&self) -> Options {
         Options {

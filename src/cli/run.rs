@@ -13,13 +13,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::config::{Given, OfFile};
+use super::devices_chosen::DeviceArguments;
 use super::every::Every;
 use super::finite::{Noticed, Watch};
 use super::outputs::{Frames, Output, Writer, Wrote};
-use super::problem::{Domain, Input, Manner};
+use super::problem::{Domain, Input, RunOptions};
 use super::record::{Recorded, Recording};
 use super::run_files::{Asked, Read};
-use super::several::Several;
 use super::{Ended, Ending, complain, print_report, report, signals};
 
 const EXAMPLES: &str = "\
@@ -94,10 +94,10 @@ pub struct Run {
     backend: Choice,
 
     #[command(flatten)]
-    several: Several,
+    several: DeviceArguments,
 
     #[command(flatten)]
-    manner: Manner,
+    run_options: RunOptions,
 
     /// A file that holds all that is needed to go on; written every --every steps and at the end
     #[arg(long, value_name = "FILE")]
@@ -183,7 +183,7 @@ impl Run {
         let mut writer = Writer::new(asked, &described.program, described.shape, members)?;
         let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
         let mut builder =
-            self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
+            self.run_options.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
         if let Some(devices) = self.several.asked() {
             builder = builder.devices(devices);
         }

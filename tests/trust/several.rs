@@ -1,4 +1,4 @@
-//! Several slabs on a backend's devices, or on one of them, against the definition on the whole domain.
+//! DeviceArguments slabs on a backend's devices, or on one of them, against the definition on the whole domain.
 
 use abide::backend::{Devices, open_on};
 use abide::{Boundary, Depth, Execution, Options, Result, Tune};

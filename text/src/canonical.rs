@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use abide_core::domain::{Sides, axis_name};
 use abide_core::expr::{Dag, Id, Tap};
-use abide_core::program::{Centring, Does, Program, Stage};
+use abide_core::program::{Centring, Program, Stage, StageKind};
 
 use crate::print::{Names, lines};
 
@@ -98,13 +98,13 @@ fn stage_words(
 ) -> String {
     let axes = program.dimensions();
     let mut words = String::new();
-    if is_whole && stage.does == Does::Update {
+    if is_whole && stage.does == StageKind::Update {
         write!(words, ", stage {}", stage.name).ok();
     }
     if !stage.points.is_empty() {
         write!(words, ", points {:?}", stage.points).ok();
     }
-    if let Does::Reduce(reduction, region, _) = stage.does {
+    if let StageKind::Reduce(reduction, region, _) = stage.does {
         let on = region.centring.words(axes);
         write!(words, ", {reduction:?} over {on} without {:?}", region.margins).ok();
         if let Some(tap) = counted(program, stage) {
@@ -130,16 +130,16 @@ fn stage_words(
 /// Returns where the values of a stage stand.
 pub(crate) fn place(program: &Program, stage: &Stage) -> Centring {
     match stage.does {
-        Does::Update => program.centring(stage.writes[0]),
-        Does::Reduce(_, region, _) => region.centring,
-        Does::Scalar(_) => Centring::CELL,
+        StageKind::Update => program.centring(stage.writes[0]),
+        StageKind::Reduce(_, region, _) => region.centring,
+        StageKind::Scalar(_) => Centring::CELL,
     }
 }
 
 /// Returns the tap whose field says how many values a reduction takes, where fields that stand alike may have more or
 /// fewer of them: the first that the formula meets.
 pub(crate) fn counted(program: &Program, stage: &Stage) -> Option<Tap> {
-    let Does::Reduce(_, region, _) = stage.does else { return None };
+    let StageKind::Reduce(_, region, _) = stage.does else { return None };
     let kind = |tap: &Tap| program.kinds().get(usize::from(tap.field));
     let stands_there = |tap: &Tap| kind(tap).is_some_and(|kind| kind.centring == region.centring);
     let mut taps = stage.dag.taps().filter(stands_there);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use abide_core::domain::{Sides, axis_name};
 use abide_core::expr::{Dag, Node};
-use abide_core::program::{Centring, Does, Program, Reduction, Region, Stage, Start};
+use abide_core::program::{Centring, Program, Reduction, Region, Stage, StageKind, Start};
 use abide_core::{Error, Result};
 use toml::Value;
 
@@ -173,7 +173,7 @@ fn write_stage(
     let stands_alike = |field: usize| program.centring(field) == own;
     let names = Names { dimensions: axes, fields, scalars, stands_alike: &stands_alike };
     let Lines { locals, outputs } = lines(&stage.dag, &names)?;
-    if stage.does == Does::Update {
+    if stage.does == StageKind::Update {
         entry(text, "name", quoted(&stage.name));
     }
     if !stage.points.is_empty() {
@@ -181,7 +181,7 @@ fn write_stage(
             stage.points.iter().map(|point| format!("{:?}", &point[3 - axes..])).collect();
         entry(text, "points", format!("[{}]", points.join(", ")));
     }
-    if let Does::Reduce(_, region, _) = stage.does
+    if let StageKind::Reduce(_, region, _) = stage.does
         && region != Region::from(Centring::CELL)
     {
         entry(text, "over", over(region, axes));
@@ -199,12 +199,12 @@ fn write_stage(
         entry(text, name, quoted(formula));
     }
     match stage.does {
-        Does::Update => {
+        StageKind::Update => {
             for (&field, formula) in stage.writes.iter().zip(&outputs) {
                 entry(text, &key(&fields[field]), quoted(formula));
             }
         }
-        Does::Reduce(reduction, _, scalar) => {
+        StageKind::Reduce(reduction, _, scalar) => {
             let name = match reduction {
                 Reduction::Sum => "sum",
                 Reduction::Min => "min",
@@ -212,7 +212,7 @@ fn write_stage(
             };
             entry(text, &key(&scalars[scalar]), quoted(format!("{name}({})", outputs[0])));
         }
-        Does::Scalar(scalar) => {
+        StageKind::Scalar(scalar) => {
             entry(text, &key(&scalars[scalar]), quoted(&outputs[0]));
         }
     }

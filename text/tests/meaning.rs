@@ -2,7 +2,7 @@
 
 use abide_core::catalogue;
 use abide_core::expr::{Binary, Node};
-use abide_core::program::{Centring, Definition, Does, Program, Reduction};
+use abide_core::program::{Centring, Definition, Program, Reduction, StageKind};
 
 /// Reads a model of one stage of the field `u` on `axes` axes.
 fn model(axes: usize, formula: &str) -> Program {
@@ -157,7 +157,7 @@ dt = "dot(u, u + 1)"
     p.vary("drive", |s| (0.3 * s.param("time")).sin());
     let expected = p.build().unwrap();
     assert_eq!(abide_text::write(&read).unwrap(), abide_text::write(&expected).unwrap());
-    assert_eq!(read.stages().iter().filter(|stage| matches!(stage.does, Does::Scalar(_))).count(), 3);
+    assert_eq!(read.stages().iter().filter(|stage| matches!(stage.does, StageKind::Scalar(_))).count(), 3);
 }
 
 /// A file may begin with an entry of the catalogue, and add a source to it.

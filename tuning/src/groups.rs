@@ -102,7 +102,7 @@ impl Tuning<'_> {
             let splits = tiles.partition.splits.clone();
             let searched_for = format!("{} {}", self.problem.program.name(), self.problem.shape);
             let found = Found { question, searched_for, seconds, splits, groups };
-            self.winners.write(&found.question, &found);
+            self.tuned_plans.write(&found.question, &found);
         }
         Ok(plan)
     }
@@ -111,7 +111,7 @@ impl Tuning<'_> {
     /// of the problem.
     fn kept_groups(&self) -> Option<Plan> {
         let question = self.grouped_question();
-        let found: Found = self.winners.read(&question)?;
+        let found: Found = self.tuned_plans.read(&question)?;
         if found.question != question {
             return None;
         }
@@ -152,7 +152,7 @@ mod tests {
     use abide_core::{Boundaries, Boundary, DType, Shape};
 
     use super::*;
-    use crate::winners::Winners;
+    use crate::tuned_plans::TunedPlans;
 
     /// Loops of which some are worth one kernel: temporaries that lie in memory otherwise.
     fn problem(extents: &[usize]) -> Problem {
@@ -181,9 +181,14 @@ mod tests {
         mut refuse: impl FnMut(usize, &Plan) -> Vec<Vec<usize>>,
     ) -> (Plan, usize) {
         let device = DeviceSpec::preset("h200").unwrap();
-        let winners = Winners::at(folder.to_owned());
-        let tuning =
-            Tuning { winners: &winners, device: &device, driver: "CUDA 13.0".to_owned(), problem, options };
+        let tuned_plans = TunedPlans::at(folder.to_owned());
+        let tuning = Tuning {
+            tuned_plans: &tuned_plans,
+            device: &device,
+            driver: "CUDA 13.0".to_owned(),
+            problem,
+            options,
+        };
         let mut shown = 0;
         let refused = |plan: &Plan| {
             shown += 1;

@@ -1,7 +1,7 @@
 //! The timing of plans, and the data kept on disk between runs, for every backend.
 //!
 //! A backend gives its device as a [`Stand`] on which one plan after another is timed ([`tuned`]). Kept are
-//! the fastest plans ([`winners`]), the groups that a search found for a program ([`tuned::Tuning::grouped`]), rates of the machine ([`rates`]), and files by the digest of what made
+//! the fastest plans ([`tuned_plans`]), the groups that a search found for a program ([`tuned::Tuning::grouped`]), rates of the machine ([`rates`]), and files by the digest of what made
 //! them ([`folder`], [`key`], [`keep`], [`find`]).
 //!
 //! A cache is a convenience: where it cannot be read or written, work is done anew, and nothing is lost.
@@ -11,7 +11,7 @@
 
 pub mod rates;
 pub mod tuned;
-pub mod winners;
+pub mod tuned_plans;
 
 mod groups;
 mod measure;

@@ -7,7 +7,7 @@ use abide_core::plan::{Measured, Options, Recipe, Tune};
 use abide_core::{Array, DeviceSpec, Plan, Problem, Result};
 
 use crate::measure::{Stand, measure};
-use crate::winners::{Question, Winner, Winners};
+use crate::tuned_plans::{Question, TunedPlans, Winner};
 
 /// Held while plans are timed, because two that run at once would slow each other down.
 static TIMING: Mutex<()> = Mutex::new(());
@@ -20,7 +20,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// A question of tuning to a backend, and the place where its answers are kept.
 pub struct Tuning<'a> {
     /// The kept answers.
-    pub winners: &'a Winners,
+    pub tuned_plans: &'a TunedPlans,
     /// The device.
     pub device: &'a DeviceSpec,
     /// The driver with its version.
@@ -93,14 +93,14 @@ impl Tuning<'_> {
         {
             let timed_on = format!("{} {}", self.problem.program.name(), self.problem.shape);
             let tune = self.options.tune;
-            self.winners.keep(&Winner { question: self.question(), timed_on, tune, seconds, recipe });
+            self.tuned_plans.keep(&Winner { question: self.question(), timed_on, tune, seconds, recipe });
         }
     }
 
     /// Returns the plan that an earlier tuning, as thorough as is asked for now, found fastest; `None` where
     /// there is none or it is no plan for these extents.
     fn kept(&self) -> Option<Plan> {
-        let winner = self.winners.find(&self.question())?;
+        let winner = self.tuned_plans.find(&self.question())?;
         if self.options.tune == Tune::Full && winner.tune != Tune::Full {
             return None;
         }

@@ -7,7 +7,7 @@ use abide::solve::Precision;
 use abide::{CachePolicy, Choice, DType, Depth, Execution, Result, Shape};
 use clap::Parser;
 
-use crate::app::{Opening, Sitting};
+use crate::app::{Opening, TimedWindow};
 use crate::field::look::Look;
 use crate::scenes;
 use crate::setup::{self, Setup, Source};
@@ -144,8 +144,8 @@ impl Arguments {
     /// Returns the first contents of the window; an argument that cannot be used is reported in the window.
     pub fn opening(self) -> Opening {
         let screenshot = self.screenshot.clone();
-        let sitting = self.seconds.map(|seconds| Sitting { seconds, screenshot });
-        Opening { sitting, ..self.first() }
+        let timed = self.seconds.map(|seconds| TimedWindow { seconds, screenshot });
+        Opening { timed, ..self.first() }
     }
 
     fn first(self) -> Opening {

@@ -3,7 +3,7 @@
 use egui::{Color32, Ui};
 use egui_plot::Plot;
 
-/// The colours of curves, each on dark and on light ground.
+/// The colours of curves, each on dark and on light background.
 const COLOURS: [[[u8; 3]; 2]; 6] = [
     [[94, 201, 190], [14, 116, 110]],
     [[253, 190, 80], [190, 84, 0]],

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use abide::Choice;
-use abide_viewer::engine::Cut;
+use abide_viewer::engine::Section;
 use abide_viewer::engine::sampling::{self, View};
 use abide_viewer::scenes::{self, PICTURE};
 
@@ -26,7 +26,7 @@ fn the_gallerys_pictures() {
         let low = [(height - rows) / 2, 0];
         let view = View {
             field: shown,
-            cut: Cut::Slice { axis: 0, index: shape[0] / 2 },
+            cut: Section::Slice { axis: 0, index: shape[0] / 2 },
             window: Some([low, [low[0] + rows, width]]),
             pixels: [usize::MAX; 2],
             probe: None,

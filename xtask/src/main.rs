@@ -38,7 +38,7 @@ enum Task {
     Chaos(chaos::Chaos),
     /// Build the package for Python into the folder target/python/ and run its tests
     Python(python::Python),
-    /// Run processes as ranks over MPI: the fabric's tests and the command, against the files of one process
+    /// Run processes as ranks over MPI: the communicator's tests and the command, against the files of one process
     Mpi,
     /// Build the page that runs Abide in a browser into the folder target/web/
     Web(web::Web),

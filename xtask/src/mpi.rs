@@ -1,4 +1,4 @@
-//! `cargo xtask mpi`: processes as ranks. The fabric's tests, and the command with the feature `mpi`, whose files must be to
+//! `cargo xtask mpi`: processes as ranks. The communicator's tests, and the command with the feature `mpi`, whose files must be to
 //! the byte those of one process.
 
 use std::path::Path;
@@ -70,13 +70,13 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     setup::mpi()?;
     let of = |kind: &[&str]| build(&[kind, &["--features", "mpi"]].concat());
     let tests = of(&["test", "--package", "abide-ranks", "--test", "mpi", "--no-run"])?;
-    let Some(fabric) = tests.iter().find(|program| program.target == "mpi") else {
+    let Some(communicator) = tests.iter().find(|program| program.target == "mpi") else {
         bail!("no test was built")
     };
     let units = ["test", "--package", "abide-ranks", "--lib", "--features", "mpi"];
     let mut ok = counted(&mut cargo(&units), counts)?;
     for ranks in [2, 4] {
-        ok &= counted(&mut launched(ranks, &fabric.path), counts)?;
+        ok &= counted(&mut launched(ranks, &communicator.path), counts)?;
     }
     let programs = of(&["build", "--package", "abide", "--bin", "abide"])?;
     let Some(abide) = programs.iter().find(|program| program.target == "abide") else {

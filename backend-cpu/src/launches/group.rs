@@ -16,7 +16,7 @@ use abide_core::program::{Boxes, Indices, Launch, around};
 use rayon::prelude::*;
 
 use super::Stage;
-use super::ground::{Ground, Line};
+use super::field_rows::{FieldRows, Line};
 use super::sweep::{FEW, Task, Work, covers, share};
 
 /// What groups are made for.
@@ -73,7 +73,7 @@ struct Member {
 
 /// A finder of the groups of a problem's steps.
 pub struct Finder<'a> {
-    ground: &'a Ground,
+    field_rows: &'a FieldRows,
     boxes: &'a Boxes,
     threads: usize,
     /// `None` where each launch goes over its values by itself.
@@ -87,14 +87,14 @@ pub struct Finder<'a> {
 impl<'a> Finder<'a> {
     /// Returns a finder of groups for a number of threads.
     pub fn new(
-        ground: &'a Ground,
+        field_rows: &'a FieldRows,
         boxes: &'a Boxes,
         stages: &[Stage],
         threads: usize,
         sizes: Option<Sizes>,
     ) -> Self {
-        let axis = usize::from(ground.problem.shape.dimensions() < 3);
-        let mut finder = Finder { ground, boxes, threads, sizes, axis, reaches: Vec::new() };
+        let axis = usize::from(field_rows.problem.shape.dimensions() < 3);
+        let mut finder = Finder { field_rows, boxes, threads, sizes, axis, reaches: Vec::new() };
         let reaches = stages.iter().enumerate().map(|(number, stage)| finder.reaches(number, stage));
         finder.reaches = reaches.collect();
         finder
@@ -102,24 +102,24 @@ impl<'a> Finder<'a> {
 
     /// Returns what a stage reads; `None` if it goes over its values by itself.
     fn reaches(&self, number: usize, stage: &Stage) -> Option<Vec<Reach>> {
-        let (Stage::Update(tape), Some(_)) = (stage, self.sizes) else { return None };
+        let (Stage::Update(bytecode), Some(_)) = (stage, self.sizes) else { return None };
         let all = self.all(number)?;
         if self.axis == 1 && all[0].len() != 1 {
             return None;
         }
         let mut reaches: Vec<Reach> = Vec::new();
-        for row in &tape.rows {
-            let offset = tape.lines[row.line];
+        for row in &bytecode.rows {
+            let offset = bytecode.lines[row.line];
             // Every row is asked: boundaries show rows of other places.
             for at in all[self.axis].clone() {
                 // Along the other axis any place that is held will do.
-                let low = self.ground.kind(row.field).low;
+                let low = self.field_rows.kind(row.field).low;
                 let mut place = [low[0], low[1]];
                 place[self.axis] = at + offset[self.axis];
-                let Line::At { name, start, .. } = self.ground.line::<f64>(row.field, place) else {
+                let Line::At { name, start, .. } = self.field_rows.line::<f64>(row.field, place) else {
                     continue;
                 };
-                let kind = self.ground.kind(name);
+                let kind = self.field_rows.kind(name);
                 let of_row: usize = kind.extents[self.axis + 1..].iter().product();
                 let far = (start / of_row.max(1)) as isize + kind.low[self.axis] - at;
                 match reaches.iter_mut().find(|reach| reach.name == name) {
@@ -170,7 +170,7 @@ impl<'a> Finder<'a> {
         for ((&name, &write), own) in outputs().zip(&self.boxes.stages[launch.stage()]) {
             let is_new = write.is_some() && !launch.reads.contains(&write);
             // What the stage does not compute is copied before it.
-            if is_new && launch.reads[name].is_some() && !covers(self.ground, name, own) {
+            if is_new && launch.reads[name].is_some() && !covers(self.field_rows, name, own) {
                 return None;
             }
         }
@@ -224,7 +224,8 @@ impl<'a> Finder<'a> {
         let [after, before] = [0, 1].map(|side| members.iter().map(|member| member.margins[side]).max());
         let (after, before) = (after?, before?);
         let front = (sizes.front / row.max(1)).max(1) as isize;
-        let in_flight = buffers.len() * row * (before + front) as usize * self.ground.problem.dtype.bytes();
+        let in_flight =
+            buffers.len() * row * (before + front) as usize * self.field_rows.problem.dtype.bytes();
         let strips = if row * (high - low) as usize > sizes.few { self.threads as isize } else { 1 };
         let strip = (high - low) / strips;
         if in_flight > sizes.in_flight || (strips > 1 && strip < sizes.strip * (after + before).max(1)) {

@@ -1,7 +1,7 @@
 //! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`]. Launches
 //! that need nothing of each other but rows nearby go over the rows together (`group`).
 
-mod ground;
+mod field_rows;
 mod group;
 mod points;
 mod reduce;
@@ -12,40 +12,42 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{Gather, LaunchTime, check_field, check_values, check_window, rows_of, write_rows};
+use abide_core::backend::{
+    AllGather, LaunchTime, check_field, check_values, check_window, rows_of, write_rows,
+};
 use abide_core::expr::{Constant, Dag, Node};
 use abide_core::floating::standard;
 use abide_core::plan::Cpu;
 use abide_core::program::{
-    Boxes, Buffer, Does, Indices, Launch, Launches, Probe, Reduction, Rows, Storage, Watch,
+    Boxes, Buffer, Indices, Launch, Launches, Probe, Reduction, Rows, StageKind, Storage, Watch,
 };
 use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 
-use self::ground::Ground;
+use self::field_rows::FieldRows;
 use self::group::{Finder, Group, SIZES, Sizes};
 use self::sweep::{Sweep, Work};
+use crate::bytecode::Bytecode;
 use crate::count;
 use crate::shared::Shared;
-use crate::tape::Tape;
 use crate::threads::{Pool, on};
 
 /// A stage, prepared for all its launches.
 enum Stage {
     /// New values of fields and temporaries.
-    Update(Tape),
+    Update(Bytecode),
     /// New values of fields at points.
     Points(Dag),
     /// A reduction to the scalar of this number.
-    Reduce(Tape, Reduction, usize),
+    Reduce(Bytecode, Reduction, usize),
     /// The scalar of this number.
     Scalar(Dag, usize),
 }
 
 /// A run of launches on all threads of a pool.
 pub struct Launched<T> {
-    ground: Ground,
+    field_rows: FieldRows,
     plan: Plan,
     pool: Option<Arc<Pool>>,
     chunk: usize,
@@ -69,28 +71,28 @@ pub struct Launched<T> {
     /// The steps done since `storage` was made.
     steps: u64,
     /// Steps of the last advance that were not done.
-    undone: u64,
+    remaining: u64,
     watch: Watch,
     works: Vec<Work<T>>,
-    together: Option<Together>,
+    together: Option<SlabReductions>,
 }
 
 /// What a session on a slab has to reduce with all ranks.
-struct Together {
+struct SlabReductions {
     /// The share of each stage.
     shares: Vec<Option<Share>>,
-    gather: Box<dyn Gather>,
+    gather: Box<dyn AllGather>,
 }
 
-impl Together {
-    fn of(&mut self, stage: usize) -> Option<(&Share, &mut dyn Gather)> {
+impl SlabReductions {
+    fn of(&mut self, stage: usize) -> Option<(&Share, &mut dyn AllGather)> {
         Some((self.shares.get(stage)?.as_ref()?, &mut *self.gather))
     }
 }
 
 impl<T: Real> Launched<T> {
     /// Prepares the stages and takes over the fields, whose number and sizes have been checked. Sums of
-    /// additions are turned into multiply-adds if `fused` says so (see [`Tape::new`]).
+    /// additions are turned into multiply-adds if `fused` says so (see [`Bytecode::new`]).
     pub fn open(
         problem: &Problem,
         plan: &Plan,
@@ -113,16 +115,16 @@ impl<T: Real> Launched<T> {
         let scalars = problem.parameters.iter().chain(&problem.scalars);
         let scalars: Vec<f64> = scalars.copied().collect();
         let rounded = scalars.iter().map(|&value| T::from_f64(value)).collect();
-        let (ground, mut plan) = (Ground::new(problem, &boxes), plan.clone());
+        let (field_rows, mut plan) = (FieldRows::new(problem, &boxes), plan.clone());
         #[cfg(all(target_arch = "x86_64", unix))]
         if crate::native::is_refused() {
             plan.notes
                 .push("the system grants no memory for instructions: formulas are interpreted".to_owned());
         }
         let sizes = cpu.fuse.then_some(SIZES);
-        let groups = groups_of(&ground, &boxes, &storage, &stages, threads, sizes);
+        let groups = groups_of(&field_rows, &boxes, &storage, &stages, threads, sizes);
         Ok(Launched {
-            ground,
+            field_rows,
             plan,
             pool,
             chunk,
@@ -137,7 +139,7 @@ impl<T: Real> Launched<T> {
             scalars,
             rounded,
             steps: 0,
-            undone: 0,
+            remaining: 0,
             watch,
             works,
             together: None,
@@ -146,26 +148,26 @@ impl<T: Real> Launched<T> {
 
     /// Carries out steps; `times` takes the time of each group of launches where it is asked for.
     fn steps(&mut self, steps: u64, mut times: Option<&mut Vec<LaunchTime>>) -> Result<()> {
-        self.undone = steps;
+        self.remaining = steps;
         self.refresh()?;
         self.watch.begin();
-        while self.undone > 0 && self.watch.goes_on() {
+        while self.remaining > 0 && self.watch.goes_on() {
             let launches = &self.storage.launches(self.steps).launches;
             for group in &self.groups[self.storage.place(self.steps)] {
                 let begun = times.is_some().then(Instant::now);
-                self.ground.set_scalars(&self.rounded);
+                self.field_rows.set_scalars(&self.rounded);
                 let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
-                let sweep = |tape, launch: &Launch| Sweep {
-                    ground: &self.ground,
-                    tape,
+                let sweep = |bytecode, launch: &Launch| Sweep {
+                    field_rows: &self.field_rows,
+                    bytecode,
                     scalars: &self.rounded,
                     chunk: self.chunk,
                     reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
                 };
                 let task = |launch: &Launch| {
-                    let Stage::Update(tape) = &self.stages[launch.stage()] else { return None };
-                    let stage = &self.ground.problem.program.stages()[launch.stage()];
-                    sweep(tape, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
+                    let Stage::Update(bytecode) = &self.stages[launch.stage()] else { return None };
+                    let stage = &self.field_rows.problem.program.stages()[launch.stage()];
+                    sweep(bytecode, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
                 };
                 let own = &launches[group.launches.clone()];
                 // A single launch may make a scalar.
@@ -175,13 +177,13 @@ impl<T: Real> Launched<T> {
                         None
                     }
                     ([launch], Some(Stage::Points(dag))) => {
-                        let stage = &self.ground.problem.program.stages()[launch.stage()];
-                        points::update(&self.ground, stage, dag, &self.rounded, launch, &buffers);
+                        let stage = &self.field_rows.problem.program.stages()[launch.stage()];
+                        points::update(&self.field_rows, stage, dag, &self.rounded, launch, &buffers);
                         None
                     }
-                    ([launch], Some(Stage::Reduce(tape, reduction, scalar))) => {
+                    ([launch], Some(Stage::Reduce(bytecode, reduction, scalar))) => {
                         let own = &self.boxes.stages[launch.stage()][0];
-                        let (sweep, works) = (sweep(tape, launch), &mut self.works);
+                        let (sweep, works) = (sweep(bytecode, launch), &mut self.works);
                         let together = self.together.as_mut().and_then(|all| all.of(launch.stage()));
                         let value = match together {
                             Some((share, all)) => {
@@ -214,7 +216,7 @@ impl<T: Real> Launched<T> {
                 }
             }
             self.steps += 1;
-            self.undone -= 1;
+            self.remaining -= 1;
             self.note()?;
         }
         Ok(())
@@ -228,10 +230,11 @@ impl<T: Real> Launched<T> {
     /// Prepares the stages anew if a parameter has changed.
     fn refresh(&mut self) -> Result<()> {
         if self.is_stale {
-            let (problem, threads) = (&self.ground.problem, self.works.len());
+            let (problem, threads) = (&self.field_rows.problem, self.works.len());
             let stages = stages_of::<T>(problem, self.fused);
             self.works = works_of(problem, &self.boxes, &stages, threads, self.chunk)?;
-            self.groups = groups_of(&self.ground, &self.boxes, &self.storage, &stages, threads, self.sizes);
+            self.groups =
+                groups_of(&self.field_rows, &self.boxes, &self.storage, &stages, threads, self.sizes);
             (self.stages, self.is_stale) = (stages, false);
         }
         Ok(())
@@ -239,7 +242,7 @@ impl<T: Real> Launched<T> {
 
     /// Takes note of the step that was just done.
     fn note(&mut self) -> Result<()> {
-        let problem = &self.ground.problem;
+        let problem = &self.field_rows.problem;
         let (scalars, now) =
             (&self.scalars[problem.parameters.len()..], self.storage.fields_after(self.steps));
         let probed = |probe: &Probe| {
@@ -251,7 +254,7 @@ impl<T: Real> Launched<T> {
 
     /// Returns the number of the buffer that holds a field.
     fn buffer(&self, field: usize) -> Result<usize> {
-        let names = self.ground.problem.program.fields();
+        let names = self.field_rows.problem.program.fields();
         let known = self.storage.fields_after(self.steps).get(field).copied();
         known.ok_or_else(|| Error::unknown("field", field.to_string(), names))
     }
@@ -263,7 +266,7 @@ impl<T: Real> Launched<T> {
         if self.storage.fields_after(self.steps).iter().filter(|&&other| other == buffer).count() == 1 {
             return Ok(());
         }
-        let mut problem = self.ground.problem.clone();
+        let mut problem = self.field_rows.problem.clone();
         problem.first_step += self.steps;
         let storage = Storage::of(&problem, &self.boxes)?;
         let now = self.storage.fields_after(self.steps).to_vec();
@@ -289,17 +292,17 @@ impl<T: Real> Launched<T> {
             });
         }
         self.groups =
-            groups_of(&self.ground, &self.boxes, &storage, &self.stages, self.works.len(), self.sizes);
+            groups_of(&self.field_rows, &self.boxes, &storage, &self.stages, self.works.len(), self.sizes);
         (self.buffers, self.storage, self.steps) = (own, storage, 0);
-        self.ground.problem = problem;
+        self.field_rows.problem = problem;
         Ok(())
     }
 }
 
 impl Stage {
-    fn tape(&self) -> Option<&Tape> {
+    fn bytecode(&self) -> Option<&Bytecode> {
         match self {
-            Stage::Update(tape) | Stage::Reduce(tape, ..) => Some(tape),
+            Stage::Update(bytecode) | Stage::Reduce(bytecode, ..) => Some(bytecode),
             Stage::Points(_) | Stage::Scalar(..) => None,
         }
     }
@@ -318,12 +321,12 @@ fn stages_of<T: Real>(problem: &Problem, fused: bool) -> Vec<Stage> {
             }
         }
         let dag = dag.simplified(stage.dtype(problem.dtype));
-        let tape = |dag| Tape::new(dag, fused).compiled::<T>();
+        let bytecode = |dag| Bytecode::new(dag, fused).compiled::<T>();
         match stage.does {
-            Does::Update if !stage.points.is_empty() => Stage::Points(dag),
-            Does::Update => Stage::Update(tape(&dag)),
-            Does::Reduce(reduction, _, scalar) => Stage::Reduce(tape(&dag), reduction, scalar),
-            Does::Scalar(scalar) => Stage::Scalar(dag, scalar),
+            StageKind::Update if !stage.points.is_empty() => Stage::Points(dag),
+            StageKind::Update => Stage::Update(bytecode(&dag)),
+            StageKind::Reduce(reduction, _, scalar) => Stage::Reduce(bytecode(&dag), reduction, scalar),
+            StageKind::Scalar(scalar) => Stage::Scalar(dag, scalar),
         }
     };
     problem.program.stages().iter().map(stage).collect()
@@ -337,25 +340,25 @@ fn works_of<T: Real>(
     threads: usize,
     chunk: usize,
 ) -> Result<Vec<Work<T>>> {
-    let tapes: Vec<&Tape> = stages.iter().filter_map(Stage::tape).collect();
+    let bytecodes: Vec<&Bytecode> = stages.iter().filter_map(Stage::bytecode).collect();
     // The rows of a reduction's leaves begin at the first index, whatever its region leaves out.
     let width = |indices: &Indices| indices[2].len().max(indices[2].end.max(0) as usize);
     let width = boxes.stages.iter().flatten().map(width).max().unwrap_or(0);
     let leaf = leaf(problem.shape.dimensions());
-    (0..threads).map(|_| Work::new(&tapes, chunk, width, leaf)).collect()
+    (0..threads).map(|_| Work::new(&bytecodes, chunk, width, leaf)).collect()
 }
 
 /// Returns the groups of launches of each of the storage's steps.
 fn groups_of(
-    ground: &Ground,
+    field_rows: &FieldRows,
     boxes: &Boxes,
     storage: &Storage,
     stages: &[Stage],
     threads: usize,
     sizes: Option<Sizes>,
 ) -> Vec<Vec<Group>> {
-    let finder = Finder::new(ground, boxes, stages, threads, sizes);
-    let groups = |step: &Launches| finder.groups(ground.problem.program.stages(), &step.launches);
+    let finder = Finder::new(field_rows, boxes, stages, threads, sizes);
+    let groups = |step: &Launches| finder.groups(field_rows.problem.program.stages(), &step.launches);
     storage.steps.iter().map(groups).collect()
 }
 
@@ -385,8 +388,8 @@ impl<T: Real> Session for Launched<T> {
         Ok(times)
     }
 
-    fn undone(&self) -> u64 {
-        self.undone
+    fn remaining(&self) -> u64 {
+        self.remaining
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -406,7 +409,7 @@ impl<T: Real> Session for Launched<T> {
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
         let values = &self.buffers[self.buffer(field)?];
-        let extents = self.ground.problem.extents_of(field);
+        let extents = self.field_rows.problem.extents_of(field);
         let count = check_window(extents, low, high)?.iter().product();
         let mut window = memory::reserved(count, "a window", "read a smaller window")?;
         rows_of(extents, low, high).for_each(|row| window.extend_from_slice(&values[row]));
@@ -414,7 +417,7 @@ impl<T: Real> Session for Launched<T> {
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        check_field(&self.ground.problem, field, values)?;
+        check_field(&self.field_rows.problem, field, values)?;
         self.part(field)?;
         let buffer = self.buffer(field)?;
         if let Some(values) = T::slice(values) {
@@ -431,9 +434,9 @@ impl<T: Real> Session for Launched<T> {
         high: [usize; 3],
         values: &Array,
     ) -> Result<()> {
-        check_values(&self.ground.problem, field, low, high, values)?;
+        check_values(&self.field_rows.problem, field, low, high, values)?;
         self.part(field)?;
-        let (buffer, extents) = (self.buffer(field)?, self.ground.problem.extents_of(field));
+        let (buffer, extents) = (self.buffer(field)?, self.field_rows.problem.extents_of(field));
         if let Some(values) = T::slice(values) {
             write_rows(extents, &mut self.buffers[buffer], low, high, values);
         }
@@ -446,8 +449,8 @@ impl<T: Real> Session for Launched<T> {
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        let parameters = &mut self.ground.problem.parameters;
-        let names = self.ground.problem.program.parameters().iter().map(|p| p.name.as_str());
+        let parameters = &mut self.field_rows.problem.parameters;
+        let names = self.field_rows.problem.program.parameters().iter().map(|p| p.name.as_str());
         let known = parameters.get_mut(parameter);
         *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
         self.scalars[parameter] = value;
@@ -457,7 +460,7 @@ impl<T: Real> Session for Launched<T> {
         Ok(())
     }
 
-    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn Gather>) -> Result<()> {
+    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn AllGather>) -> Result<()> {
         if self.pool.is_none() {
             // A thread that waits for other ranks may be one that they need.
             return Err(Error::unsupported(
@@ -466,12 +469,12 @@ impl<T: Real> Session for Launched<T> {
                 "give each rank a pool of its own",
             ));
         }
-        self.together = Some(Together { shares, gather });
+        self.together = Some(SlabReductions { shares, gather });
         Ok(())
     }
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
-        let parameters = self.ground.problem.parameters.len();
+        let parameters = self.field_rows.problem.parameters.len();
         Ok(self.scalars[parameters..].to_vec())
     }
 }

@@ -4,12 +4,12 @@ use abide_core::expr::Dag;
 use abide_core::program::Launch;
 use abide_core::{Real, Stage};
 
-use super::ground::Ground;
+use super::field_rows::FieldRows;
 use crate::shared::Shared;
 
 /// Computes the new values of a stage at its points.
 pub fn update<T: Real>(
-    ground: &Ground,
+    field_rows: &FieldRows,
     stage: &Stage,
     dag: &Dag,
     scalars: &[T],
@@ -25,14 +25,14 @@ pub fn update<T: Real>(
             let [z, y, x] = [0, 1, 2].map(|axis| at[axis] + tap.offset[axis] as isize);
             let name = usize::from(tap.field);
             let mut value = [T::ZERO];
-            ground.gather(ground.line(name, [z, y]), &reads, x, &mut value);
+            field_rows.gather(field_rows.line(name, [z, y]), &reads, x, &mut value);
             value[0]
         });
         new.extend(dag.outputs.iter().map(|&output| nodes[output as usize]));
     }
     for (output, (&name, target)) in stage.writes.iter().zip(&launch.writes).enumerate() {
         let Some(target) = *target else { continue };
-        let kind = ground.kind(name);
+        let kind = field_rows.kind(name);
         // SAFETY: nobody else uses the buffers between two launches, and every value has been read.
         unsafe {
             if let Some(old) = launch.reads[name].filter(|&old| old != target) {

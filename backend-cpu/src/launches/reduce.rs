@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use abide_core::backend::Gather;
+use abide_core::backend::AllGather;
 use abide_core::program::{Indices, Reduction};
 use abide_core::reduction::{join_all, join_box, join_rows, leaf};
 use abide_core::slabs::Share;
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 
-use super::sweep::{Goal, Registers, Sweep, Work, share};
+use super::sweep::{Registers, RowSink, Sweep, Work, share};
 use crate::shared::Shared;
 use crate::steps::{Chunk, NewValues, Taps};
 
@@ -27,7 +27,7 @@ struct Leaves<'a, T> {
 impl<T: Real> Sweep<'_, T> {
     /// Reduces the formula over a box.
     pub fn reduce(&self, reduction: Reduction, indices: &Indices, works: &mut [Work<T>]) -> T {
-        let leaf = leaf(self.ground.problem.shape.dimensions());
+        let leaf = leaf(self.field_rows.problem.shape.dimensions());
         let count = [0, 1, 2].map(|axis| (indices[axis].end as usize).div_ceil(leaf[axis]));
         let mut joined = self.leaves(reduction, indices, [0; 3], count, works);
         join_box(reduction, count, &mut joined)
@@ -40,7 +40,7 @@ impl<T: Real> Sweep<'_, T> {
         indices: &Indices,
         works: &mut [Work<T>],
         share: &Share,
-        gather: &mut dyn Gather,
+        gather: &mut dyn AllGather,
     ) -> Result<T> {
         let mut begin = [0; 3];
         begin[share.axis] = share.begin as isize;
@@ -63,7 +63,7 @@ impl<T: Real> Sweep<'_, T> {
         if values == 0 {
             return joined;
         }
-        let leaf = leaf(self.ground.problem.shape.dimensions());
+        let leaf = leaf(self.field_rows.problem.shape.dimensions());
         let leaves = Leaves { reduction, indices, begin, leaf, count, joined: Shared::new(&mut joined) };
         share(works, count[0] * count[1], values, |work, band| {
             // SAFETY: bands are disjoint, and a reduction writes no buffer.
@@ -100,7 +100,7 @@ unsafe fn leaf_rows<T: Real>(
             if !zs.contains(&at[0]) || !ys.contains(&at[1]) {
                 continue;
             }
-            if sweep.tape.varies_by_row || !is_prepared {
+            if sweep.bytecode.varies_by_row || !is_prepared {
                 sweep.prepare(work, at);
                 is_prepared = true;
             }
@@ -129,7 +129,7 @@ impl<T> NewValues<T> for LeafRow<'_, T> {
     }
 }
 
-impl<T: Real> Goal<T> for LeafRow<'_, T> {
+impl<T: Real> RowSink<T> for LeafRow<'_, T> {
     #[inline(always)]
     fn is_direct(&self) -> bool {
         true
@@ -137,6 +137,6 @@ impl<T: Real> Goal<T> for LeafRow<'_, T> {
 
     #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
-        chunk.compute(work.desk, work.scalars, taps, self);
+        chunk.compute(work.step_scratch, work.scalars, taps, self);
     }
 }

@@ -9,12 +9,12 @@ use abide_core::{Real, Result};
 use multiversion::multiversion;
 use rayon::prelude::*;
 
-use super::ground::{Ground, Line};
+use super::field_rows::{FieldRows, Line};
+use crate::bytecode::{Bytecode, TapAt};
 use crate::rings::{Storage, zeros};
 use crate::shared::Shared;
-use crate::steps::{Chunk, Desk, NewValues, Taps};
+use crate::steps::{Chunk, NewValues, StepScratch, Taps};
 use crate::sum::Ahead;
-use crate::tape::{TapAt, Tape};
 
 /// Values of a launch too small to be worth waking a second thread, and bands per thread.
 pub const FEW: usize = 16384;
@@ -28,12 +28,12 @@ const WIDEST: usize = 16;
 
 /// The scratch of a thread.
 pub struct Work<T> {
-    desk: Desk<T>,
+    step_scratch: StepScratch<T>,
     /// The values of taps that lie in no row as they are.
     gathered: Vec<Box<[T]>>,
     /// The new values of outputs that are not stored as they are computed.
     outputs: Vec<Storage<T>>,
-    /// The values of the tape's scalars.
+    /// The values of the bytecode's scalars.
     scalars: Vec<T>,
     lines: Vec<Line<T>>,
     /// The rows of leaves of a reduction.
@@ -41,19 +41,20 @@ pub struct Work<T> {
 }
 
 impl<T: Real> Work<T> {
-    /// Allocates scratch for any of the tapes, and for the rows of `leaf` over a width.
-    pub fn new(tapes: &[&Tape], chunk: usize, width: usize, leaf: [usize; 3]) -> Result<Self> {
+    /// Allocates scratch for any of the bytecodes, and for the rows of `leaf` over a width.
+    pub fn new(bytecodes: &[&Bytecode], chunk: usize, width: usize, leaf: [usize; 3]) -> Result<Self> {
         let chunk = chunk.next_multiple_of(WIDEST);
-        let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
-        let outputs = most(|tape| tape.outputs);
+        let most =
+            |of: fn(&Bytecode) -> usize| bytecodes.iter().map(|&bytecode| of(bytecode)).max().unwrap_or(0);
+        let outputs = most(|bytecode| bytecode.outputs);
         Ok(Work {
-            desk: Desk::new(tapes)?,
-            gathered: (0..most(|tape| tape.taps.len()))
+            step_scratch: StepScratch::new(bytecodes)?,
+            gathered: (0..most(|bytecode| bytecode.taps.len()))
                 .map(|_| Ok(zeros(chunk)?.into_boxed_slice()))
                 .collect::<Result<_>>()?,
             outputs: (0..outputs).map(|_| Storage::new(chunk)).collect::<Result<_>>()?,
-            scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
-            lines: Vec::with_capacity(most(|tape| tape.rows.len())),
+            scalars: Vec::with_capacity(most(|bytecode| bytecode.uniform.nodes.len())),
+            lines: Vec::with_capacity(most(|bytecode| bytecode.rows.len())),
             leaves: Storage::new(leaf[0] * leaf[1] * (width + 2 * leaf[2]))?,
         })
     }
@@ -62,9 +63,9 @@ impl<T: Real> Work<T> {
 /// A stage with the buffers that it reads.
 pub struct Sweep<'a, T> {
     /// The rows of fields and temporaries.
-    pub ground: &'a Ground,
+    pub field_rows: &'a FieldRows,
     /// The formula.
-    pub tape: &'a Tape,
+    pub bytecode: &'a Bytecode,
     /// The parameters, and then the computed scalars.
     pub scalars: &'a [T],
     /// The most values of a chunk.
@@ -143,8 +144,8 @@ pub fn share<T: Real>(
 }
 
 /// Returns whether a box holds all values of a field or temporary.
-pub fn covers(ground: &Ground, name: usize, own: &Indices) -> bool {
-    let kind = ground.kind(name);
+pub fn covers(field_rows: &FieldRows, name: usize, own: &Indices) -> bool {
+    let kind = field_rows.kind(name);
     places(kind, own).iter().enumerate().all(|(axis, own)| own.len() == kind.extents[axis])
 }
 
@@ -156,8 +157,8 @@ fn places(kind: &Buffer, own: &Indices) -> [Range<usize>; 3] {
     })
 }
 
-/// The goal of a row: where its new values go.
-pub trait Goal<T: Real> {
+/// The sink of a row: where its new values go.
+pub trait RowSink<T: Real> {
     /// Returns whether new values are stored as they are computed.
     fn is_direct(&self) -> bool;
 
@@ -167,9 +168,9 @@ pub trait Goal<T: Real> {
 
 /// The scratch in which a chunk is computed.
 pub struct Registers<'w, T> {
-    /// The scratch of the tape's steps.
-    pub desk: &'w mut Desk<T>,
-    /// The values of the tape's scalars.
+    /// The scratch of the bytecode's steps.
+    pub step_scratch: &'w mut StepScratch<T>,
+    /// The values of the bytecode's scalars.
     pub scalars: &'w [T],
     /// The new values of outputs that are not stored as they are computed.
     pub outputs: &'w mut [Storage<T>],
@@ -196,7 +197,7 @@ impl<'a, T: Real> Sweep<'a, T> {
         let targets: Vec<Option<Target<'_, T>>> = (0..own.len())
             .map(|output| {
                 let (name, buffer) = (stage.writes[output], launch.writes[output]?);
-                let is_tapped = self.tape.rows.iter().any(|row| launch.reads[row.field] == Some(buffer));
+                let is_tapped = self.bytecode.rows.iter().any(|row| launch.reads[row.field] == Some(buffer));
                 let is_direct = !is_tapped && own[output] == all;
                 Some(Target { name, indices: own[output].clone(), buffer: buffers[buffer], is_direct })
             })
@@ -206,10 +207,10 @@ impl<'a, T: Real> Sweep<'a, T> {
 
     /// Copies the values that the stage does not compute.
     fn keep(&self, name: usize, own: &Indices, old: Shared<'_, T>, new: Shared<'_, T>) {
-        if covers(self.ground, name, own) {
+        if covers(self.field_rows, name, own) {
             return;
         }
-        let kind = self.ground.kind(name);
+        let kind = self.field_rows.kind(name);
         let (row, own) = (kind.extents[2], places(kind, own));
         for z in 0..kind.extents[0] {
             for y in 0..kind.extents[1] {
@@ -226,16 +227,16 @@ impl<'a, T: Real> Sweep<'a, T> {
 
     /// Computes a row over a range of indices.
     #[inline(always)]
-    pub fn row(&self, work: &mut Work<T>, at: [isize; 2], xs: &Range<isize>, goal: &mut impl Goal<T>) {
-        let Work { desk, gathered, outputs, scalars, lines, .. } = work;
-        let tape = self.tape;
+    pub fn row(&self, work: &mut Work<T>, at: [isize; 2], xs: &Range<isize>, sink: &mut impl RowSink<T>) {
+        let Work { step_scratch, gathered, outputs, scalars, lines, .. } = work;
+        let bytecode = self.bytecode;
         lines.clear();
-        for row in &tape.rows {
-            let [dz, dy] = tape.lines[row.line];
-            lines.push(self.ground.line(row.field, [at[0] + dz, at[1] + dy]));
+        for row in &bytecode.rows {
+            let [dz, dy] = bytecode.lines[row.line];
+            lines.push(self.field_rows.line(row.field, [at[0] + dz, at[1] + dy]));
         }
         let [head, tail] = self.ends(lines, xs);
-        let is_plain = goal.is_direct() && lines.iter().all(|line| self.is_held(line));
+        let is_plain = sink.is_direct() && lines.iter().all(|line| self.is_held(line));
         let mut start = xs.start;
         while start < xs.end {
             let part = [head, tail].into_iter().find(|&end| start < end).unwrap_or(xs.end);
@@ -247,16 +248,16 @@ impl<'a, T: Real> Sweep<'a, T> {
             let chunk = if is_between { left } else { self.chunk };
             let length = left.div_ceil(left.div_ceil(chunk)).next_multiple_of(WIDEST);
             let end = part.min(start + length as isize);
-            for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
+            for (number, &TapAt { row, shift }) in bytecode.taps.iter().enumerate() {
                 if !is_between && self.within(&lines[row], start + shift..end + shift).is_none() {
                     let to = &mut gathered[number][..(end - start) as usize];
-                    self.ground.gather(lines[row], &self.reads, start + shift, to);
+                    self.field_rows.gather(lines[row], &self.reads, start + shift, to);
                 }
             }
             let taps = RowTaps { sweep: self, lines, gathered, cells: start..end };
             let to = (start - xs.start) as usize..(end - xs.start) as usize;
-            let chunk = Chunk { tape, first: start, to, ahead: Ahead { read: false, write: false } };
-            goal.compute(&chunk, &mut Registers { desk, scalars, outputs }, &taps);
+            let chunk = Chunk { bytecode, first: start, to, ahead: Ahead { read: false, write: false } };
+            sink.compute(&chunk, &mut Registers { step_scratch, scalars, outputs }, &taps);
             start = end;
         }
     }
@@ -266,10 +267,10 @@ impl<'a, T: Real> Sweep<'a, T> {
     #[inline(always)]
     fn ends(&self, lines: &[Line<T>], xs: &Range<isize>) -> [isize; 2] {
         let (mut head, mut tail) = (0, 0);
-        for &TapAt { row, shift } in &self.tape.taps {
+        for &TapAt { row, shift } in &self.bytecode.taps {
             // Rows that are nowhere as they are have to be gathered all along.
             if let Line::At { name, negated: false, .. } = lines[row] {
-                let held = self.ground.held(name);
+                let held = self.field_rows.held(name);
                 head = head.max(held.start - shift - xs.start);
                 tail = tail.max(xs.end + shift - held.end);
             }
@@ -287,7 +288,7 @@ impl<'a, T: Real> Sweep<'a, T> {
     #[inline(always)]
     fn within(&self, line: &Line<T>, cells: Range<isize>) -> Option<(usize, usize)> {
         let Line::At { name, start, negated: false } = *line else { return None };
-        let held = self.ground.held(name);
+        let held = self.field_rows.held(name);
         (cells.start >= held.start && cells.end <= held.end)
             .then(|| (name, start + (cells.start - held.start) as usize))
     }
@@ -301,7 +302,7 @@ impl<'a, T: Real> Sweep<'a, T> {
     /// Computes the formula's scalars for a row.
     #[inline(always)]
     pub fn prepare(&self, work: &mut Work<T>, at: [isize; 2]) {
-        self.tape.uniform.evaluate(&mut work.scalars, self.scalars, [at[0], at[1], 0], |_| T::ZERO);
+        self.bytecode.uniform.evaluate(&mut work.scalars, self.scalars, [at[0], at[1], 0], |_| T::ZERO);
     }
 }
 
@@ -316,7 +317,7 @@ struct RowTaps<'s, 'a, T> {
 impl<T: Real> Taps<T> for RowTaps<'_, '_, T> {
     #[inline(always)]
     fn tap(&self, number: usize) -> &[T] {
-        let (TapAt { row, shift }, len) = (self.sweep.tape.taps[number], self.cells.len());
+        let (TapAt { row, shift }, len) = (self.sweep.bytecode.taps[number], self.cells.len());
         let cells = self.cells.start + shift..self.cells.end + shift;
         match self.sweep.within(&self.lines[row], cells) {
             Some((name, at)) => match self.sweep.reads[name] {
@@ -341,7 +342,7 @@ unsafe fn update_rows<T: Real>(task: &Task<'_, T>, work: &mut Work<T>, band: Ran
     let Task { sweep, targets, all: [zs, ys, xs] } = task;
     for row in band.clone() {
         let at = [zs.start + (row / ys.len()) as isize, ys.start + (row % ys.len()) as isize];
-        if sweep.tape.varies_by_row || row == band.start {
+        if sweep.bytecode.varies_by_row || row == band.start {
             sweep.prepare(work, at);
         }
         sweep.row(work, at, xs, &mut Update { sweep, targets, at, first: xs.start });
@@ -368,7 +369,7 @@ impl<'a, T: Real> Update<'_, 'a, T> {
     #[inline(always)]
     fn place(&self, target: &Target<'a, T>, range: &Range<usize>) -> &'a mut [T] {
         let at = [self.at[0], self.at[1], self.first + range.start as isize];
-        let at = self.sweep.ground.kind(target.name).position(at);
+        let at = self.sweep.field_rows.kind(target.name).position(at);
         // SAFETY: by the contract of `update_rows` the values are this thread's; they are used up before
         // others of the row are asked for.
         unsafe { target.buffer.write(at..at + range.len()) }
@@ -385,7 +386,7 @@ impl<T: Real> NewValues<T> for Places<'_, '_, '_, T> {
     }
 }
 
-impl<T: Real> Goal<T> for Update<'_, '_, T> {
+impl<T: Real> RowSink<T> for Update<'_, '_, T> {
     #[inline(always)]
     fn is_direct(&self) -> bool {
         self.targets.iter().all(|target| target.as_ref().is_some_and(|target| target.is_direct))
@@ -393,7 +394,12 @@ impl<T: Real> Goal<T> for Update<'_, '_, T> {
 
     #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
-        chunk.compute(work.desk, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
+        chunk.compute(
+            work.step_scratch,
+            work.scalars,
+            taps,
+            &mut Places { update: self, scratch: work.outputs },
+        );
         for (target, values) in self.targets.iter().zip(&*work.outputs) {
             let Some(target) = target.as_ref().filter(|target| !target.is_direct) else { continue };
             let [zs, ys, xs] = &target.indices;

@@ -31,8 +31,8 @@ fn check_one<T: Real>(problem: &Problem, fields: &[Array], threads: usize, fuse:
     let (watch, fused) = (Watch::new(problem, fields).unwrap(), has_fused_multiply_add());
     let mut session = Launched::<T>::open(problem, &plan, &cpu, None, fused, watch, values).unwrap();
     session.sizes = fuse.then_some(Sizes { few: 0, front: 1, in_flight: usize::MAX, strip: 1 });
-    let Launched { ground, boxes, storage, stages, sizes, .. } = &session;
-    session.groups = groups_of(ground, boxes, storage, stages, threads, *sizes);
+    let Launched { field_rows, boxes, storage, stages, sizes, .. } = &session;
+    session.groups = groups_of(field_rows, boxes, storage, stages, threads, *sizes);
     assert!(fuse || session.groups.iter().flatten().all(|group| group.launches.len() == 1), "{about}");
     let cut = session.groups.iter().flatten().filter(|group| group.is_cut());
     let most = cut.map(|group| group.launches.len()).max().unwrap_or(0);

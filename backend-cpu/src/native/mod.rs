@@ -1,4 +1,4 @@
-//! Instructions of a tape as instructions of the machine: wherever it has vectors of 512 bits, a tape becomes a
+//! Instructions of a bytecode as instructions of the machine: wherever it has vectors of 512 bits, a bytecode becomes a
 //! function of its own.
 //!
 //! The loops of `lanes` choose what to do for every instruction and few vectors, and keep slots in memory. Here
@@ -16,10 +16,10 @@ use abide_core::functions::Function;
 
 use self::assembler::{self as machine, Assembler, Op, Place, Relation, Vector};
 use self::pages::Pages;
+use crate::bytecode::{Code, Instruction, Opcode};
 use crate::functions::replace;
 use crate::lanes::FEW_VECTORS;
 use crate::rings::LINE_BYTES;
-use crate::tape::{Code, Does, Instruction};
 
 /// Vectors of a group of cells.
 const GROUP: u8 = FEW_VECTORS as u8;
@@ -34,7 +34,7 @@ const ZERO: Vector = 31;
 /// The slots that lie in registers.
 const HELD: usize = ((SIGN - SLOTS) / GROUP) as usize;
 
-/// A tape's instructions, ready for the processor.
+/// A bytecode's instructions, ready for the processor.
 #[derive(Debug, Clone)]
 pub struct Native(Arc<Pages>);
 
@@ -217,8 +217,8 @@ impl<T: Real> Translator<T> {
     }
 
     /// Writes what one code does; `None` if it is not known here.
-    fn write(&mut self, does: Does, a: usize, b: usize) -> Option<()> {
-        use Does::*;
+    fn write(&mut self, does: Opcode, a: usize, b: usize) -> Option<()> {
+        use Opcode::*;
         match does {
             Load => self.each(|all, held, v| {
                 let from = all.place(a, v);

@@ -122,14 +122,14 @@ pub(crate) struct Plain {
     fields: Vec<Array>,
     watch: Watch,
     /// Steps of the last advance that were not done.
-    undone: u64,
+    remaining: u64,
 }
 
 impl Plain {
     /// Takes over the fields, whose number and sizes have been checked.
     pub(crate) fn open(problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Plain> {
         let watch = Watch::new(problem, &fields)?;
-        Ok(Plain { problem: problem.clone(), plan: plan.clone(), fields, watch, undone: 0 })
+        Ok(Plain { problem: problem.clone(), plan: plan.clone(), fields, watch, remaining: 0 })
     }
 
     /// Takes note of the step that was just done.
@@ -143,11 +143,11 @@ impl Plain {
     }
 
     fn steps(&mut self, steps: u64) -> Result<()> {
-        self.undone = steps;
+        self.remaining = steps;
         self.watch.begin();
-        while self.undone > 0 && self.watch.goes_on() {
-            let most = self.watch.until_due(self.problem.first_step).unwrap_or(self.undone);
-            let (due, now) = (most <= self.undone, most.min(self.undone));
+        while self.remaining > 0 && self.watch.goes_on() {
+            let most = self.watch.until_due(self.problem.first_step).unwrap_or(self.remaining);
+            let (due, now) = (most <= self.remaining, most.min(self.remaining));
             match self.problem.is_plain() {
                 true => advance(&self.problem, &mut self.fields, now)?,
                 false => {
@@ -155,7 +155,7 @@ impl Plain {
                 }
             }
             self.problem.first_step += now;
-            self.undone -= now;
+            self.remaining -= now;
             if due {
                 self.note()?;
             }
@@ -181,8 +181,8 @@ impl Session for Plain {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    fn undone(&self) -> u64 {
-        self.undone
+    fn remaining(&self) -> u64 {
+        self.remaining
     }
 
     fn is_at_mark(&self) -> bool {

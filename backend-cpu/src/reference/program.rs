@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use abide_core::expr::{Dag, Tap};
-use abide_core::program::{Does, Indices, Reduction, Shown};
+use abide_core::program::{GhostSource, Indices, Reduction, StageKind};
 use abide_core::reduction::leaf;
 use abide_core::{Array, Boundaries, Problem, Real};
 
@@ -71,18 +71,18 @@ impl<T: Real> State<T> {
                 inputs.evaluate(problem, &stage.dag, at)[stage.dag.outputs[output] as usize]
             };
             match stage.does {
-                Does::Scalar(scalar) => {
+                StageKind::Scalar(scalar) => {
                     let mut values = Vec::with_capacity(stage.dag.nodes.len());
                     stage.dag.evaluate(&mut values, &self.scalars, [0; 3], |_| f64::NAN);
                     self.scalars[scalar] = values[stage.dag.outputs[0] as usize];
                 }
-                Does::Reduce(reduction, region, scalar) => {
+                StageKind::Reduce(reduction, region, scalar) => {
                     let indices = problem.indices_of(stage, region);
                     let dimensions = program.dimensions();
                     let value = tree(reduction, &indices, dimensions, &mut |at| value(0, at));
                     self.scalars[scalar] = value.to_f64();
                 }
-                Does::Update => {
+                StageKind::Update => {
                     for (output, &target) in stage.writes.iter().enumerate() {
                         let Some(temporary) = target.checked_sub(names) else {
                             let boundaries = problem.boundaries_of(target);
@@ -145,8 +145,8 @@ impl<T: Real> Inputs<T> {
             });
         }
         match problem.shown(field, at, &self.scalars) {
-            Shown::Value(value) => T::from_f64(value),
-            Shown::At(place, negated) => {
+            GhostSource::Value(value) => T::from_f64(value),
+            GhostSource::At(place, negated) => {
                 let [_, rows, cells] = problem.extents_of(field);
                 let [z, y, x] = place.map(|i| i as usize);
                 let value = self.fields[field][(z * rows + y) * cells + x];

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use abide_core::solver::{
-    LinearSession, LinearSlabs, Matrix, Operator, RowSlab, Serial, SlabProduct, SlabSession, SolveOptions,
-    SolvePlan, SolverError, Swap,
+    LinearSession, LinearSlabs, Matrix, NeighbourExchange, Operator, RowSlab, Serial, SlabProduct,
+    SlabSession, SolveOptions, SolvePlan, SolverError,
 };
 use abide_core::{DType, Error, Real, Result};
 
@@ -33,7 +33,7 @@ impl CpuBackend {
         slab: &Arc<RowSlab>,
         plan: SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn Swap>,
+        swap: Box<dyn NeighbourExchange>,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
         if self.is_reference() {
             return Ok(Box::new(SlabSession::open(slab, Serial, slab.product::<T>(), plan, options, swap)?));
@@ -57,7 +57,7 @@ impl LinearSlabs for CpuBackend {
         slab: &Arc<RowSlab>,
         plan: &SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn Swap>,
+        swap: Box<dyn NeighbourExchange>,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
         match slab.matrix.dtype() {
             DType::F32 => self.slab_session::<f32>(slab, plan.clone(), options, swap),

@@ -3,7 +3,7 @@ use abide_core::expr::{Binary, Dag, Expr, Graph, Node, Tap, Unary};
 use super::*;
 
 /// Values of the taps `field` 0 to 3, from one cell before the chunk on.
-struct Fields<'a, T>(&'a [Vec<T>; 4], &'a Tape, usize);
+struct Fields<'a, T>(&'a [Vec<T>; 4], &'a Bytecode, usize);
 
 impl<T> Taps<T> for Fields<'_, T> {
     fn tap(&self, number: usize) -> &[T] {
@@ -24,18 +24,18 @@ impl<T> NewValues<T> for New<T> {
 /// Lengths around those of vectors and groups.
 const LENGTHS: [usize; 12] = [1, 2, 7, 8, 31, 33, 63, 64, 65, 127, 129, 300];
 
-/// Checks that a tape computes every value as the formula's definition does, with the machine's instructions
+/// Checks that a bytecode computes every value as the formula's definition does, with the machine's instructions
 /// too.
 fn check<T: Real>(dag: &Dag) {
-    let tape = Tape::new(dag, true);
-    check_tape::<T>(dag, tape.clone());
-    check_tape::<T>(dag, tape.compiled::<T>());
+    let bytecode = Bytecode::new(dag, true);
+    check_tape::<T>(dag, bytecode.clone());
+    check_tape::<T>(dag, bytecode.compiled::<T>());
 }
 
-fn check_tape<T: Real>(dag: &Dag, tape: Tape) {
-    let mut desk = Desk::new(&[&tape]).unwrap();
+fn check_tape<T: Real>(dag: &Dag, bytecode: Bytecode) {
+    let mut step_scratch = StepScratch::new(&[&bytecode]).unwrap();
     let (parameters, mut scalars) = ([T::from_f64(0.75), T::from_f64(-1.5)], Vec::new());
-    tape.uniform.evaluate(&mut scalars, &parameters, [0; 3], |_| T::ZERO);
+    bytecode.uniform.evaluate(&mut scalars, &parameters, [0; 3], |_| T::ZERO);
     for len in LENGTHS {
         let value = |field: usize, i: usize| match (field * 31 + i * 7) % 23 {
             0 => 0.0,
@@ -48,9 +48,13 @@ fn check_tape<T: Real>(dag: &Dag, tape: Tape) {
         let fields =
             [0, 1, 2, 3].map(|field| (0..len + 2).map(|i| T::from_f64(value(field, i))).collect::<Vec<T>>());
         let mut new = New(vec![vec![T::ONE; len + 1]; dag.outputs.len()]);
-        let chunk =
-            Chunk { tape: &tape, first: 5, to: 1..len + 1, ahead: Ahead { read: false, write: false } };
-        chunk.compute(&mut desk, &scalars, &Fields(&fields, &tape, len), &mut new);
+        let chunk = Chunk {
+            bytecode: &bytecode,
+            first: 5,
+            to: 1..len + 1,
+            ahead: Ahead { read: false, write: false },
+        };
+        chunk.compute(&mut step_scratch, &scalars, &Fields(&fields, &bytecode, len), &mut new);
         let mut nodes = Vec::new();
         for i in 0..len {
             let tap =
@@ -62,7 +66,7 @@ fn check_tape<T: Real>(dag: &Dag, tape: Tape) {
                 assert!(
                     both_nan || found.to_bits64() == expected.to_bits64(),
                     "{found} for {expected} in cell {i} of {len}: {:?}",
-                    tape.steps
+                    bytecode.steps
                 );
             }
         }
@@ -167,7 +171,7 @@ fn many_values_that_are_read_later() {
     let forward = values.iter().fold(taps[0], |sum, &value| sum - value);
     let backward = values.iter().rev().fold(forward, |sum, &value| value.lt(sum).select(sum * value, value));
     let dag = graph.dag(&[forward, backward]);
-    let Steps::Code(code) = Tape::new(&dag, true).steps else { panic!("a sum") };
+    let Steps::Code(code) = Bytecode::new(&dag, true).steps else { panic!("a sum") };
     assert!(code.slots > 32, "{} slots", code.slots);
     check_both(&graph, &[forward, backward]);
 }

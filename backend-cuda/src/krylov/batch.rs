@@ -18,9 +18,9 @@ use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use super::epochs::{EPOCH_SECONDS, FIRST_EPOCH};
 use super::fit::fit_solver;
-use super::image::Image;
 use super::outcome::{fresh, left, state_bytes};
-use super::session::Room;
+use super::packed::PackedSystem;
+use super::session::DeviceAllocator;
 use crate::backend::CudaBackend;
 use crate::driver::during;
 use crate::kernels::{Kernels, target};
@@ -85,7 +85,7 @@ pub fn solve(
 struct Live<'r> {
     number: usize,
     run: Run<'r>,
-    image: Image,
+    packed: PackedSystem,
 }
 
 fn solve_of<T: Real>(
@@ -111,7 +111,7 @@ fn solve_of<T: Real>(
     for (number, (system, observe)) in systems.iter_mut().zip(&mut observers).enumerate() {
         let begun = begin::<T>(system, options, parameters, layout, observe);
         match begun {
-            Ok((Begin::Iterate(run), image)) => live.push(Live { number, run, image }),
+            Ok((Begin::Iterate(run), packed)) => live.push(Live { number, run, packed }),
             Ok((Begin::Zero(report), _)) => results[number] = Some(Ok(report)),
             Err(error) => results[number] = Some(Err(error)),
         }
@@ -126,23 +126,23 @@ fn solve_of<T: Real>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// Checks a system and finds its threshold; makes its image if the system iterates.
+/// Checks a system and finds its threshold; makes its packed if the system iterates.
 fn begin<'r, T: Real>(
     system: &mut BatchSystem<'_>,
     options: &SolveOptions,
     parameters: &'r Parameters,
     layout: &Krylov,
     observe: &'r mut (impl FnMut(usize, f64) -> ControlFlow<()> + Send),
-) -> Result<(Begin<'r>, Image), SolverError> {
+) -> Result<(Begin<'r>, PackedSystem), SolverError> {
     system.matrix.check(options)?;
     system.matrix.check_vector("b", system.b)?;
     system.matrix.check_vector("x", system.x)?;
-    let image = Image::new(system.matrix, options, layout)?;
+    let packed = PackedSystem::new(system.matrix, options, layout)?;
     let (b, x) = (T::slice(system.b).unwrap_or_default(), T::slice_mut(system.x).unwrap_or_default());
     let rows = system.matrix.rows();
     let begin =
         Run::open(options.method.profile(), rows, b, x, |b| reduction::dot(b, b), parameters, observe)?;
-    Ok((begin, image))
+    Ok((begin, packed))
 }
 
 /// The data that all launches of a batch share.
@@ -160,28 +160,28 @@ impl Launch<'_> {
         systems: &mut [BatchSystem<'_>],
         live: Vec<Live<'_>>,
     ) -> Result<Vec<(usize, Result<Report, SolverError>)>> {
-        let Some(first) = live.first().map(|one| &one.image) else { return Ok(Vec::new()) };
+        let Some(first) = live.first().map(|one| &one.packed) else { return Ok(Vec::new()) };
         let context = &self.backend.context;
         context.bind_to_thread().map_err(during("binding the context"))?;
         let function = self.kernels.function(KRYLOV_ENTRY, self.layout.regions.total)?;
         let stream = context.new_stream().map_err(during("making a stream"))?;
-        let room = Room { context, stream: &stream };
+        let room = DeviceAllocator { context, stream: &stream };
         let (stride, vectors, count) = (first.stride, self.layout.vectors.len(), live.len());
         let most = u32::try_from(self.parameters.iterations).unwrap_or(u32::MAX - 2).min(u32::MAX - 2);
         let histories = most as usize + 2;
         let real = T::DTYPE.bytes();
-        let all = |part: fn(&Image) -> &[u8]| {
-            live.iter().flat_map(|one| part(&one.image)).copied().collect::<Vec<u8>>()
+        let all = |part: fn(&PackedSystem) -> &[u8]| {
+            live.iter().flat_map(|one| part(&one.packed)).copied().collect::<Vec<u8>>()
         };
         let x = self.layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
-        let (values, inverse) = (all(|image| &image.values), all(|image| &image.inverse));
+        let (values, inverse) = (all(|packed| &packed.values), all(|packed| &packed.inverse));
         let (mut right, mut homes) =
             (vec![0_u8; count * stride * real], vec![0_u8; count * vectors * stride * real]);
         for (place, one) in live.iter().enumerate() {
             let system = &systems[one.number];
             copy(&mut right, place * stride * real, system.b.as_bytes());
             copy(&mut homes, (place * vectors + x) * stride * real, system.x.as_bytes());
-            if let Some((number, diagonal)) = &one.image.diagonal {
+            if let Some((number, diagonal)) = &one.packed.diagonal {
                 copy(&mut homes, (place * vectors + number) * stride * real, diagonal.as_bytes());
             }
         }
@@ -215,7 +215,7 @@ impl Launch<'_> {
             inverses: (inverse.len() / count / real) as u64,
             histories: histories as u64,
             most,
-            patience: self.parameters.patience(),
+            cancel_check: self.parameters.cancel_check(),
             ..KrylovNumbers::default()
         };
         let mut arguments = KrylovArguments { arrays, numbers };

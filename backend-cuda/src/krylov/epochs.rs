@@ -7,7 +7,7 @@ use abide_core::{Error, Real, Result};
 use abide_shaders::cuda::KrylovNumbers;
 use abide_shaders::state::State;
 
-use super::image::Image;
+use super::packed::PackedSystem;
 
 /// Iterations of a session's first launch; later ones take about [`EPOCH_SECONDS`].
 pub(super) const FIRST_EPOCH: u32 = 256;
@@ -85,18 +85,23 @@ pub(super) fn run<T: Real>(
 }
 
 /// Returns the numbers of a launch, but for the strides of vectors.
-pub(super) fn numbers(image: &Image, run: &Run<'_>, parameters: &Parameters, until: u32) -> KrylovNumbers {
+pub(super) fn numbers(
+    packed: &PackedSystem,
+    run: &Run<'_>,
+    parameters: &Parameters,
+    until: u32,
+) -> KrylovNumbers {
     let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
     KrylovNumbers {
         threshold: run.threshold(),
         near: run.threshold() * parameters.drift.max(1.0),
-        weight: image.weight,
-        centre: image.interval[0],
-        half: image.interval[1],
+        weight: packed.weight,
+        centre: packed.interval[0],
+        half: packed.interval[1],
         until,
         most: narrow(parameters.iterations),
-        patience: parameters.patience(),
-        replacement: image.replacement,
+        cancel_check: parameters.cancel_check(),
+        replacement: packed.replacement,
         ..KrylovNumbers::default()
     }
 }

@@ -7,7 +7,7 @@ use abide_core::{Array, Error, Result};
 use abide_shaders::cuda::KrylovArrays;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError, result};
 
-use super::session::Room;
+use super::session::DeviceAllocator;
 use super::slab::{Slab, region};
 use crate::driver::during;
 use crate::mapped::Shared;
@@ -69,7 +69,7 @@ impl Loaded {
     /// Makes room for so many entries of the history.
     pub fn make_room(&mut self, here: &Here, entries: usize) -> Result<()> {
         here.member.context.bind_to_thread().map_err(during("binding the context"))?;
-        let room = Room { context: &here.member.context, stream: &here.stream };
+        let room = DeviceAllocator { context: &here.member.context, stream: &here.stream };
         self.history = None;
         room.check(entries * 8)?;
         let history = room.zeros(entries * 8)?;
@@ -99,7 +99,7 @@ pub(super) fn load(
 ) -> Result<Loaded> {
     let (context, stream) = (&here.member.context, &here.stream);
     context.bind_to_thread().map_err(during("binding the context"))?;
-    let room = Room { context, stream };
+    let room = DeviceAllocator { context, stream };
     let begins = region(&slab.arrays);
     let all: usize = slab.arrays.all().iter().map(|(_, piece)| piece.bytes).sum();
     room.check(all)?;

@@ -1,29 +1,29 @@
 //! Linear solvers: the whole solve in one persistent kernel.
 //!
-//! A session lays the matrix out as the plan says (`image`), and launches the kernel for a bounded number of
+//! A session lays the matrix out as the plan says (`packed`), and launches the kernel for a bounded number of
 //! iterations at a time (`session`, `epochs`). Between launches it asks the observer and checks the limit on time. The
 //! stopping tests run on the device; the history comes back and passes through the same tests of
 //! [`abide_core::solver::Run`] here (`outcome`).
 //!
 //! Several devices (`team`) have a slab of the rows each (`slab`, `loaded`), and a kernel each, launched together (`together`): of
-//! one process, or of several with a device each (`fellow`, `fellows`).
+//! one process, or of several with a device each (`peer`, `peers`).
 
 mod batch;
+mod distributed;
 mod epochs;
-mod fellow;
-mod fellows;
 mod fit;
-mod image;
+mod group;
 mod loaded;
 mod outcome;
+mod packed;
+mod peer;
+mod peers;
 mod session;
 mod slab;
-mod team;
-mod together;
 
 use abide_core::solver::plan::krylov::{Space, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
-    BatchSystem, LinearBackend, LinearFellow, LinearSession, Matrix, Parameters, Report, SolveOptions,
+    BatchSystem, LinearBackend, LinearPeer, LinearSession, Matrix, Parameters, Report, SolveOptions,
     SolvePlan, SolverError,
 };
 use abide_core::{Backend, Error, Result};
@@ -33,9 +33,9 @@ use crate::kernels::target;
 
 pub use batch::plan_batch;
 pub use fit::fit_solver;
-pub use image::Image;
+pub use group::CudaDeviceGroup;
+pub use packed::PackedSystem;
 pub use slab::{Piece, Slab, numbers_of, region};
-pub use team::CudaTeam;
 
 impl LinearBackend for CudaBackend {
     fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan> {
@@ -77,7 +77,7 @@ impl LinearBackend for CudaBackend {
         }
     }
 
-    fn fellow(&self) -> Option<&dyn LinearFellow> {
+    fn peer(&self) -> Option<&dyn LinearPeer> {
         Some(self)
     }
 

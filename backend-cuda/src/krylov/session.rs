@@ -18,8 +18,8 @@ use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
 
 use super::epochs::{self, Launches, numbers, residuals};
-use super::image::Image;
 use super::outcome::{fresh, left, state_bytes};
+use super::packed::PackedSystem;
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
@@ -35,7 +35,7 @@ pub struct KrylovSession {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     function: CudaFunction,
-    image: Image,
+    packed: PackedSystem,
     buffers: KrylovArrays<CudaSlice<u8>>,
     /// The number of the iterate's vector.
     x: usize,
@@ -60,43 +60,43 @@ impl KrylovSession {
             .into());
         };
         context.bind_to_thread().map_err(during("binding the context"))?;
-        let mut image = Image::new(matrix, options, &layout)?;
+        let mut packed = PackedSystem::new(matrix, options, &layout)?;
         let function = Kernels::load(context, cubin)?.function(KRYLOV_ENTRY, layout.regions.total)?;
         check_residency(&function, &layout, &plan)?;
         let stream = context.new_stream().map_err(during("making a stream"))?;
         let real = matrix.dtype().bytes();
-        let vector = image.stride * real;
-        let room = Room { context, stream: &stream };
+        let vector = packed.stride * real;
+        let room = DeviceAllocator { context, stream: &stream };
         let homes = layout.vectors.len() * vector;
         let exchanged = layout.exchanged() * vector;
         let triangle = layout.triangle() * real;
         let basis = layout.basis() * vector;
         let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;
-        let loaded = image.shares.len()
-            + image.offsets.len()
-            + image.searches.len()
-            + image.nodes.len()
-            + image.chains.len()
-            + image.partials.len()
-            + image.columns.len()
-            + image.values.len();
+        let loaded = packed.shares.len()
+            + packed.offsets.len()
+            + packed.searches.len()
+            + packed.nodes.len()
+            + packed.chains.len()
+            + packed.partials.len()
+            + packed.columns.len()
+            + packed.values.len();
         room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
-        room.check(loaded + image.inverse.len() + homes + exchanged + pieces + basis + triangle + vector)?;
+        room.check(loaded + packed.inverse.len() + homes + exchanged + pieces + basis + triangle + vector)?;
         let mut buffers = KrylovArrays {
-            shares: room.load(&image.shares)?,
-            offsets: room.load(&image.offsets)?,
-            searches: room.load(&image.searches)?,
-            nodes: room.load(&image.nodes)?,
-            chains: room.load(&image.chains)?,
-            spread: room.load(&image.spread)?,
-            columns: room.load(&image.columns)?,
-            values: room.load(&image.values)?,
-            inverse: room.load(&image.inverse)?,
-            factors: room.load(&image.factors)?,
+            shares: room.load(&packed.shares)?,
+            offsets: room.load(&packed.offsets)?,
+            searches: room.load(&packed.searches)?,
+            nodes: room.load(&packed.nodes)?,
+            chains: room.load(&packed.chains)?,
+            spread: room.load(&packed.spread)?,
+            columns: room.load(&packed.columns)?,
+            values: room.load(&packed.values)?,
+            inverse: room.load(&packed.inverse)?,
+            factors: room.load(&packed.factors)?,
             b: room.zeros(vector)?,
             homes: room.zeros(homes)?,
             exchanged: room.zeros(exchanged)?,
-            partials: room.load(&image.partials)?,
+            partials: room.load(&packed.partials)?,
             tagged: room.zeros(0)?,
             pieces: room.zeros(pieces)?,
             basis: room.zeros(basis)?,
@@ -110,12 +110,12 @@ impl KrylovSession {
             history: room.zeros(0)?,
             thresholds: room.zeros(0)?,
         };
-        if let Some((number, diagonal)) = &image.diagonal {
+        if let Some((number, diagonal)) = &packed.diagonal {
             let mut part = buffers.homes.slice_mut(number * vector..);
             stream.memcpy_htod(diagonal.as_bytes(), &mut part).map_err(during("loading the diagonal"))?;
         }
         stream.synchronize().map_err(during("loading a matrix"))?;
-        image.unload();
+        packed.unload();
         let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
         let dtype = matrix.dtype();
         Ok(KrylovSession {
@@ -125,7 +125,7 @@ impl KrylovSession {
             context: context.clone(),
             stream,
             function,
-            image,
+            packed,
             buffers,
             x,
             rate: 0.0,
@@ -153,7 +153,7 @@ impl KrylovSession {
             Begin::Iterate(run) => run,
         };
         self.context.bind_to_thread().map_err(during("binding the context"))?;
-        let vector = self.image.stride * self.dtype.bytes();
+        let vector = self.packed.stride * self.dtype.bytes();
         let home = self.x * vector..self.x * vector + size_of_val(x);
         let upload = |values: &[T]| T::into_array(values.to_vec());
         let (right, guess) = (upload(b), upload(x));
@@ -177,7 +177,7 @@ impl KrylovSession {
 
 impl Launches for KrylovSession {
     fn make_room(&mut self, entries: usize) -> Result<()> {
-        let room = Room { context: &self.context, stream: &self.stream };
+        let room = DeviceAllocator { context: &self.context, stream: &self.stream };
         room.check(entries * 8)?;
         self.buffers.history = room.zeros(entries * 8)?;
         Ok(())
@@ -194,8 +194,8 @@ impl Launches for KrylovSession {
         let at = |buffer: &CudaSlice<u8>| buffer.device_ptr(stream).0;
         let mut arrays = self.buffers.map(at);
         arrays.history = arrays.history.wrapping_sub(8 * u64::from(base));
-        let stride = self.image.stride as u64;
-        let numbers = KrylovNumbers { stride, turn: stride, ..numbers(&self.image, run, parameters, until) };
+        let stride = self.packed.stride as u64;
+        let numbers = KrylovNumbers { stride, turn: stride, ..numbers(&self.packed, run, parameters, until) };
         let mut arguments = KrylovArguments { arrays, numbers };
         // SAFETY: the counter is a buffer of 128 bytes; the stream orders this before the launch.
         unsafe { result::memset_d8_async(arguments.arrays.arrived, 0, 128, stream.cu_stream()) }
@@ -350,12 +350,12 @@ fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Resu
 }
 
 /// The place where buffers are allocated.
-pub(super) struct Room<'a> {
+pub(super) struct DeviceAllocator<'a> {
     pub context: &'a Arc<CudaContext>,
     pub stream: &'a Arc<CudaStream>,
 }
 
-impl Room<'_> {
+impl DeviceAllocator<'_> {
     /// Checks that so much device memory is free.
     pub fn check(&self, bytes: usize) -> Result<()> {
         self.check_part("bytes of device memory of a solver", bytes, "choose f32, or another backend")

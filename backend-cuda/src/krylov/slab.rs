@@ -7,8 +7,8 @@ use abide_core::solver::plan::krylov::Krylov;
 use abide_core::{Array, Error, Result};
 use abide_shaders::cuda::{KrylovArrays, KrylovNumbers, KrylovShare};
 
-use super::image::Image;
 use super::outcome::{fresh, state_bytes};
+use super::packed::PackedSystem;
 
 /// Bytes at multiples of which the parts of a slab's region begin.
 const LINE: usize = 128;
@@ -39,8 +39,8 @@ pub struct Slab<'a> {
     pub arrays: KrylovArrays<Piece<'a>>,
 }
 
-/// Where the parts of a region begin: arrivals, nodes of sums, the exchanged vector, nodes that vouch for
-/// themselves; and the end. All slabs have a region, of
+/// Where the parts of a region begin: arrivals, nodes of sums, the exchanged vector, nodes that carry
+/// their own tag; and the end. All slabs have a region, of
 /// one layout, into which the others store.
 pub fn region(arrays: &KrylovArrays<Piece<'_>>) -> [usize; 5] {
     let mut at = 0;
@@ -54,12 +54,12 @@ pub fn region(arrays: &KrylovArrays<Piece<'_>>) -> [usize; 5] {
     begins
 }
 
-impl Image {
-    /// Returns what a slab has of the image's arrays.
+impl PackedSystem {
+    /// Returns what a slab has of the packed's arrays.
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`] where the image is not one of a layout with such a slab.
+    /// [`Error::Limit`] where the packed is not one of a layout with such a slab.
     pub fn slab<'a>(&'a self, layout: &Krylov, slab: usize) -> Result<Slab<'a>> {
         let count = layout.slabs.count;
         let Some(rows) = layout.rows_of_slabs().get(slab).cloned().filter(|_| slab < count) else {
@@ -70,7 +70,8 @@ impl Image {
         let real = self.real;
         let stride = rows.len().next_multiple_of(64).max(64);
         let turn = self.stride;
-        let wrong = || Error::invalid("the image of a system", "it is of another layout", "plan this system");
+        let wrong =
+            || Error::invalid("the packed of a system", "it is of another layout", "plan this system");
         let of = |whole: &'a [u8], bytes: Range<usize>| whole.get(bytes).map(Cow::Borrowed).ok_or_else(wrong);
         // Tables of blocks: each block finds its own by its number in the slab.
         let table = |whole: &'a [u8], each: usize| -> Result<Piece<'a>> {

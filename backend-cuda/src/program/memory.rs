@@ -162,7 +162,7 @@ impl Memory {
     }
 
     /// Returns a buffer, whose number has been checked, for other code.
-    pub fn lend(&self, buffer: usize) -> DeviceBuffer {
+    pub fn export(&self, buffer: usize) -> DeviceBuffer {
         let Allocation { memory, buffer, .. } = &self.buffers[buffer];
         DeviceBuffer::new(memory, 0, &self.stream, self.layout(buffer))
     }
@@ -208,7 +208,7 @@ impl Memory {
     /// Moves the fields, of which some share a buffer, to the first buffers of another storage, one for each.
     /// `names` are the buffers in which they lie. Nothing has changed where memory is
     /// missing.
-    pub fn settle(&mut self, names: &[usize], storage: &Storage) -> Result<()> {
+    pub fn unalias(&mut self, names: &[usize], storage: &Storage) -> Result<()> {
         let kinds: Vec<&Buffer> = self.buffers.iter().map(|known| &known.buffer).collect();
         let from = storage.taken(&kinds, names);
         let missing = || storage.buffers.iter().zip(&from).filter(|(_, from)| from.is_none());

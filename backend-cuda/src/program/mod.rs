@@ -8,15 +8,15 @@
 mod memory;
 mod peer;
 mod recorder;
+mod reductions;
 mod steps;
-mod together;
 
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{Gather, LaunchTime, Peer, check_field, check_values, check_window};
+use abide_core::backend::{AllGather, LaunchTime, Peer, check_field, check_values, check_window};
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
@@ -25,15 +25,15 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 
 use self::memory::{Memory, Progress};
 use self::recorder::Recorder;
+use self::reductions::SlabReductions;
 use self::steps::Steps;
-use self::together::Together;
 use crate::count::Counter;
 use crate::driver::during;
 use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::memory::set_parameter;
 use crate::peer::Neighbours;
-use crate::stores::Storer;
+use crate::puts::PutKernel;
 use crate::timing::{Marks, Timer};
 
 /// Launches of a graph; a graph has as many whole rounds of the steps that repeat as fit.
@@ -59,7 +59,7 @@ pub(crate) struct ProgramSession {
     /// The steps done since the storage's first.
     steps: u64,
     /// Steps of the last advance that were not done.
-    undone: u64,
+    remaining: u64,
     /// Whether the last advance ended at a mark.
     is_at_mark: bool,
     /// The mark that a scalar reaches next.
@@ -69,7 +69,7 @@ pub(crate) struct ProgramSession {
     timer: Timer,
     neighbours: Neighbours,
     /// What joins reductions with those of other slabs.
-    together: Option<Together>,
+    together: Option<SlabReductions>,
 }
 
 // SAFETY: the graph is used through `&mut self` alone, and the session binds the context to the calling
@@ -85,7 +85,7 @@ impl ProgramSession {
         loaded: &Kernels,
         fields: &[Array],
         counter: Arc<Counter>,
-        storer: Arc<Storer>,
+        put_kernel: Arc<PutKernel>,
     ) -> Result<ProgramSession> {
         let Some(tiles) = plan.stages() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
@@ -135,13 +135,13 @@ impl ProgramSession {
             recorder,
             memory,
             steps: 0,
-            undone: 0,
+            remaining: 0,
             is_at_mark: false,
             mark,
             counter,
             recording: None,
             timer,
-            neighbours: Neighbours::new(storer),
+            neighbours: Neighbours::new(put_kernel),
             together: None,
         };
         session.set_progress(false)?;
@@ -270,21 +270,21 @@ impl ProgramSession {
     fn own_buffer(&mut self, field: usize) -> Result<usize> {
         let names = self.storage.fields_after(self.steps);
         if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
-            self.settle()?;
+            self.unalias()?;
         }
         self.buffer(field)
     }
 
     /// Gives each field a buffer of its own, by a storage that begins at the step now reached.
-    fn settle(&mut self) -> Result<()> {
+    fn unalias(&mut self) -> Result<()> {
         let has_ended = self.kernels.end.is_some() && self.drain()?.has_ended;
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
         let storage = Storage::of_groups(&problem, &self.boxes, &self.groups)?;
-        self.memory.settle(self.storage.fields_after(self.steps), &storage)?;
+        self.memory.unalias(self.storage.fields_after(self.steps), &storage)?;
         (self.problem, self.storage, self.steps, self.recording) = (problem, storage, 0, None);
         if let Some(persistent) = &mut self.persistent {
-            persistent.settle(&self.problem, (&self.kernels, &self.storage), &self.memory)?;
+            persistent.unalias(&self.problem, (&self.kernels, &self.storage), &self.memory)?;
         }
         self.set_progress(has_ended)
     }
@@ -358,7 +358,7 @@ impl Session for ProgramSession {
                 self.set_progress(progress.has_ended)?;
             }
         }
-        self.undone = end - self.steps;
+        self.remaining = end - self.steps;
         Ok(seconds)
     }
 
@@ -386,8 +386,8 @@ impl Session for ProgramSession {
         Ok(times)
     }
 
-    fn undone(&self) -> u64 {
-        self.undone
+    fn remaining(&self) -> u64 {
+        self.remaining
     }
 
     fn is_at_mark(&self) -> bool {
@@ -434,21 +434,21 @@ impl Session for ProgramSession {
     }
 
     fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
-        Some(Box::new(self.memory.lend(self.buffer(field).ok()?)))
+        Some(Box::new(self.memory.export(self.buffer(field).ok()?)))
     }
 
     fn device_buffer_mut(&mut self, field: usize) -> Result<Option<Box<dyn Any>>> {
         let buffer = self.own_buffer(field)?;
         self.go_on()?;
-        Ok(Some(Box::new(self.memory.lend(buffer))))
+        Ok(Some(Box::new(self.memory.export(buffer))))
     }
 
     fn peer(&mut self) -> Option<&mut dyn Peer> {
         Some(self)
     }
 
-    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn Gather>) -> Result<()> {
-        self.together = Some(Together::new(self, shares, gather)?);
+    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn AllGather>) -> Result<()> {
+        self.together = Some(SlabReductions::new(self, shares, gather)?);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! What the session of a program hands to those of other devices, and takes from them.
 
 use abide_core::Result;
-use abide_core::backend::{Loan, Network, Patience, Peer, Planes};
+use abide_core::backend::{CancelCheck, ExportedHandle, Network, Peer, Planes};
 use abide_core::plan::Exchanging;
 
 use super::ProgramSession;
@@ -15,22 +15,22 @@ impl Peer for ProgramSession {
         self.neighbours.accepts(offer)
     }
 
-    fn lend(&mut self, planes: Planes) -> Result<Loan> {
-        let buffer = self.memory.lend(self.buffer(planes.field)?);
-        self.neighbours.lend(buffer, &planes)
+    fn export(&mut self, planes: Planes) -> Result<ExportedHandle> {
+        let buffer = self.memory.export(self.buffer(planes.field)?);
+        self.neighbours.export(buffer, &planes)
     }
 
-    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()> {
+    fn take(&mut self, planes: Planes, handle: ExportedHandle) -> Result<()> {
         let buffer = self.own_buffer(planes.field)?;
-        self.neighbours.take(&self.memory.lend(buffer), &planes, loan)?;
+        self.neighbours.take(&self.memory.export(buffer), &planes, handle)?;
         self.go_on()
     }
 
-    fn taken(&mut self) -> Result<Loan> {
+    fn taken(&mut self) -> Result<ExportedHandle> {
         self.neighbours.taken(&self.memory.stream)
     }
 
-    fn wait_for(&mut self, point: Loan) -> Result<()> {
+    fn wait_for(&mut self, point: ExportedHandle) -> Result<()> {
         self.neighbours.wait_for(&self.memory.stream, point)
     }
 
@@ -49,32 +49,32 @@ impl Network for ProgramSession {
         way: Exchanging,
         keys: &[Vec<u8>],
         rank: usize,
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<bool> {
-        self.neighbours.join(&self.memory.stream, way, keys, rank, patience)
+        self.neighbours.join(&self.memory.stream, way, keys, rank, cancel_check)
     }
 
     fn swap(
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<()> {
         // Before anything is sent, because it may move fields.
         let mut into = Vec::new();
         for &(rank, planes) in received {
             let buffer = self.own_buffer(planes.field)?;
-            into.push((rank, planes, self.memory.lend(buffer)));
+            into.push((rank, planes, self.memory.export(buffer)));
         }
         let mut out = Vec::new();
         for &(rank, planes) in sent {
-            out.push((rank, planes, self.memory.lend(self.buffer(planes.field)?)));
+            out.push((rank, planes, self.memory.export(self.buffer(planes.field)?)));
         }
-        self.neighbours.swap(&out, &into, patience)?;
+        self.neighbours.swap(&out, &into, cancel_check)?;
         self.go_on()
     }
 
-    fn settle(&mut self, patience: Patience<'_>) -> Result<()> {
-        self.neighbours.settle(patience)
+    fn flush(&mut self, cancel_check: CancelCheck<'_>) -> Result<()> {
+        self.neighbours.flush(cancel_check)
     }
 }

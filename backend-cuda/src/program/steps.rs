@@ -7,7 +7,7 @@ use std::sync::Arc;
 use abide_core::plan::PersistentProgram;
 use abide_core::program::{Boxes, Storage};
 use abide_core::{Error, Plan, Problem, Result};
-use abide_shaders::cuda::{Course, ProgramKernels, STEPS_ENTRY};
+use abide_shaders::cuda::{ProgramKernels, STEPS_ENTRY, TaskSchedule};
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, result};
 
 use super::memory::Memory;
@@ -28,14 +28,14 @@ pub struct Steps {
 
 /// A course in device memory.
 struct Loaded {
-    course: Course,
+    course: TaskSchedule,
     tasks: CudaSlice<u32>,
     arguments: CudaSlice<u64>,
     first: CudaSlice<u32>,
     waits: CudaSlice<u32>,
 }
 
-/// The kernel's `Course`.
+/// The kernel's `TaskSchedule`.
 #[repr(C)]
 struct Argument {
     tasks: u64,
@@ -74,7 +74,7 @@ impl Steps {
 
     /// Goes by another storage of the same problem and groups. Where that cannot be, no step is launched any more, because
     /// the buffers of the old one are gone.
-    pub fn settle(
+    pub fn unalias(
         &mut self,
         problem: &Problem,
         (kernels, storage): (&ProgramKernels, &Storage),
@@ -124,7 +124,7 @@ impl Steps {
             count: count as u32,
         };
         let mut arguments: [*mut c_void; 1] = [(&raw mut argument).cast()];
-        // SAFETY: the kernel takes the struct Course by value, which has this layout; the call copies it. Its tables are
+        // SAFETY: the kernel takes the struct TaskSchedule by value, which has this layout; the call copies it. Its tables are
         // those of the course, and the buffers that they name live as long as the session. Co-residency was checked when
         // the session was opened.
         unsafe {
@@ -150,7 +150,7 @@ fn courses(
 ) -> Result<[Loaded; 2]> {
     let boxes = Boxes::of(problem)?;
     let load = |steps: Range<usize>| -> Result<Loaded> {
-        let course = Course::new(problem, &boxes, storage, steps, kernels, plan)?;
+        let course = TaskSchedule::new(problem, &boxes, storage, steps, kernels, plan)?;
         let stream = &memory.stream;
         let arguments = course.buffers.iter().flat_map(|own| memory.arguments(own, kernels.slots));
         Ok(Loaded {

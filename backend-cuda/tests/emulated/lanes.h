@@ -33,7 +33,7 @@ constexpr long IDLE_TURNS = 1000L * LANES / WARP;        // turns without any ev
 }
 
 // Lanes that wait until all of them have arrived.
-struct Meeting {
+struct Rendezvous {
     int arrived = 0;
     long ended = 0;                      // meetings that are over
     const char* what = "";               // the operation at which they meet
@@ -49,7 +49,7 @@ struct Lane {
     ucontext_t first;                    // where it begins, ...
     jmp_buf here;                        // ... and where it goes on
     bool begun = false, done = false;
-    const Meeting* awaited = nullptr;    // the meeting that the lane is in, ...
+    const Rendezvous* awaited = nullptr;    // the rendezvous that the lane is in, ...
     long number = 0;                     // ... and how many of it were over before
     unsigned char shown[8];              // what it shows to others in a shuffle or a vote
     std::vector<Copy> open;              // copies that no group has yet, ...
@@ -60,7 +60,7 @@ std::mt19937 drawn;                      // the same numbers everywhere
 unsigned late = 100;                     // of a hundred copies, those that arrive only when they are waited for
 jmp_buf scheduler;
 Lane lanes[LANES];
-Meeting warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
+Rendezvous warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
 int threads = THREADS_LAUNCHED;          // of a block of this launch, which may have fewer than were compiled for
 int current = 0;                         // the lane that runs
 long events = 0;                         // meetings that ended and lanes that finished
@@ -90,19 +90,19 @@ inline void sometimes() { if (drawn() % 4 == 0) suspend(); }
 
 inline void aligned(const void* at, size_t bytes) { if (size_t(at) % bytes != 0) fail("an access that is not aligned to its size"); }
 
-inline void meet(Meeting& meeting, int members, const char* what)
+inline void meet(Rendezvous& rendezvous, int members, const char* what)
 {
-    if (meeting.arrived > 0 && strcmp(meeting.what, what) != 0)
-        fail("lane " + std::to_string(current) + " is at " + what + " where others are at " + meeting.what);
-    meeting.what = what;
-    if (++meeting.arrived == members) {
-        meeting.arrived = 0;
-        ++meeting.ended;
+    if (rendezvous.arrived > 0 && strcmp(rendezvous.what, what) != 0)
+        fail("lane " + std::to_string(current) + " is at " + what + " where others are at " + rendezvous.what);
+    rendezvous.what = what;
+    if (++rendezvous.arrived == members) {
+        rendezvous.arrived = 0;
+        ++rendezvous.ended;
         ++events;
         return;
     }
-    lanes[current].awaited = &meeting;
-    lanes[current].number = meeting.ended;
+    lanes[current].awaited = &rendezvous;
+    lanes[current].number = rendezvous.ended;
     suspend();
 }
 

@@ -66,7 +66,7 @@ struct Outboxes {
         for (size_t i = 0; i < WORDS && !first; ++i) all[GUARD + i] = Tagged(before - (i / (CHANGING * OUTBOX) % 2 == (before & 1) ? 0 : 1)) << 32 | 0x7fc0dead;
     }
 
-    Mail mail() { return {all.data() + GUARD, before}; }
+    ExchangeBuffer exchange_buffer() { return {all.data() + GUARD, before}; }
 
     void check() const
     {
@@ -83,9 +83,9 @@ struct Outboxes {
     }
 };
 std::unique_ptr<Outboxes> outboxes;
-Mail mail() { return outboxes->mail(); }
+ExchangeBuffer exchange_buffer() { return outboxes->exchange_buffer(); }
 #elif defined RESIDENT
-Mail mail() { return {turns}; }
+ExchangeBuffer exchange_buffer() { return {turns}; }
 #endif
 
 void body()
@@ -93,7 +93,7 @@ void body()
 #if defined MEMBERS_LAUNCHED
     resident(buffers, parameters, STEPS);
 #elif defined RESIDENT
-    resident(buffers, mail(), *parameters, flags.data(), STEPS);
+    resident(buffers, exchange_buffer(), *parameters, flags.data(), STEPS);
 #elif defined STAGE
     stage_0(buffers, *parameters);
 #elif defined STEPS

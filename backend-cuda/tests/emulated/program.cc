@@ -6,9 +6,9 @@
 // threads and the buffer of each slot. entries.h names the kernels. The buffers after all launches go to
 // FOLDER/result, behind them the scalars, the rows, and the progress.
 //
-// Of a persistent kernel (COURSES), whose blocks run side by side, the launches are the courses: the count of each one's
+// Of a persistent kernel (SCHEDULES), whose blocks run side by side, the launches are the schedules: the count of each one's
 // tasks, the tasks and the buffer of each slot, and its tables of waits; then the count of launches, and for each the
-// course, the first task and the count of tasks.
+// schedule, the first task and the count of tasks.
 
 #include "lanes.h"
 
@@ -18,7 +18,7 @@
 #undef __shared__
 #define __shared__ static
 
-#ifdef COURSES
+#ifdef SCHEDULES
 #include <map>
 
 namespace emulated {
@@ -62,7 +62,7 @@ inline float __int_as_float(int bits)
 
 // What is asked for ahead must be of a buffer.
 namespace emulated {
-void ask_ahead(const void* from);
+void prefetch(const void* from);
 }
 
 #include "kernel.h"
@@ -123,9 +123,9 @@ void name_buffers()
     }
 }
 
-#ifdef COURSES
+#ifdef SCHEDULES
 
-// A course and its tables.
+// A schedule and its tables.
 struct Tables {
     std::vector<Task> tasks;
     std::vector<unsigned long long> words;
@@ -150,19 +150,19 @@ struct Tables {
     }
 };
 
-Course course;
+TaskSchedule schedule;
 
-void body() { program_steps(course); }
+void body() { program_steps(schedule); }
 
 void launch_all()
 {
     std::vector<Tables> all(0);
-    for (int left = COURSES; left > 0; --left) all.emplace_back();
+    for (int left = SCHEDULES; left > 0; --left) all.emplace_back();
     for (auto left = number(); left > 0; --left) {
         Tables& tables = all[number()];
         const unsigned begin = number(), count = number();
         std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
-        course = {tables.tasks.data(), tables.words.data(), tables.first.data(), tables.waits.data(), flags.data(), unsigned(tables.tasks.size()), begin, count};
+        schedule = {tables.tasks.data(), tables.words.data(), tables.first.data(), tables.waits.data(), flags.data(), unsigned(tables.tasks.size()), begin, count};
         for (auto& cached : emulated::cached<real>) cached.clear();
         for (emulated::Lane& lane : emulated::lanes) lane.done = false;
         emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
@@ -222,7 +222,7 @@ void launch_all()
 
 }  // namespace
 
-void emulated::ask_ahead(const void* from)
+void emulated::prefetch(const void* from)
 {
     const auto* const place = static_cast<const unsigned char*>(from);
     for (const Memory& memory : buffers)

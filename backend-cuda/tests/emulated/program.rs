@@ -10,8 +10,8 @@ use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule, pl
 use abide_core::program::{Boxes, Buffer, Groups, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_shaders::cuda::{
-    Course, KernelLaunch, ProgramKernels, buffer_pitch, persistent_kernels, pitched_values, program_kernels,
-    program_scalars,
+    KernelLaunch, ProgramKernels, TaskSchedule, buffer_pitch, persistent_kernels, pitched_values,
+    program_kernels, program_scalars,
 };
 
 use crate::rig;
@@ -53,8 +53,8 @@ const OWN: [(&str, &str); 2] = [
     ("__shared__ real rows[WARPS][WARP];", "auto& rows = emulated::own<real[WARPS][WARP]>();"),
 ];
 
-/// Courses of a persistent kernel: through the steps before those that repeat, and through these.
-const COURSES: usize = 2;
+/// TaskSchedules of a persistent kernel: through the steps before those that repeat, and through these.
+const SCHEDULES: usize = 2;
 
 /// Words of the kernels' `Progress`.
 const PROGRESS: usize = 5;
@@ -103,7 +103,7 @@ impl<'a> Program<'a> {
         Program::compile_as(compiler, problem, Form { more_rows: rows - 1, ..Form::default() }, changes)
     }
 
-    /// Does the same in any form. Groups' blocks have 256 threads at most.
+    /// StageKind the same in any form. Groups' blocks have 256 threads at most.
     pub fn compile_as(
         compiler: &[String],
         problem: &'a Problem,
@@ -157,7 +157,7 @@ impl<'a> Program<'a> {
         command.arg("-DTHREADS_LAUNCHED=256");
         command.arg(format!("-DBLOCKS_LAUNCHED={}", form.blocks.unwrap_or(1)));
         if persistent.is_some() {
-            command.arg(format!("-DCOURSES={COURSES}"));
+            command.arg(format!("-DCOURSES={SCHEDULES}"));
         }
         let shared = kernels.groups.values().flat_map(|group| &group.launches);
         let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
@@ -287,7 +287,7 @@ impl<'a> Program<'a> {
         let mut courses = Vec::new();
         for steps in [0..repeated, repeated..storage.steps.len()] {
             let course =
-                Course::new(&self.split, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
+                TaskSchedule::new(&self.split, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
             add(script, course.tasks.len() as u64);
             for (task, buffers) in course.tasks.iter().zip(&course.buffers) {
                 task.iter().for_each(|&number| add(script, number.into()));

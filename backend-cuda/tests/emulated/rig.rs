@@ -33,7 +33,7 @@ pub const SHARED: (&str, &str) = (
 /// The words that ask for a value ahead, once in a kernel of groups.
 #[allow(dead_code)] // Not every test that has this module names it.
 pub const AHEAD: (&str, &str) =
-    (r#"asm volatile("prefetch.global.L2 [%0];" ::"l"(from));"#, "emulated::ask_ahead(from);");
+    (r#"asm volatile("prefetch.global.L2 [%0];" ::"l"(from));"#, "emulated::prefetch(from);");
 
 /// The words of copies, each exactly once in a kernel that copies.
 const COPIES: [(&str, &str); 5] = [
@@ -64,16 +64,16 @@ pub const FLAGS: [(&str, &str); 3] = [
 /// one by one.
 const TAGGED: [(&str, &str); 4] = [
     (
-        r#"asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[PARCEL - 1]) : "memory");"#,
-        "{ emulated::aligned(to, 16); to[0] = word[0]; emulated::sometimes(); to[1] = word[PARCEL - 1]; }",
+        r#"asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[TAGGED_WORDS - 1]) : "memory");"#,
+        "{ emulated::aligned(to, 16); to[0] = word[0]; emulated::sometimes(); to[1] = word[TAGGED_WORDS - 1]; }",
     ),
     (
         r#"asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");"#,
         "{ emulated::aligned(to, 8); *to = word[0]; }",
     ),
     (
-        r#"asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[PARCEL - 1]) : "l"(from) : "memory");"#,
-        "{ emulated::sometimes(); word[0] = from[0]; emulated::sometimes(); word[PARCEL - 1] = from[1]; }",
+        r#"asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[TAGGED_WORDS - 1]) : "l"(from) : "memory");"#,
+        "{ emulated::sometimes(); word[0] = from[0]; emulated::sometimes(); word[TAGGED_WORDS - 1] = from[1]; }",
     ),
     (
         r#"asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");"#,

@@ -101,7 +101,7 @@ pub const DEFECTS: [(&str, &str, &str); 16] = [
     ("slabs-cg", "*beyond(a, place, other) = value;", ";"),
     ("slabs-cg-ring", "i - __ldg(given) < __ldg(given + 1)", "i - __ldg(given) < __ldg(given + 1) / 2"),
     ("slabs-cg", "*beyond(a, place, other) = node;", ";"),
-    // those that vouch for themselves too, each word with the tag of its own sum;
+    // those of nodes with their own tags too: each word has the tag of its sum;
     ("slabs-cg", "node.store(beyond(a, nodes + slot, other));", ";"),
     ("slabs-cg", "unsigned(a.tags) + ++tagged", "unsigned(a.tags) + 1"),
     ("slabs-cg", "part < WORDS; ++part) all = all", "part < 1; ++part) all = all"),
@@ -127,7 +127,7 @@ pub const DEFECTS: [(&str, &str, &str); 16] = [
 
 /// What makes one block give a wait up. (All look at the word that tells them so more often than on a device.)
 pub const IMPATIENT: [(&str, &str); 3] = [
-    ("clock64() - begun <= PATIENCE", "!(blockIdx.x == 1 && barriers >= 3)"),
+    ("clock64() - begun <= DEADLINE", "!(blockIdx.x == 1 && barriers >= 3)"),
     ("constexpr unsigned LOOKS = 1024;", "constexpr unsigned LOOKS = 8;"),
     ("emulated::fail(\"a wait was given up\");", "emulated::end_lane();"),
 ];

@@ -17,7 +17,7 @@
 
 // What is asked for ahead must be of an array.
 namespace emulated {
-void ask_ahead(const void* from);
+void prefetch(const void* from);
 }
 
 #include "kernel.h"
@@ -104,7 +104,7 @@ void write(const std::string& path, const void* from, size_t bytes, const char* 
 
 }  // namespace
 
-void emulated::ask_ahead(const void* from)
+void emulated::prefetch(const void* from)
 {
     const auto* const place = static_cast<const unsigned char*>(from);
     if (std::none_of(arrays.begin(), arrays.end(), [&](const Array& array) { return array.has(place); })) fail("asked ahead beyond all arrays");

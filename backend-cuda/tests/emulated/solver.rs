@@ -16,7 +16,7 @@ use abide_core::solver::{
     Matrix, Method, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status,
 };
 use abide_core::{Array, DType, DeviceSpec, Real};
-use abide_cuda::{Image, Piece, numbers_of};
+use abide_cuda::{PackedSystem, Piece, numbers_of};
 use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
 use abide_shaders::state::State;
 
@@ -419,15 +419,16 @@ impl Program {
             (vec![], vec![], vec![], vec![], vec![]);
         let mut last = None;
         for (matrix, right) in systems {
-            let image = Image::new(matrix, options, &self.layout).map_err(|error| error.to_string())?;
+            let packed =
+                PackedSystem::new(matrix, options, &self.layout).map_err(|error| error.to_string())?;
             let mut own = vec![0xff_u8; vectors * vector];
             own[self.x() * vector..][..self.rows * real].fill(0);
-            if let Some((number, diagonal)) = &image.diagonal {
+            if let Some((number, diagonal)) = &packed.diagonal {
                 own[number * vector..][..self.rows * real].copy_from_slice(diagonal.as_bytes());
             }
             homes.extend(own);
-            values.extend_from_slice(&image.values);
-            inverse.extend_from_slice(&image.inverse);
+            values.extend_from_slice(&packed.values);
+            inverse.extend_from_slice(&packed.inverse);
             rights.extend_from_slice(right.as_bytes());
             rights.resize(rights.len().next_multiple_of(vector), 0xff);
             let norm = match right {
@@ -435,9 +436,9 @@ impl Program {
                 Array::F64(b) => reduction::dot(b, b).sqrt(),
             };
             thresholds.push((parameters.relative * norm).max(parameters.absolute));
-            last = Some(image);
+            last = Some(packed);
         }
-        let image = last.ok_or("no system")?;
+        let packed = last.ok_or("no system")?;
         let (count, layout) = (systems.len(), &self.layout);
         let histories = parameters.iterations + 2;
         let fresh = |numbers: usize, bytes: usize| vec![0xff_u8; numbers * bytes];
@@ -450,13 +451,13 @@ impl Program {
             histories: histories as u64,
             threshold: thresholds[0],
             near: thresholds[0] * parameters.drift.max(1.0),
-            weight: image.weight,
-            centre: image.interval[0],
-            half: image.interval[1],
+            weight: packed.weight,
+            centre: packed.interval[0],
+            half: packed.interval[1],
             until: 0,
             most: parameters.iterations as u32,
-            patience: parameters.patience(),
-            replacement: image.replacement,
+            cancel_check: parameters.cancel_check(),
+            replacement: packed.replacement,
             ..KrylovNumbers::default()
         };
         let state = State::fresh(DType::F64, cuda::KRYLOV_STATE_OWN).repeat(count);
@@ -464,20 +465,20 @@ impl Program {
         let mut bytes = Vec::new();
         if layout.slabs.count == 1 {
             let arrays = KrylovArrays {
-                shares: image.shares,
-                offsets: image.offsets,
-                searches: image.searches,
-                nodes: image.nodes,
-                chains: image.chains,
-                spread: image.spread,
-                columns: image.columns,
+                shares: packed.shares,
+                offsets: packed.offsets,
+                searches: packed.searches,
+                nodes: packed.nodes,
+                chains: packed.chains,
+                spread: packed.spread,
+                columns: packed.columns,
                 values,
                 b: rights,
                 inverse,
-                factors: image.factors,
+                factors: packed.factors,
                 homes,
                 exchanged: fresh(exchanged, real),
-                partials: image.partials,
+                partials: packed.partials,
                 tagged: Vec::new(),
                 pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
                 basis: fresh(layout.basis() * self.stride, real),
@@ -494,13 +495,13 @@ impl Program {
         } else {
             let (_, right) = systems.first().ok_or("no system")?;
             for number in 0..layout.slabs.count {
-                let mut slab = image.slab(layout, number).map_err(|error| error.to_string())?;
+                let mut slab = packed.slab(layout, number).map_err(|error| error.to_string())?;
                 let own = slab.rows.start * real..slab.rows.end * real;
                 slab.arrays.b.loaded = Cow::Owned(right.as_bytes()[own].to_vec());
                 let mut homes = vec![0xff_u8; slab.arrays.homes.bytes];
                 homes[self.x() * slab.stride * real..][..slab.rows.len() * real].fill(0);
                 if let Some((number, diagonal)) =
-                    image.diagonal_of(&slab.rows).map_err(|error| error.to_string())?
+                    packed.diagonal_of(&slab.rows).map_err(|error| error.to_string())?
                 {
                     homes[number * slab.stride * real..][..slab.rows.len() * real]
                         .copy_from_slice(diagonal.as_bytes());

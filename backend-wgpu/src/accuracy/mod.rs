@@ -11,7 +11,7 @@ mod interval;
 
 use abide_core::expr::{Binary, Dag, Node, Unary};
 use abide_core::functions;
-use abide_core::program::{Boxes, Does, Reduction};
+use abide_core::program::{Boxes, Reduction, StageKind};
 use abide_core::{Boundaries, DType, Problem, Program};
 
 use interval::Interval;
@@ -95,10 +95,10 @@ fn bound(
                 values_of(&stage.dag, &shown(&program, &sides, &fields, &scalars), &scalars, coordinates);
             let new = |output: usize| new[stage.dag.outputs[output] as usize];
             match stage.does {
-                Does::Scalar(scalar) => scalars[scalar] = new(0),
-                Does::Reduce(Reduction::Sum, _, scalar) => scalars[scalar] = sum(new(0), values),
-                Does::Reduce(_, _, scalar) => scalars[scalar] = new(0),
-                Does::Update => {
+                StageKind::Scalar(scalar) => scalars[scalar] = new(0),
+                StageKind::Reduce(Reduction::Sum, _, scalar) => scalars[scalar] = sum(new(0), values),
+                StageKind::Reduce(_, _, scalar) => scalars[scalar] = new(0),
+                StageKind::Update => {
                     for (output, &field) in stage.writes.iter().enumerate() {
                         let new = new(output);
                         fields[field] = match field < count {

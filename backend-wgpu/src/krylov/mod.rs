@@ -1,13 +1,13 @@
 //! Linear solvers: a few dispatches per iteration, many iterations per submission, the stopping tests on the
 //! device.
 //!
-//! A session makes the preconditioner (`image`), compiles the method's phases (`modules`), allocates and
+//! A session makes the preconditioner (`packed`), compiles the method's phases (`modules`), allocates and
 //! binds (`system`), and submits iterations (`session`). State and history come back with each submission,
 //! and pass through the tests of [`abide_core::solver::Run`] here (`outcome`).
 
-mod image;
 mod modules;
 mod outcome;
+mod packed;
 mod session;
 mod system;
 

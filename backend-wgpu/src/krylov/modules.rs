@@ -58,7 +58,7 @@ async fn compile(gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
         let source = wgpu::ShaderSource::Wgsl(text.into());
         // SAFETY: phases check their own accesses. Rows are compared with the number of rows, which every
         // vector has; columns of a stored matrix are below it, as `Csr` guarantees, and offsets and lists are
-        // made for it by `Image`; taps are clamped to the domain (`source` in domain.wgsl); shares of sums
+        // made for it by `PackedSystem`; taps are clamped to the domain (`source` in domain.wgsl); shares of sums
         // and the history are counted within their constants. Loops count up to numbers of these buffers;
         // divisors of integers are constants or sizes above zero.
         let module = unsafe {

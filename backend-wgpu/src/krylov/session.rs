@@ -15,9 +15,9 @@ use abide_shaders::wgsl::krylov::{RING, Script, Task, module, script};
 use futures_channel::oneshot;
 use web_time::Instant;
 
-use super::image::Image;
 use super::modules::Modules;
 use super::outcome::{entries, norm_limit, square_limit, state_bytes};
+use super::packed::PackedSystem;
 use super::system::{Step, System};
 use crate::NAME;
 use crate::blocking::block_on;
@@ -65,7 +65,7 @@ struct Sent {
 }
 
 impl KrylovSession {
-    /// Makes the image, compiles, allocates and loads.
+    /// Makes the packed, compiles, allocates and loads.
     pub async fn open(
         gpu: Arc<Gpu>,
         modules: &Modules,
@@ -80,17 +80,17 @@ impl KrylovSession {
         let script = script(matrix, options)?;
         check_buffers(&gpu, &script)?;
         let dtype = matrix.dtype();
-        let image = match dtype {
-            DType::F32 => Image::new::<f32>(matrix, options, layout)?,
-            DType::F64 => Image::new::<f64>(matrix, options, layout)?,
+        let packed = match dtype {
+            DType::F32 => PackedSystem::new::<f32>(matrix, options, layout)?,
+            DType::F64 => PackedSystem::new::<f64>(matrix, options, layout)?,
         };
         let entries = modules.of(&gpu, &module(matrix, options, layout, &script)?, &script).await?;
-        let system = System::new(&gpu, matrix, layout, &image, (&script, &entries)).await?;
+        let system = System::new(&gpu, matrix, layout, &packed, (&script, &entries)).await?;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let label = "reading a solver's state";
         let bytes = system.told_bytes();
         let readable = [gpu.buffer(label, bytes, usage).await?, gpu.buffer(label, bytes, usage).await?];
-        let (size, factors, weight) = (image.size as u32, image.pairs() as u32, image.weight);
+        let (size, factors, weight) = (packed.size as u32, packed.pairs() as u32, packed.weight);
         let (plan, period, cycle) = (plan.clone(), script.period, script.basis.saturating_sub(1));
         Ok(KrylovSession { gpu, plan, dtype, system, period, size, factors, weight, cycle, readable })
     }
@@ -238,7 +238,7 @@ impl KrylovSession {
             rows: narrow(rows),
             size: self.size,
             most: narrow(parameters.iterations),
-            patience: parameters.patience(),
+            cancel_check: parameters.cancel_check(),
             factors: self.factors,
             // A cycle of more vectors than iterations is never filled.
             restart: narrow(self.cycle.min(parameters.iterations.max(1))),

@@ -8,9 +8,9 @@ use abide_shaders::wgsl::krylov::{
     Call, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Task, Work, triangle_numbers,
 };
 
-use super::image::Image;
 use super::modules::Entries;
 use super::outcome::{fresh, state_bytes};
+use super::packed::PackedSystem;
 use crate::gpu::Gpu;
 
 /// The most bytes that move between host and device at once.
@@ -50,16 +50,16 @@ impl System {
         gpu: &Gpu,
         matrix: &Matrix,
         layout: &Dispatches,
-        image: &Image,
+        packed: &PackedSystem,
         (script, entries): (&Script, &Entries),
     ) -> Result<System> {
         let (dtype, real) = (matrix.dtype(), matrix.dtype().bytes());
-        let calls = Calls::new(gpu, dtype, script, image);
+        let calls = Calls::new(gpu, dtype, script, packed);
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let readable = gpu.buffer("reading x", (matrix.rows() * real).min(CHUNK) as u64, usage).await?;
         let (fixed, vectors, steps) = (Vec::new(), Vec::new(), Steps::default());
         let mut system = System { dtype, layout: layout.clone(), fixed, vectors, readable, steps };
-        let state = system.add(gpu, Fixed::Course, "a solver's state", state_bytes(dtype)).await?;
+        let state = system.add(gpu, Fixed::TaskSchedule, "a solver's state", state_bytes(dtype)).await?;
         let triangle = triangle_numbers(script.basis.saturating_sub(1)) * real;
         let triangle = system.add(gpu, Fixed::Triangle, "GMRES's least-squares problem", triangle).await?;
         // The same two buffers, for phases that only read them.
@@ -75,12 +75,12 @@ impl System {
         }
         let mut loaded: Vec<(Fixed, &str, &[u8])> = vec![
             (Fixed::Call, "a solver's calls", &calls.bytes),
-            (Fixed::Factors, "a solver's factors", image.factors.as_bytes()),
-            (Fixed::Inverses, "block-Jacobi's inverses", image.inverses.as_bytes()),
+            (Fixed::Factors, "a solver's factors", packed.factors.as_bytes()),
+            (Fixed::Inverses, "block-Jacobi's inverses", packed.inverses.as_bytes()),
         ];
         if let Matrix::Stored(stored) = matrix {
             loaded.extend([
-                (Fixed::Offsets, "a matrix's offsets", bytemuck::cast_slice(&image.offsets)),
+                (Fixed::Offsets, "a matrix's offsets", bytemuck::cast_slice(&packed.offsets)),
                 (Fixed::Columns, "a matrix's columns", bytemuck::cast_slice(stored.indices())),
                 (Fixed::Values, "a matrix's values", stored.values().as_bytes()),
             ]);
@@ -92,7 +92,7 @@ impl System {
             let label = format!("a solver's vector {}", vector.name().to_lowercase());
             let buffer = storage(gpu, &label, matrix.rows() * real, wgpu::BufferUsages::STORAGE).await?;
             if vector == Vector::Inverse {
-                load(gpu, &buffer, image.inverse.as_bytes()).await?;
+                load(gpu, &buffer, packed.inverse.as_bytes()).await?;
             }
             system.vectors.push((vector, buffer));
         }
@@ -174,7 +174,7 @@ impl System {
     /// Records the copy of the state, and behind it the history, to where the host can read them.
     pub fn tell(&self, encoder: &mut wgpu::CommandEncoder, readable: &wgpu::Buffer) {
         let state = state_bytes(self.dtype) as u64;
-        let parts = [(Fixed::Course, 0, state), (Fixed::History, state, self.told_bytes() - state)];
+        let parts = [(Fixed::TaskSchedule, 0, state), (Fixed::History, state, self.told_bytes() - state)];
         for (part, to, bytes) in parts {
             if let Some(buffer) = self.fixed(part) {
                 encoder.copy_buffer_to_buffer(buffer, 0, readable, to, bytes);
@@ -190,7 +190,7 @@ impl System {
         let (b, x) = (T::into_array(b.to_vec()), T::into_array(x.to_vec()));
         for (buffer, bytes) in [
             (self.fixed(Fixed::Task), &bytes[..]),
-            (self.fixed(Fixed::Course), &fresh(self.dtype)),
+            (self.fixed(Fixed::TaskSchedule), &fresh(self.dtype)),
             (self.fixed(Fixed::RightHandSide), b.as_bytes()),
             (self.vector(Vector::X), x.as_bytes()),
         ] {
@@ -244,7 +244,7 @@ struct Calls {
 }
 
 impl Calls {
-    fn new(gpu: &Gpu, dtype: DType, script: &Script, image: &Image) -> Calls {
+    fn new(gpu: &Gpu, dtype: DType, script: &Script, packed: &PackedSystem) -> Calls {
         let mut kinds = Vec::new();
         for phase in script.phases() {
             if !kinds.contains(&(phase.when, phase.step)) {
@@ -255,7 +255,7 @@ impl Calls {
         let stride = size.max(gpu.limits.min_uniform_buffer_offset_alignment as usize);
         let mut bytes = vec![0; kinds.len() * stride];
         for (&(when, step), place) in kinds.iter().zip(bytes.chunks_mut(stride)) {
-            let [keep, add] = image.steps.get(step).copied().unwrap_or_default();
+            let [keep, add] = packed.steps.get(step).copied().unwrap_or_default();
             let call = Call { when: when as u32, unused: 0, keep, add };
             place[..Call::size(dtype)].copy_from_slice(&call.bytes(dtype));
         }

@@ -112,7 +112,7 @@ impl Memory {
 
     /// Moves the fields, of which some share a buffer, to the first buffers of another storage, one for each.
     /// `names` are the buffers in which they lie. Nothing has changed where memory is missing.
-    pub async fn settle(&mut self, gpu: &Gpu, names: &[usize], storage: &Storage) -> Result<()> {
+    pub async fn unalias(&mut self, gpu: &Gpu, names: &[usize], storage: &Storage) -> Result<()> {
         let kinds: Vec<&Buffer> = self.buffers.iter().map(|known| &known.buffer).collect();
         let from = storage.taken(&kinds, names);
         let mut fresh = Vec::new();

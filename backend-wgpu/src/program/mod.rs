@@ -66,7 +66,7 @@ pub(crate) struct ProgramSession {
     /// The steps done since the storage's first.
     steps: u64,
     /// Steps of the last advance that were not done.
-    pub undone: u64,
+    pub remaining: u64,
     /// Whether the condition is known to have ended the run.
     has_ended: bool,
 }
@@ -98,7 +98,7 @@ impl ProgramSession {
             staging: Staging::default(),
             gpu,
             steps: 0,
-            undone: 0,
+            remaining: 0,
             has_ended: false,
         })
     }
@@ -132,7 +132,7 @@ impl ProgramSession {
                 recorder.read(&self.gpu, &mut self.staging, step, step + done).await?;
             }
         }
-        self.undone = end - self.steps;
+        self.remaining = end - self.steps;
         Ok(seconds)
     }
 
@@ -207,7 +207,7 @@ impl ProgramSession {
     async fn prepare_write(&mut self, field: usize) -> Result<()> {
         let names = self.made.storage.fields_after(self.steps);
         if names.iter().filter(|&&name| name == names[field]).count() > 1 {
-            self.settle().await?;
+            self.unalias().await?;
         }
         self.go_on().await
     }
@@ -221,12 +221,12 @@ impl ProgramSession {
     }
 
     /// Gives each field a buffer of its own, by a storage that begins at the step now reached.
-    async fn settle(&mut self) -> Result<()> {
+    async fn unalias(&mut self) -> Result<()> {
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
         let made = Made::of(&problem, &self.plan, self.gpu.adapter.f64)?;
         let names = self.made.storage.fields_after(self.steps).to_vec();
-        self.memory.settle(&self.gpu, &names, &made.storage).await?;
+        self.memory.unalias(&self.gpu, &names, &made.storage).await?;
         self.dispatches = Dispatches::new(&self.gpu, &made, &self.memory).await?;
         (self.problem, self.made, self.steps) = (problem, made, 0);
         Ok(())

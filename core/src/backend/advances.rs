@@ -122,7 +122,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::backend::{Cut, Pace, Session, drive};
+    use crate::backend::{Pace, Segmented, Session, drive};
     use crate::catalogue;
     use crate::device::DeviceSpec;
     use crate::domain::Shape;
@@ -175,7 +175,8 @@ mod tests {
             problem.record = every.map(|every| Record::new(&problem.program, every, vec![probe]));
             let plan = plan(&problem, &DeviceSpec::preset("h200").unwrap(), &options).unwrap();
             let fields = [Array::zeros(DType::F64, 512 * 512).unwrap()];
-            let mut session = Cut::around(Cut::new(&problem, &fields).unwrap(), Box::new(Zeros(plan)));
+            let mut session =
+                Segmented::around(Segmented::new(&problem, &fields).unwrap(), Box::new(Zeros(plan)));
             let pace = Pace { epoch: std::time::Duration::from_secs(9), ..Pace::default() };
             drive("zeros", session.as_mut(), steps, pace, &mut |_, _| Ok(ControlFlow::Continue(()))).unwrap()
         };

@@ -14,21 +14,21 @@ pub type Advance = dyn Fn(&mut [Box<dyn Session>], u64) -> Result<f64> + Send;
 ///
 /// Every member is the session that it would be alone, so it has the same bits. What a session of a batch
 /// takes and gives, here as in any backend, has the members one after another.
-pub struct Members {
+pub struct MemberSessions {
     problem: Problem,
     plan: Plan,
     sessions: Vec<Box<dyn Session>>,
     advance: Box<Advance>,
 }
 
-impl Members {
+impl MemberSessions {
     /// Opens a session for each member by `open`; they advance one after another.
     pub fn open(
         problem: &Problem,
         plan: &Plan,
         fields: Vec<Array>,
         mut open: impl FnMut(&Problem, &Plan, Vec<Array>) -> Result<Box<dyn Session>>,
-    ) -> Result<Members> {
+    ) -> Result<MemberSessions> {
         plan.check(problem)?;
         check_fields(problem, &fields)?;
         let of_member = plan.of_member();
@@ -38,12 +38,12 @@ impl Members {
         // A session's own plan may differ from the given one.
         let ran = sessions.first().map_or(&of_member, |session| session.plan());
         let plan = Plan { batch: plan.batch, ..ran.clone() };
-        Ok(Members { problem: problem.clone(), plan, sessions, advance: Box::new(in_turn) })
+        Ok(MemberSessions { problem: problem.clone(), plan, sessions, advance: Box::new(in_turn) })
     }
 
     /// Returns the same batch, whose members advance in another way.
-    pub fn advancing(self, advance: Box<Advance>) -> Members {
-        Members { advance, ..self }
+    pub fn advancing(self, advance: Box<Advance>) -> MemberSessions {
+        MemberSessions { advance, ..self }
     }
 
     /// Puts together what each session returns: `len` values.
@@ -73,7 +73,7 @@ fn in_turn(sessions: &mut [Box<dyn Session>], steps: u64) -> Result<f64> {
     sessions.iter_mut().try_fold(0.0, |seconds, session| Ok(seconds + session.advance(steps)?))
 }
 
-impl Session for Members {
+impl Session for MemberSessions {
     fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -8,7 +8,7 @@ use crate::plan::Exchanging;
 use crate::real::Array;
 
 /// What connects the session of a slab with those of all others.
-pub trait Gather: Send {
+pub trait AllGather: Send {
     /// Returns the values that each rank gives, in the order of ranks, and of each rank as many as `values` says. Each
     /// rank calls it as often as all others.
     ///
@@ -18,12 +18,12 @@ pub trait Gather: Send {
     fn gather(&mut self, own: Array, values: &[usize]) -> Result<Vec<Array>>;
 }
 
-/// What a session lends to another: where its values lie, or a point in its device's work; in the backend's own type.
-pub type Loan = Box<dyn Any + Send>;
+/// What a session exports to another: where its values lie, or a point in its device's work; in the backend's own type.
+pub type ExportedHandle = Box<dyn Any + Send>;
 
-/// A loan that sessions of other processes on the same machine can take: bytes that say where it lies.
+/// A handle that sessions of other processes on the same machine can take: bytes that say where it lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parcel(pub Vec<u8>);
+pub struct IpcHandle(pub Vec<u8>);
 
 /// A box of a field's values, `low..high`, slowest axis first; of whole planes along the slowest axis of the domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,37 +56,37 @@ pub trait Peer {
         Ok(0.0)
     }
 
-    /// Offers to exchange planes with sessions of other processes on the same machine: what it lends from now on, and its
-    /// points, are [`Parcel`]s. Returns what the others need to say whether they can take them; `None` where it cannot.
+    /// Offers to exchange planes with sessions of other processes on the same machine: what it exports from now on, and its
+    /// points, are [`IpcHandle`]s. Returns what the others need to say whether they can take them; `None` where it cannot.
     fn offer(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Returns whether it can take what a session of another process lends that has offered this.
+    /// Returns whether it can take what a session of another process exports that has offered this.
     fn accepts(&mut self, offer: &[u8]) -> bool {
         let _ = offer;
         false
     }
 
     /// Lends planes as the last step leaves them, which may still be under way.
-    fn lend(&mut self, planes: Planes) -> Result<Loan>;
+    fn export(&mut self, planes: Planes) -> Result<ExportedHandle>;
 
-    /// Replaces planes by those of a loan, which are as many values. Steps that follow have them.
+    /// Replaces planes by those of a handle, which are as many values. Steps that follow have them.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`](crate::Error::Invalid) for a loan of another backend or of another number of values.
-    fn take(&mut self, planes: Planes, loan: Loan) -> Result<()>;
+    /// [`Error::Invalid`](crate::Error::Invalid) for a handle of another backend or of another number of values.
+    fn take(&mut self, planes: Planes, handle: ExportedHandle) -> Result<()>;
 
     /// Returns the point after all that was taken so far, for the lender to wait for.
-    fn taken(&mut self) -> Result<Loan>;
+    fn taken(&mut self) -> Result<ExportedHandle>;
 
     /// Has all that follows wait for a point that another session returned.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`](crate::Error::Invalid) for a point of another backend.
-    fn wait_for(&mut self, point: Loan) -> Result<()>;
+    fn wait_for(&mut self, point: ExportedHandle) -> Result<()>;
 
     /// Returns the part that hands planes on by work of the devices alone; `None` where there is none.
     fn network(&mut self) -> Option<&mut dyn Network> {
@@ -96,11 +96,11 @@ pub trait Peer {
 
 /// What is asked again and again while a session waits for others. It pauses between two looks; an error ends the wait, and the
 /// session lets go of all that it waits for.
-pub type Patience<'a> = &'a mut dyn FnMut() -> Result<()>;
+pub type CancelCheck<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// The part of a session that exchanges planes with those of all ranks by work of their devices, in order with the steps: by
 /// stores into each other's memory, or over a network of devices on whatever machines. The host waits for none of it but
-/// in [`Network::settle`].
+/// in [`Network::flush`].
 pub trait Network {
     /// Returns what the others need to join this session, to exchange by stores or by their network, of which the first says
     /// where all meet; `None` where it cannot.
@@ -113,7 +113,7 @@ pub trait Network {
         way: Exchanging,
         keys: &[Vec<u8>],
         rank: usize,
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<bool>;
 
     /// Sends planes as the last step leaves them to ranks, and replaces planes by what ranks send. What one rank sends another
@@ -122,7 +122,7 @@ pub trait Network {
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],
-        patience: Patience<'_>,
+        cancel_check: CancelCheck<'_>,
     ) -> Result<()>;
 
     /// Has steps from now on store the planes that their plan gives to neighbours ([`Edges`](crate::plan::streaming::warp::Edges))
@@ -140,5 +140,5 @@ pub trait Network {
     }
 
     /// Waits until all that was swapped, and all steps begun, are done.
-    fn settle(&mut self, patience: Patience<'_>) -> Result<()>;
+    fn flush(&mut self, cancel_check: CancelCheck<'_>) -> Result<()>;
 }

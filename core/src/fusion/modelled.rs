@@ -76,7 +76,7 @@ pub fn fuse(
 
 /// A group as it is told.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Reported<'a> {
     loops: &'a [usize],
     names: Vec<&'a str>,
     unfused_bytes: u64,
@@ -101,7 +101,7 @@ impl ModelledGroup {
 
 impl Serialize for Modelled {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.groups.iter().map(|group| Told {
+        serializer.collect_seq(self.groups.iter().map(|group| Reported {
             loops: &group.loops,
             names: group.loops.iter().map(|&own| &*self.graph.loops[own].name).collect(),
             unfused_bytes: group.unfused_bytes,

@@ -8,7 +8,7 @@ use super::set::MOST;
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
 use crate::expr::{self, Dag};
-use crate::program::{Does, Problem, Program, Stage};
+use crate::program::{Problem, Program, Stage, StageKind};
 
 /// The stages that a graph is made of, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -142,10 +142,10 @@ impl<'a> Making<'a> {
                 stage: number,
                 outputs: outputs.clone(),
                 kind: match stage.does {
-                    Does::Update if stage.points.is_empty() => Kind::Update,
-                    Does::Update => Kind::Points,
-                    Does::Reduce(..) => Kind::Reduce,
-                    Does::Scalar(_) => Kind::Scalar,
+                    StageKind::Update if stage.points.is_empty() => Kind::Update,
+                    StageKind::Update => Kind::Points,
+                    StageKind::Reduce(..) => Kind::Reduce,
+                    StageKind::Scalar(_) => Kind::Scalar,
                 },
                 operations: Operations::of(&dag.simplified(problem.dtype)),
                 accesses,
@@ -153,8 +153,8 @@ impl<'a> Making<'a> {
         }
         for outputs in &parts {
             let targets = match stage.does {
-                Does::Update => outputs.iter().map(|&output| stage.writes[output]).collect(),
-                Does::Reduce(.., scalar) | Does::Scalar(scalar) => {
+                StageKind::Update => outputs.iter().map(|&output| stage.writes[output]).collect(),
+                StageKind::Reduce(.., scalar) | StageKind::Scalar(scalar) => {
                     vec![program.names().len() + scalar - program.parameters().len()]
                 }
             };

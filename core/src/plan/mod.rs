@@ -8,6 +8,7 @@
 //! of streaming and persistent kernels are in [`papers`].
 
 mod batch;
+mod candidates;
 mod cpu;
 pub(crate) mod description;
 #[cfg(test)]
@@ -17,7 +18,6 @@ mod general;
 mod launch;
 mod lowering;
 mod measured;
-mod neighbours;
 mod options;
 pub mod overlapped;
 pub mod papers;
@@ -43,13 +43,13 @@ use crate::real::DType;
 use papers::perks;
 
 pub use batch::{Batched, Order, plan_batch, plan_members};
+pub use candidates::candidates;
 pub use cpu::{
     Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
 };
 pub use general::{plan_grouped, plan_searched};
 pub(crate) use launch::{ARITHMETIC, MEMORY_SHARE};
 pub use measured::Measured;
-pub use neighbours::neighbours;
 pub(crate) use options::named;
 pub use options::{
     CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
@@ -57,7 +57,7 @@ pub use options::{
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use persistent_program::{PersistentProgram, plan_persistent_program};
-pub use portable::{plan_portable, portable_neighbours};
+pub use portable::{plan_portable, portable_candidates};
 pub use ranks::{Alike, Devices, Ranks, plan_ranks};
 pub use recipe::Recipe;
 pub use resident::{Resident, plan_resident, resident_plans};

@@ -164,12 +164,12 @@ named! {
 named! {
     /// How devices hand each other the planes of their halos; no bit depends on it.
     Exchanging "way to exchange" {
-        /// Stores where all devices can make them, else copies, else over their network, else messages.
+        /// Peer-to-peer puts where all devices can make them, else copies, else over their network, else messages.
         #[default]
         Auto = "auto",
         /// By a kernel of each device, which stores into its neighbours' memory: different devices of one process that links
         /// connect.
-        Stores = "stores",
+        PeerPuts = "stores",
         /// From device to device, which are of one machine.
         Copies = "copies",
         /// Over the devices' own network, on one machine or several: NCCL between CUDA's.
@@ -182,7 +182,7 @@ named! {
 impl Exchanging {
     /// Returns whether exchanges are work of the devices alone, which hosts neither see nor take part in.
     pub fn is_of_devices(self) -> bool {
-        matches!(self, Exchanging::Stores | Exchanging::Network)
+        matches!(self, Exchanging::PeerPuts | Exchanging::Network)
     }
 }
 

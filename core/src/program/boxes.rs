@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Does, Problem, Region, Stage};
+use super::{Problem, Region, Stage, StageKind};
 use crate::domain::{Boundary, Source, axis_name};
 use crate::error::{Error, Result};
 use crate::expr::Tap;
@@ -74,13 +74,13 @@ impl Boxes {
             for number in step.clone().rev() {
                 let stage = &program.stages()[number];
                 let own: Vec<Indices> = match stage.does {
-                    Does::Scalar(_) => Vec::new(),
-                    Does::Reduce(_, region, _) => vec![reduced(problem, stage, region)?],
-                    Does::Update if !stage.points.is_empty() => {
+                    StageKind::Scalar(_) => Vec::new(),
+                    StageKind::Reduce(_, region, _) => vec![reduced(problem, stage, region)?],
+                    StageKind::Update if !stage.points.is_empty() => {
                         let own = |&target: &usize| points(problem, stage, target);
                         stage.writes.iter().map(own).collect::<Result<_>>()?
                     }
-                    Does::Update => {
+                    StageKind::Update => {
                         let indices = |&target: &usize| match target.checked_sub(fields) {
                             None => computed(problem, target, radius),
                             Some(temporary) => needed[temporary].take().unwrap_or([0..0, 0..0, 0..0]),
@@ -145,7 +145,7 @@ impl Boxes {
 
 /// The place of a field's value at an index that may lie beyond the domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Shown {
+pub enum GhostSource {
     /// At this index, with the opposite sign if so said.
     At([isize; 3], bool),
     /// A boundary's constant.
@@ -156,7 +156,7 @@ impl Problem {
     /// Returns where the value of a field at an index is found, however far beyond the domain it lies, while
     /// parameters and computed scalars have these values. Where it lies beyond several sides, the slowest axis
     /// is asked first, and the first constant decides.
-    pub fn shown<T: Real>(&self, field: usize, at: [isize; 3], scalars: &[T]) -> Shown {
+    pub fn shown<T: Real>(&self, field: usize, at: [isize; 3], scalars: &[T]) -> GhostSource {
         let (boundaries, extents) = (self.boundaries_with(field, scalars), self.extents_of(field));
         let (mut place, mut negated) = ([0; 3], false);
         for axis in 0..3 {
@@ -165,10 +165,10 @@ impl Problem {
                     place[axis] = index as isize;
                     negated ^= opposite;
                 }
-                (Source::Value(value), _) => return Shown::Value(if negated { -value } else { value }),
+                (Source::Value(value), _) => return GhostSource::Value(if negated { -value } else { value }),
             }
         }
-        Shown::At(place, negated)
+        GhostSource::At(place, negated)
     }
 
     /// Returns the indices of a region in a stage's reduction: as many values as the fields have that the

@@ -3,7 +3,7 @@
 
 use super::centring::Centring;
 use super::derived::Derived;
-use super::stage::{Does, Stage, single};
+use super::stage::{Stage, StageKind, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
 use super::step::Step;
@@ -366,7 +366,7 @@ impl Definition {
     ) -> &mut Self {
         let number = self.names.scalars.len();
         let centring = |field| self.centring(field);
-        let stage = single(name, &self.names, &centring, Does::Scalar(number), define);
+        let stage = single(name, &self.names, &centring, StageKind::Scalar(number), define);
         self.parameter(name, f64::NAN, about);
         match stage {
             Ok(stage) => self.derived.push((number, stage.dag)),
@@ -460,7 +460,7 @@ impl Definition {
             *value = Value::Computed(Scalar { name, initial: Some(*default), extent: None, about });
         }
         let centring = |field| self.centring(field);
-        match single(parameter, &self.names, &centring, Does::Scalar(number), define) {
+        match single(parameter, &self.names, &centring, StageKind::Scalar(number), define) {
             Ok(stage) => self.steps.iter_mut().for_each(|step| step.insert(0, stage.clone())),
             Err(fault) => self.note(Err(fault)),
         }
@@ -634,7 +634,7 @@ impl Stage {
             }
         }
         self.writes.iter_mut().for_each(|field| *field = fields[*field]);
-        if let Does::Reduce(_, _, scalar) | Does::Scalar(scalar) = &mut self.does {
+        if let StageKind::Reduce(_, _, scalar) | StageKind::Scalar(scalar) = &mut self.does {
             *scalar = scalars[*scalar];
         }
         let stores = self.footprint.stores;
@@ -680,7 +680,7 @@ fn check_order(definition: &Definition) -> Result<()> {
                 }
             }
             stage.writes.iter().for_each(|&field| made[field] = true);
-            if let Does::Reduce(_, _, scalar) | Does::Scalar(scalar) = stage.does {
+            if let StageKind::Reduce(_, _, scalar) | StageKind::Scalar(scalar) = stage.does {
                 has_value[scalar] = true;
             }
         }

@@ -1,7 +1,7 @@
 //! The stages of each step in groups (fusion): a group runs as one kernel, and has the bits of its stages one by
 //! one.
 
-use super::{Boxes, Does, Problem, Program, Stage, is_empty};
+use super::{Boxes, Problem, Program, Stage, StageKind, is_empty};
 use crate::error::{Error, Result};
 use crate::expr::Node;
 
@@ -176,8 +176,8 @@ fn needed(program: &Program, boxes: &Boxes) -> Vec<bool> {
         for number in step.clone().rev() {
             let stage = &program.stages()[number];
             let outputs = || stage.writes.iter().zip(&boxes.stages[number]);
-            needed[number] =
-                stage.does != Does::Update || outputs().any(|(&name, own)| living[name] && !is_empty(own));
+            needed[number] = stage.does != StageKind::Update
+                || outputs().any(|(&name, own)| living[name] && !is_empty(own));
             if !needed[number] {
                 continue;
             }

@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::real::DType;
 pub use crate::reduction::Reduction;
 
-pub use self::boxes::{Boxes, Buffer, Indices, Shown, around, is_empty};
+pub use self::boxes::{Boxes, Buffer, GhostSource, Indices, around, is_empty};
 pub use self::centring::Centring;
 pub use self::definition::Definition;
 pub use self::derived::Derived;
@@ -52,7 +52,7 @@ pub use self::problem::Problem;
 pub use self::record::{Probe, Record, Rows};
 pub use self::region::Region;
 pub use self::split::{Place, Split};
-pub use self::stage::{Does, Stage};
+pub use self::stage::{Stage, StageKind};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
 pub use self::step::Step;
@@ -309,7 +309,7 @@ impl Program {
             && self.temporaries.is_empty()
             && self.scalars.is_empty()
             && self.kinds.iter().all(|kind| *kind == FieldKind::default())
-            && self.stages.iter().all(|stage| stage.does == Does::Update && stage.points.is_empty())
+            && self.stages.iter().all(|stage| stage.does == StageKind::Update && stage.points.is_empty())
     }
 
     /// Returns the boundary that suits the program, at the sides that [`Program::boundaries`] does not name otherwise.

@@ -1,6 +1,6 @@
 //! A program where its domain is a part of another one, cut along the slowest axis.
 
-use super::{Does, Program, Stage};
+use super::{Program, Stage, StageKind};
 use crate::domain::Shape;
 use crate::expr::{Binary, Constant, Dag, Id, Node, Tap};
 
@@ -62,7 +62,7 @@ impl Program {
 
     /// Confines a stage's reduction along an axis by these margins in place of its own.
     pub(crate) fn set_margins(&mut self, stage: usize, axis: usize, margins: [usize; 2]) {
-        if let Does::Reduce(_, region, _) = &mut self.stages[stage].does {
+        if let StageKind::Reduce(_, region, _) = &mut self.stages[stage].does {
             region.margins[axis] = margins;
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Boxes, Does, Footprint, Problem, Program, Stage, is_renamed};
+use super::{Boxes, Footprint, Problem, Program, Stage, StageKind, is_renamed};
 use crate::error::{Error, Result};
 use crate::expr::Node;
 
@@ -31,7 +31,7 @@ impl Stage {
     /// coordinates may be shared: parts that read the same field may be fused again.
     pub fn parts(&self) -> Vec<Vec<usize>> {
         let count = self.dag.outputs.len();
-        if self.does != Does::Update || !self.points.is_empty() {
+        if self.does != StageKind::Update || !self.points.is_empty() {
             return vec![(0..count).collect()];
         }
         let needs: Vec<Needs> = (0..count).map(|output| Needs::of(self, output)).collect();
@@ -158,7 +158,7 @@ impl Program {
             footprint: Footprint::of(&dag, all.len()),
             dag,
             looped: None,
-            does: Does::Update,
+            does: StageKind::Update,
             writes,
             points: Vec::new(),
         }

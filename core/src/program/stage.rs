@@ -20,7 +20,7 @@ pub struct Stage {
     /// The same formula with its loops, if it has any.
     pub looped: Option<Looped>,
     /// The results.
-    pub does: Does,
+    pub does: StageKind,
     /// The numbers of the fields and temporaries written, in the order of the formula's outputs; none unless
     /// the stage is an update.
     pub writes: Vec<usize>,
@@ -32,7 +32,7 @@ pub struct Stage {
 
 /// The kind of a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Does {
+pub enum StageKind {
     /// New values of fields and temporaries; output `i` of the formula is that of `writes[i]`.
     Update,
     /// The formula's only output, reduced over a region, becomes the scalar of this number.
@@ -71,8 +71,8 @@ impl Stage {
     /// evaluated in f64 whatever that is.
     pub fn dtype(&self, fields: DType) -> DType {
         match self.does {
-            Does::Scalar(_) => DType::F64,
-            Does::Update | Does::Reduce(..) => fields,
+            StageKind::Scalar(_) => DType::F64,
+            StageKind::Update | StageKind::Reduce(..) => fields,
         }
     }
 
@@ -87,25 +87,25 @@ impl Stage {
 impl Stage {
     /// Returns whether the stage goes over the domain, and not over points or a scalar alone.
     pub fn sweeps(&self) -> bool {
-        self.points.is_empty() && !matches!(self.does, Does::Scalar(_))
+        self.points.is_empty() && !matches!(self.does, StageKind::Scalar(_))
     }
 
     /// Returns at how many indices of a problem's domain the stage computes.
     pub fn indices(&self, problem: &Problem) -> usize {
         match self.does {
-            Does::Scalar(_) => 1,
+            StageKind::Scalar(_) => 1,
             _ if !self.points.is_empty() => self.points.len(),
             _ => problem.shape.cells(),
         }
     }
 }
 
-impl Does {
+impl StageKind {
     /// Returns the scalar that the stage makes, by its number in formulas.
     pub fn scalar(self) -> Option<usize> {
         match self {
-            Does::Update => None,
-            Does::Reduce(_, _, scalar) | Does::Scalar(scalar) => Some(scalar),
+            StageKind::Update => None,
+            StageKind::Reduce(_, _, scalar) | StageKind::Scalar(scalar) => Some(scalar),
         }
     }
 }
@@ -151,7 +151,7 @@ pub(super) fn update(
     let (dag, looped) = formula(&graph, &values, what())?;
     let footprint = Footprint::of(&dag, names.fields.len());
     let name = name.to_owned();
-    Ok(Stage { name, dag, looped, does: Does::Update, writes, points: Vec::new(), footprint })
+    Ok(Stage { name, dag, looped, does: StageKind::Update, writes, points: Vec::new(), footprint })
 }
 
 /// Returns the stage of one value: a reduction over a region, or a formula of scalars.
@@ -159,7 +159,7 @@ pub(super) fn single(
     name: &str,
     names: &Names,
     centring: &dyn Fn(usize) -> Centring,
-    does: Does,
+    does: StageKind,
     define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
 ) -> Result<Stage> {
     let graph = Graph::new();
@@ -173,7 +173,7 @@ pub(super) fn single(
     }
     let (dag, looped) = formula(&graph, &[value], what())?;
     match does {
-        Does::Reduce(_, region, _) => {
+        StageKind::Reduce(_, region, _) => {
             check_here(&defined.here, region.centring, names, centring, what())?;
             if dag.taps().next().is_none() {
                 return Err(Error::invalid(

@@ -3,7 +3,7 @@
 use super::Scalar;
 use super::definition::{Definition, Value};
 use super::region::Region;
-use super::stage::{Does, Stage, single, update};
+use super::stage::{Stage, StageKind, single, update};
 use super::stencil::Scope;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
@@ -81,7 +81,7 @@ impl Step<'_> {
     ) -> &mut Self {
         let mut region = region.into();
         region.centring = region.centring.of(self.definition.names.dimensions);
-        self.single(scalar, |scalar| Does::Reduce(reduction, region, scalar), define)
+        self.single(scalar, |scalar| StageKind::Reduce(reduction, region, scalar), define)
     }
 
     /// Adds a reduction to the sum of products of two formulas.
@@ -103,13 +103,13 @@ impl Step<'_> {
         scalar: &str,
         define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
     ) -> &mut Self {
-        self.single(scalar, Does::Scalar, define)
+        self.single(scalar, StageKind::Scalar, define)
     }
 
     fn single(
         &mut self,
         scalar: &str,
-        does: impl FnOnce(usize) -> Does,
+        does: impl FnOnce(usize) -> StageKind,
         define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
     ) -> &mut Self {
         let Definition { names, values, .. } = &*self.definition;

@@ -8,7 +8,7 @@
 
 use super::boxes::{Boxes, Buffer, Indices, is_empty};
 use super::groups::made;
-use super::{Does, Groups, Problem, Stage};
+use super::{Groups, Problem, Stage, StageKind};
 use crate::error::{Error, Result};
 use crate::expr::Node;
 
@@ -83,7 +83,7 @@ impl Storage {
         Storage::of_groups(problem, boxes, &Groups::alone(&problem.program))
     }
 
-    /// Does the same where each of some groups, which have been checked, is launched at once.
+    /// StageKind the same where each of some groups, which have been checked, is launched at once.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ fn copies(boxes: &Boxes, stages: &[Stage], group: &[usize]) -> Option<Vec<(usize
     let &[number] = group else { return None };
     let stage = &stages[number];
     let pair = |output: usize| Some((stage.writes[output], copied(boxes, number, stage, output)?));
-    (stage.does == Does::Update && stage.points.is_empty())
+    (stage.does == StageKind::Update && stage.points.is_empty())
         .then(|| (0..stage.writes.len()).map(pair).collect())
         .flatten()
 }

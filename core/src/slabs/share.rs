@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Slabs;
-use crate::program::{Does, Problem, Program, Region, Stage};
+use crate::program::{Problem, Program, Region, Stage, StageKind};
 use crate::real::{Array, Real};
 use crate::reduction::{Reduction, join_box, join_rows, leaf};
 
@@ -112,7 +112,7 @@ pub fn unit(problem: &Problem) -> usize {
 /// Returns the reductions of a program, each with its region.
 fn reductions(program: &Program) -> impl Iterator<Item = (usize, &Stage, Region)> {
     program.stages().iter().enumerate().filter_map(|(number, stage)| match stage.does {
-        Does::Reduce(_, region, _) => Some((number, stage, region)),
+        StageKind::Reduce(_, region, _) => Some((number, stage, region)),
         _ => None,
     })
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::{
-    LinearFellow, LinearSlabs, Matrix, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError,
+    LinearPeer, LinearSlabs, Matrix, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError,
 };
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ pub trait LinearBackend: Backend {
     }
 
     /// Returns the part whose device solves with those of other processes by itself; `None` where it does not.
-    fn fellow(&self) -> Option<&dyn LinearFellow> {
+    fn peer(&self) -> Option<&dyn LinearPeer> {
         None
     }
 
@@ -70,7 +70,7 @@ pub trait LinearBackend: Backend {
 }
 
 /// Devices that solve a linear system together in one session of theirs, each with a slab of the rows.
-pub trait LinearTeam: Send + Sync {
+pub trait LinearDeviceGroup: Send + Sync {
     /// Plans how all of them would solve, as [`LinearBackend::plan_solve`] does; [`SolvePlan::ranks`] has the rows of each.
     /// Fewer solve where there are too few rows; it is empty where one does.
     fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan>;

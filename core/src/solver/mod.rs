@@ -22,13 +22,13 @@
 mod backend;
 mod bounds;
 mod engine;
-mod fellow;
 mod grid_operator;
 mod matrix;
 mod method;
 mod operator;
 mod options;
 mod outcome;
+mod peer;
 pub mod plan;
 mod precondition;
 mod progress;
@@ -40,10 +40,11 @@ mod slabs;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{BatchSystem, LinearBackend, LinearSession, LinearTeam, Observe, check_batch, solve_alone};
+pub use backend::{
+    BatchSystem, LinearBackend, LinearDeviceGroup, LinearSession, Observe, check_batch, solve_alone,
+};
 pub use bounds::Bounds;
 pub use engine::{Engine, Serial, to_shortest};
-pub use fellow::{Decision, LinearFellow, Meeting};
 pub use grid_operator::GridOperator;
 pub use matrix::Matrix;
 pub use method::{
@@ -53,6 +54,7 @@ pub use method::{
 pub use operator::Operator;
 pub use options::{Method, Nullspace, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
 pub use outcome::{Outcome, Quantity, Status};
+pub use peer::{Decision, LinearPeer, PeerCommunicator};
 pub use plan::{Bands, Place, Product, Resident, SolvePlan, SolveSchedule, SolveSync, SolveTraffic};
 pub use precondition::{
     BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, MAX_BLOCK, MAX_DEGREE, Preconditioner,
@@ -64,8 +66,8 @@ pub use report::{Exhausted, Parameters, RankSolve, Report, SolverError};
 pub use run::{Begin, Run, check_finite, check_lengths};
 pub use session::{EngineSession, check_types, vectors_of};
 pub use slabs::{
-    LinearSlabs, Reads, RowSlab, SlabEngine, SlabOperator, SlabProduct, SlabSession, Swap, cut_rows,
-    row_slabs, row_unit,
+    LinearSlabs, NeighbourExchange, Reads, RowSlab, SlabEngine, SlabOperator, SlabProduct, SlabSession,
+    cut_rows, row_slabs, row_unit,
 };
 
 use std::ops::ControlFlow;

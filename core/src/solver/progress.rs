@@ -36,7 +36,7 @@ pub(super) struct Progress {
     measure: Measure,
     least_share: f64,
     /// The most iterations without progress; `None` for no limit.
-    patience: Option<usize>,
+    cancel_check: Option<usize>,
     /// The least residual; for energies, the true residual that the last start left.
     least: f64,
     /// The iteration of the least residual; for energies, the first iteration of the stretch.
@@ -48,10 +48,18 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn new<T: Real>(measure: Measure, patience: Option<usize>) -> Progress {
-        let (least_share, patience) =
-            (Measure::least_share(T::DTYPE), patience.map(|patience| patience.max(1)));
-        Progress { measure, least_share, patience, least: f64::INFINITY, since: 0, stretch: 0.0, before: 0.0 }
+    pub fn new<T: Real>(measure: Measure, cancel_check: Option<usize>) -> Progress {
+        let (least_share, cancel_check) =
+            (Measure::least_share(T::DTYPE), cancel_check.map(|cancel_check| cancel_check.max(1)));
+        Progress {
+            measure,
+            least_share,
+            cancel_check,
+            least: f64::INFINITY,
+            since: 0,
+            stretch: 0.0,
+            before: 0.0,
+        }
     }
 
     /// Records that an iteration has taken off this much energy.
@@ -66,10 +74,10 @@ impl Progress {
                 if residual < self.least {
                     (self.least, self.since) = (residual, iteration);
                 }
-                self.patience.is_some_and(|patience| iteration - self.since >= patience)
+                self.cancel_check.is_some_and(|cancel_check| iteration - self.since >= cancel_check)
             }
             Measure::Energy => {
-                if self.patience.is_none_or(|patience| iteration - self.since < patience) {
+                if self.cancel_check.is_none_or(|cancel_check| iteration - self.since < cancel_check) {
                     return false;
                 }
                 let whole = self.before + self.stretch;

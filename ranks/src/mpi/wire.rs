@@ -1,6 +1,6 @@
 //! The calls into the system's MPI: messages of bytes between the processes of one communicator.
 //!
-//! MPI is initialised for calls from any thread, one at a time: whoever has the [`Wire`] makes them, and the hub's lock has
+//! MPI is initialised for calls from any thread, one at a time: whoever has the [`Wire`] makes them, and the progress's lock has
 //! it. Errors come back as codes, and leave as MPI's own words.
 
 use std::collections::VecDeque;

@@ -11,17 +11,17 @@ use abide_core::solver::{
 };
 use abide_core::{Array, DType, Error, Result};
 
-use super::together::{Ended, together};
-use crate::connector::Connector;
-use crate::fabric::{Broken, Fabric};
-use crate::line::{Line, SharedLine, array};
+use super::concurrent::{Ended, together};
+use crate::communicator::{CommError, Communicator};
+use crate::endpoint::{Endpoint, SharedEndpoint, array};
+use crate::factory::CommunicatorFactory;
 
 /// A system whose rows are divided among ranks. Each solve connects them anew, so that one that failed spoils no other.
 pub struct RankedSolver {
     backend: &'static str,
     plan: SolvePlan,
     kind: Kind,
-    connector: Arc<dyn Connector>,
+    factory: Arc<dyn CommunicatorFactory>,
     /// This process's ranks.
     ranks: Vec<Rank>,
     /// Seconds of each rank of all processes since they were last told: of all, and of exchanging and waiting among them.
@@ -33,7 +33,7 @@ pub struct RankedSolver {
 struct Rank {
     rows: Range<usize>,
     session: Box<dyn LinearSession>,
-    line: SharedLine,
+    endpoint: SharedEndpoint,
 }
 
 /// How the session of a rank solves.
@@ -43,7 +43,7 @@ pub enum Kind {
     Messages,
     /// By what its device does together with the others: it is given whole vectors of which it improves its rows, and hears
     /// itself what the first rank's observer decides.
-    Stores,
+    PeerPuts,
 }
 
 impl Kind {
@@ -51,23 +51,23 @@ impl Kind {
     fn word(self) -> &'static str {
         match self {
             Kind::Messages => "messages",
-            Kind::Stores => "stores",
+            Kind::PeerPuts => "stores",
         }
     }
 }
 
-/// What opens the session of a rank, over the rank's line.
+/// What opens the session of a rank, over the rank's endpoint.
 pub type Opening<'a> =
-    Box<dyn FnOnce(&SharedLine) -> Result<Box<dyn LinearSession>, SolverError> + Send + 'a>;
+    Box<dyn FnOnce(&SharedEndpoint) -> Result<Box<dyn LinearSession>, SolverError> + Send + 'a>;
 
 /// How a solve ended on a rank, and what is told of it: by this rank, or where other processes have ranks by all.
 struct Solved {
     outcome: Result<Report, SolverError>,
-    told: Vec<Told>,
+    told: Vec<Reported>,
 }
 
 /// What a rank tells of a solve.
-struct Told {
+struct Reported {
     /// The last word of its observer.
     word: u8,
     /// Bytes that ranks have in common which went the same way: whether it converged, and each residual.
@@ -84,36 +84,36 @@ const STOP: u8 = 1;
 const TOO_LATE: u8 = 2;
 
 impl RankedSolver {
-    /// Opens the session of each of this process's ranks, at its end of a fabric.
+    /// Opens the session of each of this process's ranks, at its end of a communicator.
     pub fn open(
         backend: &'static str,
         plan: &SolvePlan,
         kind: Kind,
-        ranks: Vec<(Box<dyn Fabric>, Opening<'_>)>,
-        connector: Arc<dyn Connector>,
+        ranks: Vec<(Box<dyn Communicator>, Opening<'_>)>,
+        factory: Arc<dyn CommunicatorFactory>,
     ) -> Result<RankedSolver, SolverError> {
         let count = plan.ranks.len();
-        let mut lines = Vec::with_capacity(ranks.len());
+        let mut endpoints = Vec::with_capacity(ranks.len());
         for (end, open) in ranks {
             let rank = end.rank();
             let Some(rows) = plan.ranks.get(rank).cloned() else {
                 return Err(Error::limit("rank", rank, count, "plan with these processes").into());
             };
-            lines.push((SharedLine::new(Line::new(backend, end)), (rows, open)));
+            endpoints.push((SharedEndpoint::new(Endpoint::new(backend, end)), (rows, open)));
         }
-        let open = |line: &SharedLine, (rows, open): (Range<usize>, Opening<'_>)| {
-            Ok(Rank { rows, session: open(line)?, line: line.clone() })
+        let open = |endpoint: &SharedEndpoint, (rows, open): (Range<usize>, Opening<'_>)| {
+            Ok(Rank { rows, session: open(endpoint)?, endpoint: endpoint.clone() })
         };
-        let ranks = together(backend, lines, open).map_err(|ended| ended.error)?;
+        let ranks = together(backend, endpoints, open).map_err(|ended| ended.error)?;
         let seconds = vec![[0.0; 2]; count];
-        Ok(RankedSolver { backend, plan: plan.clone(), kind, connector, ranks, seconds, stopped: None })
+        Ok(RankedSolver { backend, plan: plan.clone(), kind, factory, ranks, seconds, stopped: None })
     }
 }
 
-/// Returns the ends of this process's ranks of a new fabric: of all, unless each process has one.
-pub fn ends(connector: &dyn Connector, ranks: usize) -> Result<Vec<Box<dyn Fabric>>> {
-    let ends = connector.connect(ranks)?;
-    if connector.processes().is_none() && ends.len() != ranks {
+/// Returns the ends of this process's ranks of a new communicator: of all, unless each process has one.
+pub fn ends(factory: &dyn CommunicatorFactory, ranks: usize) -> Result<Vec<Box<dyn Communicator>>> {
+    let ends = factory.connect(ranks)?;
+    if factory.processes().is_none() && ends.len() != ranks {
         return Err(Error::limit("ranks of one process", ranks, ends.len(), "connect as many as there are"));
     }
     Ok(ends)
@@ -132,7 +132,7 @@ impl Task<'_, '_> {
     /// Solves for the rank's part of `x`. An outcome with a report is that of all ranks; an error is this one's.
     fn solve(
         mut self,
-        line: &SharedLine,
+        endpoint: &SharedEndpoint,
         parameters: &Parameters,
         limit: Option<(Instant, Duration)>,
         is_part: bool,
@@ -150,20 +150,20 @@ impl Task<'_, '_> {
                 }
             });
             word = match kind {
-                Kind::Messages => line.first_word(own).unwrap_or(STOP),
-                Kind::Stores => own,
+                Kind::Messages => endpoint.first_word(own).unwrap_or(STOP),
+                Kind::PeerPuts => own,
             };
             if word == GO_ON { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let outcome = self.rank.session.solve(&self.b, &mut self.x, parameters, &mut observe);
         // Devices that solve together tell themselves how long they waited.
         let own = self.rank.session.take_ranks().first().map(|own| (own.seconds, own.exchange_seconds));
-        let mut line = line.lock();
+        let mut endpoint = endpoint.lock();
         let seconds = match own {
             Some((computing, exchanging)) => [computing + exchanging, exchanging],
-            None => [begun.elapsed().as_secs_f64(), line.seconds],
+            None => [begun.elapsed().as_secs_f64(), endpoint.seconds],
         };
-        if let Some(stopped) = &line.stopped {
+        if let Some(stopped) = &endpoint.stopped {
             return Err(stopped.error.clone().into());
         }
         let outcome = match outcome {
@@ -172,40 +172,40 @@ impl Task<'_, '_> {
         };
         let x = match kind {
             Kind::Messages => self.x,
-            Kind::Stores => self.x.part(self.rank.rows.clone())?,
+            Kind::PeerPuts => self.x.part(self.rank.rows.clone())?,
         };
-        let own = Told { word, way: way(&outcome), seconds, x };
+        let own = Reported { word, way: way(&outcome), seconds, x };
         if !is_part {
             return Ok(Solved { outcome, told: vec![own] });
         }
-        let all = line.gather(&own.bytes()).and_then(|all| {
-            let told = all.iter().map(|bytes| Told::of(bytes, own.x.dtype())).collect::<Option<_>>();
-            told.ok_or_else(|| Broken::Failed("a rank told something else".to_owned()))
+        let all = endpoint.gather(&own.bytes()).and_then(|all| {
+            let told = all.iter().map(|bytes| Reported::of(bytes, own.x.dtype())).collect::<Option<_>>();
+            told.ok_or_else(|| CommError::Failed("a rank told something else".to_owned()))
         });
-        let told = all.map_err(|broken| line.stopped("the end of a solve", "all ranks", broken).error)?;
+        let told = all.map_err(|broken| endpoint.stopped("the end of a solve", "all ranks", broken).error)?;
         Ok(Solved { outcome, told })
     }
 }
 
-impl Told {
+impl Reported {
     fn bytes(&self) -> Vec<u8> {
         let length = (self.way.len() as u64).to_le_bytes();
         let seconds = self.seconds.map(f64::to_le_bytes);
         [&[self.word], &length[..], &self.way, seconds.as_flattened(), self.x.as_bytes()].concat()
     }
 
-    fn of(bytes: &[u8], dtype: DType) -> Option<Told> {
+    fn of(bytes: &[u8], dtype: DType) -> Option<Reported> {
         let (&word, rest) = bytes.split_first()?;
         let (length, rest) = rest.split_first_chunk()?;
         let (way, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
         let (seconds, x) = rest.split_first_chunk::<16>()?;
         let [all, exchanging] = *seconds.as_chunks().0 else { return None };
         let seconds = [all, exchanging].map(f64::from_le_bytes);
-        Some(Told { word, way: way.to_vec(), seconds, x: array(dtype, x) })
+        Some(Reported { word, way: way.to_vec(), seconds, x: array(dtype, x) })
     }
 }
 
-/// Returns [`Told::way`] of a solve.
+/// Returns [`Reported::way`] of a solve.
 fn way(outcome: &Result<Report, SolverError>) -> Vec<u8> {
     let history = match outcome {
         Ok(report) => &report.history[..],
@@ -235,23 +235,23 @@ impl LinearSession for RankedSolver {
         let (started, mut observe) = (Instant::now(), Some(observe));
         let mut tasks = Vec::with_capacity(self.ranks.len());
         let is_part = self.ranks.len() < self.plan.ranks.len();
-        let ends = ends(&*self.connector, self.plan.ranks.len())?;
+        let ends = ends(&*self.factory, self.plan.ranks.len())?;
         for (rank, end) in self.ranks.iter_mut().zip(ends) {
-            rank.line.connect(self.backend, end);
+            rank.endpoint.connect(self.backend, end);
             let (b, own) = match self.kind {
                 Kind::Messages => (Cow::Owned(b.part(rank.rows.clone())?), x.part(rank.rows.clone())?),
-                Kind::Stores => (Cow::Borrowed(b), x.part(0..x.len())?),
+                Kind::PeerPuts => (Cow::Borrowed(b), x.part(0..x.len())?),
             };
             tasks.push((
-                rank.line.clone(),
+                rank.endpoint.clone(),
                 Task { rank, kind: self.kind, b, x: own, observe: observe.take() },
             ));
         }
         // Clocks differ, so the first rank's decides.
         let limit = parameters.time.map(|limit| (started, limit));
         let parameters = Parameters { time: None, ..parameters.clone() };
-        let solved = together(self.backend, tasks, |line, task: Task<'_, '_>| {
-            task.solve(line, &parameters, limit, is_part)
+        let solved = together(self.backend, tasks, |endpoint, task: Task<'_, '_>| {
+            task.solve(endpoint, &parameters, limit, is_part)
         });
         let solved = match solved {
             Ok(solved) => solved,
@@ -280,10 +280,10 @@ impl RankedSolver {
     fn agreed(&mut self, solved: Vec<Solved>, x: &mut Array) -> Result<Report, SolverError> {
         let (outcomes, told): (Vec<_>, Vec<_>) =
             solved.into_iter().map(|own| (own.outcome, own.told)).unzip();
-        let told: Vec<Told> = told.into_iter().flatten().collect();
+        let told: Vec<Reported> = told.into_iter().flatten().collect();
         // All are looked at before a part of any is put in its place.
         let differs =
-            |(own, rows): (&Told, &Range<usize>)| own.way != told[0].way || own.x.len() != rows.len();
+            |(own, rows): (&Reported, &Range<usize>)| own.way != told[0].way || own.x.len() != rows.len();
         if let Some(rank) = told.iter().zip(&self.plan.ranks).position(differs) {
             let message = "its residuals are not those of rank 0".to_owned();
             let (operation, backend) = (format!("rank {rank}"), self.backend);

@@ -1,10 +1,10 @@
-//! A fabric that delays, reorders, alters or drops messages, falls silent, or loses a rank.
+//! A communicator that delays, reorders, alters or drops messages, falls silent, or loses a rank.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use abide_ranks::threads::{Threads, threads};
-use abide_ranks::{Broken, Fabric, Tag};
+use abide_ranks::{CommError, Communicator, Tag};
 
 /// What goes wrong at one rank's end, from a round on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ struct Faulty {
 }
 
 impl Faulty {
-    fn release(&mut self) -> Result<(), Broken> {
+    fn release(&mut self) -> Result<(), CommError> {
         while let Some((to, tag, bytes)) = self.held.pop() {
             self.inner.send(to, tag, bytes)?;
         }
@@ -40,7 +40,7 @@ impl Faulty {
     }
 }
 
-impl Fabric for Faulty {
+impl Communicator for Faulty {
     fn rank(&self) -> usize {
         self.inner.rank()
     }
@@ -49,7 +49,7 @@ impl Fabric for Faulty {
         self.inner.size()
     }
 
-    fn send(&mut self, to: usize, tag: Tag, mut bytes: Vec<u8>) -> Result<(), Broken> {
+    fn send(&mut self, to: usize, tag: Tag, mut bytes: Vec<u8>) -> Result<(), CommError> {
         if tag.round < self.round {
             return self.inner.send(to, tag, bytes);
         }
@@ -68,12 +68,12 @@ impl Fabric for Faulty {
         self.inner.send(to, tag, bytes)
     }
 
-    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, Broken> {
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError> {
         self.release()?;
         self.inner.receive(from, tag)
     }
 
-    fn check(&mut self, since: Instant) -> Result<(), Broken> {
+    fn check(&mut self, since: Instant) -> Result<(), CommError> {
         self.release()?;
         self.inner.check(since)
     }
@@ -84,13 +84,13 @@ impl Fabric for Faulty {
 }
 
 /// Connects ranks of which the second has the fault from a round on.
-pub fn connector(
+pub fn factory(
     fault: Fault,
     round: u64,
     deadline: Duration,
-) -> impl Fn(usize) -> Vec<Box<dyn Fabric>> + Send + Sync {
+) -> impl Fn(usize) -> Vec<Box<dyn Communicator>> + Send + Sync {
     move |ranks: usize| {
-        let end = |end: Threads| -> Box<dyn Fabric> {
+        let end = |end: Threads| -> Box<dyn Communicator> {
             match end.rank() {
                 1 => Box::new(Faulty { inner: end, fault, round, held: Vec::new(), is_done: false }),
                 _ => Box::new(end),

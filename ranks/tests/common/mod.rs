@@ -20,8 +20,8 @@ macro_rules! as_inner {
         fn plan(&self) -> &abide_core::Plan {
             self.inner.plan()
         }
-        fn undone(&self) -> u64 {
-            self.inner.undone()
+        fn remaining(&self) -> u64 {
+            self.inner.remaining()
         }
         fn read(&mut self, field: usize) -> abide_core::Result<abide_core::Array> {
             self.inner.read(field)
@@ -176,7 +176,7 @@ pub fn assert_same_from(
     for steps in [steps, 2, 1] {
         one.advance(steps).unwrap();
         several.advance(steps).unwrap();
-        assert_eq!(one.undone(), several.undone(), "{what}");
+        assert_eq!(one.remaining(), several.remaining(), "{what}");
         for (field, name) in problem.program.fields().iter().enumerate() {
             let (one, several) = (one.read(field).unwrap(), several.read(field).unwrap());
             assert!(one.same_bits(&several), "{what}: field {name} after {steps} steps");

@@ -1,12 +1,12 @@
 //! The text of persistent solvers: the constants of a layout before the kernels' bodies.
 
 use abide_core::solver::plan::krylov::{
-    Division, Home, Krylov, Remade, Space, UNDER_WAY, VECTOR_NAMES, applied,
+    Division, Home, Krylov, RecomputedHalo, Space, UNDER_WAY, VECTOR_NAMES, applied,
 };
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{ASK, COMMON, FLAGS, TREE, arguments, constant, literal};
+use super::{COMMON, FLAGS, PREFETCH, TREE, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
@@ -17,11 +17,11 @@ const DEVICES: &str = include_str!("../../kernels/devices.cuh");
 const SLABS: &str = include_str!("../../kernels/krylov_slabs.cuh");
 const NODES: &str = include_str!("../../kernels/krylov_nodes.cuh");
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
-const COURSE: &str = include_str!("../../kernels/krylov_course.cuh");
+const STOP_TEST: &str = include_str!("../../kernels/krylov_stop_test.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
 const PRODUCT: &str = include_str!("../../kernels/krylov_product.cuh");
 const STENCIL: &str = include_str!("../../kernels/krylov_stencil.cuh");
-const REMADE: &str = include_str!("../../kernels/krylov_remade.cuh");
+const RECOMPUTED: &str = include_str!("../../kernels/krylov_recomputed.cuh");
 const PRECONDITION: &str = include_str!("../../kernels/krylov_precondition.cuh");
 const CG: &str = include_str!("../../kernels/krylov_cg.cu");
 const CG_SINGLE: &str = include_str!("../../kernels/krylov_cg_single.cu");
@@ -111,11 +111,11 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     };
     names("PRODUCT", division);
     names(
-        "REMADE",
-        match layout.remade {
-            Remade::Nothing => "NOTHING",
-            Remade::Slabs => "OF_SLABS",
-            Remade::Blocks => "OF_BLOCKS",
+        "RECOMPUTED",
+        match layout.recomputed {
+            RecomputedHalo::Nothing => "NOTHING",
+            RecomputedHalo::Slabs => "OF_SLABS",
+            RecomputedHalo::Blocks => "OF_BLOCKS",
         },
     );
     let (preconditioner, size, degree) = match applied {
@@ -196,13 +196,13 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     text.file(DEVICES);
     text.file(SLABS);
     text.file(NODES);
-    text.file(ASK);
+    text.file(PREFETCH);
     text.file(AHEAD);
     text.file(TEAM);
-    text.file(COURSE);
+    text.file(STOP_TEST);
     text.file(SPREAD);
     text.filled(PRODUCT, &[("stencil", stencil)]);
-    for part in [REMADE, PRECONDITION].iter().chain(method).chain(&[KERNEL]) {
+    for part in [RECOMPUTED, PRECONDITION].iter().chain(method).chain(&[KERNEL]) {
         text.file(part);
     }
     Ok(text.into())

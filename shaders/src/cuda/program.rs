@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use abide_core::plan::fused::Group;
 use abide_core::plan::{PersistentProgram, Stepwise};
-use abide_core::program::{Boxes, Does, Launch, made};
+use abide_core::program::{Boxes, Launch, StageKind, made};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Program, Result, Stage};
 
@@ -22,13 +22,13 @@ use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
-use super::{ASK, Cuda, FUNCTIONS, TREE, constant};
+use super::{Cuda, FUNCTIONS, PREFETCH, TREE, constant};
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
 use crate::{boundary, functions};
 
 pub use self::end::StepEnd;
-pub use self::persistent::{Course, STEPS_ENTRY};
+pub use self::persistent::{STEPS_ENTRY, TaskSchedule};
 
 const PROGRAM: &str = include_str!("../../kernels/program.cuh");
 const REDUCE: &str = include_str!("../../kernels/program_reduce.cuh");
@@ -159,10 +159,10 @@ fn kernels(
     let mut stage_of = |number: usize| {
         let (stage, own) = (&program.stages()[number], &boxes.stages[number]);
         let body = match stage.does {
-            Does::Update if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
-            Does::Update => stages::update(problem, &kinds, stage, own, tiles),
-            Does::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
-            Does::Scalar(scalar) => Some(stages::scalar(stage, scalar)),
+            StageKind::Update if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
+            StageKind::Update => stages::update(problem, &kinds, stage, own, tiles),
+            StageKind::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
+            StageKind::Scalar(scalar) => Some(stages::scalar(stage, scalar)),
         }?;
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
         Some((bodies.number(&text, body, &stage.name), slots))
@@ -205,7 +205,7 @@ fn kernels(
         text.file(REDUCE);
     }
     if !groups.is_empty() {
-        text.file(ASK);
+        text.file(PREFETCH);
         text.file(GROUP);
     }
     if groups.iter().any(|(group, _)| group.joined_by.is_some()) {

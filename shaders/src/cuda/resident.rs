@@ -20,9 +20,9 @@ const RESIDENT: &str = include_str!("../../kernels/resident.cu");
 const ALONE: &str = include_str!("../../kernels/resident_alone.cu");
 const BATCH: &str = include_str!("../../kernels/resident_batch.cu");
 
-/// Returns the bytes of what tiles exchange in words with tags: an outbox in two halves for each tile, and in it, for each
+/// Returns the bytes of what tiles exchange in words with tags: an exchange buffer in two halves for each tile, and in it, for each
 /// field that changes, its lines and the columns that tiles beside read. Each 32 bits of a value take 64.
-pub fn outbox_bytes(problem: &Problem, resident: &Resident) -> usize {
+pub fn exchange_bytes(problem: &Problem, resident: &Resident) -> usize {
     let fields = problem.program.fields().len();
     let changing = (0..fields).filter(|&field| problem.program.is_written(field)).count();
     let [planes, rows, columns] = resident.tile;
@@ -62,7 +62,7 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
     let stacked = resident.stacked;
     text.push(format!("constexpr bool STACKED = {stacked}, BATCHED = {batched}, TAGGED = {tagged};"));
     if tagged {
-        text.push(format!("constexpr long long MAIL_BYTES = {};", outbox_bytes(problem, resident)));
+        text.push(format!("constexpr long long MAIL_BYTES = {};", exchange_bytes(problem, resident)));
     }
     text.file(COMMON);
     let fields = program.fields().len();

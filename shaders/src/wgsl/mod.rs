@@ -25,7 +25,7 @@ use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Res
 use crate::boundary;
 use crate::emit::{Formula, formula};
 use crate::functions;
-use crate::loops::{self, Reads, Together};
+use crate::loops::{self, Joint, Reads};
 use crate::text::{LETTERS, Text};
 use language::Wgsl;
 use pieces::Pieces;
@@ -474,7 +474,7 @@ fn body(
                 format!("stored[{} + {index}] = {value};", first - alone)
             };
             let reads = Reads { tap, component, store: &store };
-            let together = Together { rows, team: 1 };
+            let together = Joint { rows, team: 1 };
             let mut body = loops::formula(looped, &Wgsl::here(), problem.dtype, &tables, together, reads);
             if looped.stored > 0 {
                 body.statements.insert(0, format!("var stored: array<real, {}>;", looped.stored));

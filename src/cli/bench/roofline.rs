@@ -147,7 +147,7 @@ impl Ranges {
         let x = ends(&marks.iter().map(Mark::intensity).collect::<Vec<_>>());
         let roofs = dtypes.iter().map(|&dtype| 1e3 * machine.tflop_per_s(dtype)).filter(|&roof| roof > 0.0);
         let y = ends(&marks.iter().map(Mark::gflop_per_s).chain(roofs).collect::<Vec<_>>());
-        // Room at the sides for labels, above for the name of the roof.
+        // Space at the sides for labels, above for the name of the roof.
         let (unit, giga) = if y[1] > 2e3 { ("TFlop/s", 1e-3) } else { ("GFlop/s", 1.0) };
         Ranges { x: [x[0] / 1.4, x[1] * 1.6], y: [giga * y[0] / 1.6, giga * y[1] * 1.4], unit, giga }
     }

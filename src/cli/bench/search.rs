@@ -26,7 +26,7 @@ the most arrays that a group of several loops may touch:
   {\"capacity\": 6, \"kernels\": [{\"reads\": {\"0\": 1}, \"writes\": [1]}, {\"reads\": {\"1\": 0}, \"writes\": [2]}]}
 
 A group costs 8 bytes per cell for each array that it reads before it writes it, and for each whose last value is read \
-outside or is the program's. Several loops make a group if they are joined by arrays that they share, and all groups must \
+outside or is the program's. DeviceArguments loops make a group if they are joined by arrays that they share, and all groups must \
 have an order in which no loop runs before one that it waits for. A seed gives the same groups on any number of threads, \
 unless --seconds ends the search.";
 

@@ -11,7 +11,7 @@ use abide::{Boundaries, Boundary, Choice, DType, Error, Result, Shape};
 use clap::Args;
 use serde_json::json;
 
-use super::super::problem::Manner;
+use super::super::problem::RunOptions;
 use super::super::{Ended, Ending, print, print_report};
 use super::helpers::{is_helper, serve, with_helpers};
 use super::record::{Columns as _, Line, Machine};
@@ -77,7 +77,7 @@ pub struct Stencils {
     baseline: bool,
 
     #[command(flatten)]
-    manner: Manner,
+    run_options: RunOptions,
 
     /// What to compare after timing: full, sampled (the CPU's few steps alone) or off
     #[arg(long, default_value = "full")]
@@ -199,7 +199,7 @@ impl Stencils {
                 "give more, or leave --steps out",
             ));
         }
-        let (options, check) = (self.manner.options(), self.verify);
+        let (options, check) = (self.run_options.options(), self.verify);
         Ok(Settings { options, steps: self.steps, repeats, check, baseline: self.baseline, ..base })
     }
 

@@ -361,7 +361,7 @@ impl Gas {
                 all.into_iter().chain(values.iter().map(|column| column[row])).collect::<Vec<f64>>()
             });
             let names: Vec<&str> = ["T", "p"].into_iter().chain(NAMES).collect();
-            let told = Told { report: &report, columns: names, values: rows.collect() };
+            let told = Reported { report: &report, columns: names, values: rows.collect() };
             return print_report(&told, Ok(()));
         }
         let table = if is_told { table(&batch, &values) } else { String::new() };
@@ -371,7 +371,7 @@ impl Gas {
 
 /// A report with the values of a mixture.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Reported<'a> {
     #[serde(flatten)]
     report: &'a Report,
     columns: Vec<&'static str>,

@@ -18,9 +18,9 @@ use abide::{Array, Choice, Error, ErrorKind, Result, Shape, Solve as Described};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::report::Told;
+use self::report::Reported;
 use self::system::{RightHandSide, Source};
-use super::several::Several;
+use super::devices_chosen::DeviceArguments;
 use super::{Ended, Ending, complain, print_report, signals};
 
 const EXAMPLES: &str = "\
@@ -94,7 +94,7 @@ pub struct Solve {
     backend: Choice,
 
     #[command(flatten)]
-    several: Several,
+    several: DeviceArguments,
 
     /// What a persistent solver keeps on the chip: auto, none, vectors, matrix or mixed
     #[arg(long, default_value = "auto")]
@@ -249,7 +249,7 @@ impl Solve {
         if !processes::is_first() {
             return ended;
         }
-        let told = Told {
+        let told = Reported {
             name: &system.name,
             precision: self.dtype,
             opened: &opened,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::{bytes, report::duration};
 
 /// The contents of the report on a solve.
-pub struct Told<'a> {
+pub struct Reported<'a> {
     /// The system's name.
     pub name: &'a str,
     pub precision: Precision,
@@ -25,7 +25,7 @@ pub struct Told<'a> {
     pub files: &'a [String],
 }
 
-impl Told<'_> {
+impl Reported<'_> {
     fn plan(&self) -> &SolvePlan {
         self.opened.plan()
     }

@@ -4,13 +4,13 @@ use egui::{Align, Id, Layout, Rect, RichText, Ui, UiBuilder, vec2};
 
 use super::state::{Slicing, State, Tool};
 use crate::engine::sampling::plane_axes;
-use crate::engine::{Cut, Frame};
-use crate::field::sight::Sight;
+use crate::engine::{Frame, Section};
+use crate::field::viewport::Viewport;
 use crate::field::{Canvas, bar, line};
 
 /// Width of the colour bar and the room before it.
 const BAR: f32 = 100.0;
-/// Room between planes.
+/// Space between planes.
 const GAP: f32 = 8.0;
 
 /// Shows the domain in all available room; returns the plane that takes keys. `drawn` says whether a device
@@ -62,7 +62,7 @@ fn planes(
     drawn: bool,
 ) -> Option<Id> {
     let places = match frame.view.cut {
-        Cut::Three(_) => thirds(room),
+        Section::Three(_) => thirds(room),
         _ => vec![room],
     };
     let single = places.len() == 1;
@@ -81,7 +81,7 @@ fn planes(
                 },
             );
         }
-        let mut sight = state.show.sights[number].unwrap_or_else(|| Sight::all(image.plane));
+        let mut viewport = state.show.sights[number].unwrap_or_else(|| Viewport::all(image.plane));
         let brush = match state.hand.tool {
             Tool::Move => None,
             Tool::Brush => Some(state.hand.radius),
@@ -97,14 +97,14 @@ fn planes(
             label: format!("Field {text}"),
             drawn,
         };
-        let shown = ui.scope_builder(UiBuilder::new().max_rect(rect), |ui| canvas.show(ui, &mut sight));
+        let shown = ui.scope_builder(UiBuilder::new().max_rect(rect), |ui| canvas.show(ui, &mut viewport));
         let (response, gesture) = shown.inner;
         first.get_or_insert(response.id);
-        let moved = sight != Sight::all(image.plane).held(rect, image.plane);
-        state.show.sights[number] = moved.then_some(sight);
+        let moved = viewport != Viewport::all(image.plane).held(rect, image.plane);
+        state.show.sights[number] = moved.then_some(viewport);
         if single {
             state.show.pixels = pixels(ui, rect);
-            state.show.window = moved.then(|| sight.window(rect, image.plane));
+            state.show.window = moved.then(|| viewport.window(rect, image.plane));
         } else if number == 0 {
             state.show.pixels = pixels(ui, rect);
             state.show.window = None;

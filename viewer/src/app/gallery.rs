@@ -12,9 +12,9 @@ use crate::field::look::Look;
 use crate::scenes::{self, PICTURE, Scene};
 use crate::setup::{self, Setup};
 
-/// Room between cards.
+/// Space between cards.
 const GAP: f32 = 14.0;
-/// Room within a card, around its words.
+/// Space within a card, around its words.
 const PADDING: f32 = 8.0;
 
 /// The gallery's scenes with their pictures, and the text typed to open something else.

@@ -6,7 +6,7 @@ use super::state::{Screen, Slicing, State, Tab, Tool};
 use crate::engine::{Order, Speed};
 use crate::field::canvas_zoom;
 use crate::field::look::{ColourMap, Span};
-use crate::field::sight::Sight;
+use crate::field::viewport::Viewport;
 
 /// The keys and their actions, as the help shows them.
 pub const HELP: &[(&str, &str)] = &[
@@ -17,7 +17,7 @@ pub const HELP: &[(&str, &str)] = &[
     ("Q", "as fast as possible, or some steps per frame"),
     ("1 – 5", "the pages beside the field"),
     ("G", "the gallery"),
-    ("F", "all of the field in sight"),
+    ("F", "all of the field in viewport"),
     ("+ −", "zoom; with the field in focus, the arrows move it"),
     ("N", "the next field"),
     ("X", "the next axis of a box"),
@@ -142,8 +142,8 @@ fn view(state: &mut State, plain: &dyn Fn(Key) -> bool) {
     if (closer || farther)
         && let Some(frame) = &state.frame
     {
-        for (sight, image) in state.show.sights.iter_mut().zip(&frame.images) {
-            canvas_zoom(sight.get_or_insert_with(|| Sight::all(image.plane)), closer);
+        for (viewport, image) in state.show.sights.iter_mut().zip(&frame.images) {
+            canvas_zoom(viewport.get_or_insert_with(|| Viewport::all(image.plane)), closer);
         }
     }
     if axes < 3 {

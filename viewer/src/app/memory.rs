@@ -50,7 +50,7 @@ impl Memory {
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Stores the settings.
+    /// Writes the settings.
     pub fn write(&self, storage: &mut dyn eframe::Storage) {
         if let Ok(text) = serde_json::to_string(self) {
             storage.set_string(KEY, text);

@@ -6,9 +6,9 @@ mod gallery;
 mod keys;
 mod memory;
 mod notices;
-mod sitting;
 pub mod state;
 pub mod style;
+mod timed;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use egui::{CentralPanel, Context, Frame, Id, Margin, Panel, ScrollArea, Ui, UiBu
 use self::gallery::Gallery;
 use self::memory::Memory;
 pub use self::notices::Notices;
-pub use self::sitting::Sitting;
 use self::state::{Screen, State, Tab};
+pub use self::timed::TimedWindow;
 use crate::engine::{Answer, Engine, Opener, Order, sharing};
-use crate::field::{gpu, ground, look::Look};
+use crate::field::{background, gpu, look::Look};
 use crate::panels;
 use crate::setup::Setup;
 use crate::solve::{Page, Question};
@@ -45,7 +45,7 @@ pub struct Opening {
     /// A system of linear equations to be solved, instead of a run.
     pub solve: Option<Question>,
     /// The time at which the window closes by itself, if it does.
-    pub sitting: Option<Sitting>,
+    pub timed: Option<TimedWindow>,
 }
 
 /// The window.
@@ -61,7 +61,7 @@ pub struct App {
     /// Whether that device is the CPU.
     software: bool,
     canvas: Option<Id>,
-    clock: Option<sitting::Clock>,
+    clock: Option<timed::Clock>,
 }
 
 impl App {
@@ -97,7 +97,7 @@ impl App {
         let render = cc.wgpu_render_state.as_ref();
         if let Some(render) = render {
             gpu::install(render);
-            ground::install(render);
+            background::install(render);
         }
         let software = |render: &RenderState| render.adapter.get_info().device_type == wgpu::DeviceType::Cpu;
         let waker = ctx.clone();
@@ -110,7 +110,7 @@ impl App {
             drawn: render.is_some(),
             software: render.is_some_and(software),
             canvas: None,
-            clock: opening.sitting.map(sitting::Clock::new),
+            clock: opening.timed.map(timed::Clock::new),
         }
     }
 
@@ -248,12 +248,12 @@ impl eframe::App for App {
             let pixels = (ctx.content_rect().size() * ctx.pixels_per_point()).max(egui::Vec2::ZERO);
             self.engine.drawing_takes(SOFTWARE_FRAME.mul_f32(pixels.x * pixels.y / 1e6));
         }
-        let ground = style::ground(ctx.theme());
+        let background = style::background(ctx.theme());
         if self.drawn {
-            ui.painter().add(ground::shape(ctx.content_rect(), ground));
+            ui.painter().add(background::shape(ctx.content_rect(), background));
         }
-        // Widgets that fade out at an edge fade into the ground.
-        let info = UiStackInfo::default().with_frame(Frame::new().fill(ground));
+        // Widgets that fade out at an edge fade into the background.
+        let info = UiStackInfo::default().with_frame(Frame::new().fill(background));
         ui.scope_builder(UiBuilder::new().max_rect(ui.max_rect()).ui_stack_info(info), |ui| self.screen(ui));
         self.state.notices.show(&ctx);
         panels::loops::show(&ctx, &mut self.state);

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::notices::Notices;
 use crate::engine::{
-    Answer, Comparison, Cut, Frame, Keep, Order, Recording, Speed, Started, Status, Tempo, Touch, Variant,
-    View,
+    Answer, Comparison, Frame, Keep, Order, Recording, Section, Speed, Started, Status, Tempo, Touch,
+    Variant, View,
 };
 use crate::field::look::{Look, Scale};
-use crate::field::sight::Sight;
+use crate::field::viewport::Viewport;
 use crate::panels::loops::LoopsWindow;
 use crate::panels::scalars::TIME;
 use crate::setup::Setup;
@@ -133,7 +133,7 @@ pub struct Curves {
     pub over_time: bool,
 }
 
-/// The part of the field that is in sight.
+/// The part of the field that is in viewport.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Show {
     /// The number of the field.
@@ -145,10 +145,10 @@ pub struct Show {
     /// The place of the cut along each axis.
     pub at: [usize; 3],
     /// Zoom and place of each plane.
-    pub sights: [Option<Sight>; 3],
+    pub sights: [Option<Viewport>; 3],
     /// The rows and columns of pixels on the screen.
     pub pixels: [usize; 2],
-    /// The cells in sight of a single plane.
+    /// The cells in viewport of a single plane.
     pub window: Option<[[usize; 2]; 2]>,
 }
 
@@ -168,7 +168,7 @@ pub struct State {
     pub status: Status,
     /// The look of the field.
     pub look: Look,
-    /// The part of the field in sight.
+    /// The part of the field in viewport.
     pub show: Show,
     /// The curves of the computed scalars.
     pub curves: Curves,
@@ -360,15 +360,15 @@ impl State {
     }
 
     /// Returns the cut that is shown.
-    pub fn cut(&self) -> Cut {
+    pub fn cut(&self) -> Section {
         match self.show.slicing {
-            Slicing::Slice => Cut::Slice { axis: self.show.axis, index: self.show.at[self.show.axis] },
-            Slicing::Three => Cut::Three(self.show.at),
-            Slicing::Maximum => Cut::Maximum { axis: self.show.axis },
+            Slicing::Slice => Section::Slice { axis: self.show.axis, index: self.show.at[self.show.axis] },
+            Slicing::Three => Section::Three(self.show.at),
+            Slicing::Maximum => Section::Maximum { axis: self.show.axis },
         }
     }
 
-    /// Orders frames of the part in sight, where that part has changed.
+    /// Orders frames of the part in viewport, where that part has changed.
     pub fn look_there(&mut self) {
         let Some(extents) = self.extents() else { return };
         let cut = self.cut().within(extents);
@@ -411,7 +411,7 @@ impl State {
         self.orders.push(Order::Keep(keep));
     }
 
-    /// Orders a picture of the part in sight.
+    /// Orders a picture of the part in viewport.
     pub fn keep_picture(&mut self) {
         let (path, look) = (self.file(".png"), self.look.clone());
         self.keep(Keep::Picture { path, look });

@@ -3,7 +3,7 @@
 use egui::{Color32, Context, FontId, Stroke, TextStyle, Theme};
 
 /// Returns the colour that panels lie on.
-pub fn ground(theme: Theme) -> Color32 {
+pub fn background(theme: Theme) -> Color32 {
     match theme {
         Theme::Dark => Color32::from_gray(24),
         Theme::Light => Color32::from_gray(249),
@@ -24,7 +24,7 @@ pub fn apply(ctx: &Context) {
             style.text_styles.insert(TextStyle::Monospace, FontId::monospace(13.0));
             style.text_styles.insert(TextStyle::Heading, FontId::proportional(17.0));
             let visuals = &mut style.visuals;
-            // The ground is drawn once, under all panels.
+            // The background is drawn once, under all panels.
             visuals.panel_fill = Color32::TRANSPARENT;
             let accent = match theme {
                 Theme::Dark => {

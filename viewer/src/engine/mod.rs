@@ -33,7 +33,7 @@ pub use latest::Latest;
 pub use live::Started;
 pub use meter::{Status, Tempo};
 pub use orders::{Answer, Order, Speed};
-pub use sampling::{Cut, Extremes, Frame, Image, View};
+pub use sampling::{Extremes, Frame, Image, Section, View};
 pub use touch::Touch;
 
 /// The longest that closing waits for the run's thread, which ends after its epoch.
@@ -65,13 +65,13 @@ impl Engine {
     /// Starts an engine whose backends are opened by `opener`.
     pub fn with_opener(wake: impl Fn() + Send + Sync + 'static, opener: Opener) -> Engine {
         let (orders, inbox) = mpsc::channel();
-        let (outbox, answers) = mpsc::channel();
+        let (sender, answers) = mpsc::channel();
         let (leaving, gone) = mpsc::channel();
         let frames = Arc::new(Latest::default());
         let status = Arc::new(Latest::default());
         let drawing = Arc::new(AtomicU64::new(0));
         let outlet = worker::Outlet {
-            answers: outbox,
+            answers: sender,
             frames: frames.clone(),
             status: status.clone(),
             drawing: drawing.clone(),

@@ -6,7 +6,7 @@ use super::OnDevice;
 
 /// The part of a field that is shown; axes are the three padded ones, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum Section {
     /// One slice across an axis. Domains of one or two axes have one slice, across axis 0 at index 0.
     Slice {
         /// The axis across which the slice lies.
@@ -18,7 +18,7 @@ pub enum Cut {
     Three([usize; 3]),
     /// The largest value along an axis.
     Maximum {
-        /// The axis of the line of sight.
+        /// The axis of the line of viewport.
         axis: usize,
     },
 }
@@ -29,8 +29,8 @@ pub struct View {
     /// The number of the field.
     pub field: usize,
     /// The part of the domain.
-    pub cut: Cut,
-    /// The cells of a single plane that are in sight, `[low, high)` of (rows, columns); `None` for all cells.
+    pub cut: Section,
+    /// The cells of a single plane that are in viewport, `[low, high)` of (rows, columns); `None` for all cells.
     pub window: Option<[[usize; 2]; 2]>,
     /// Rows and columns of pixels that show the window.
     pub pixels: [usize; 2],
@@ -40,7 +40,13 @@ pub struct View {
 
 impl Default for View {
     fn default() -> Self {
-        View { field: 0, cut: Cut::Slice { axis: 0, index: 0 }, window: None, pixels: [512; 2], probe: None }
+        View {
+            field: 0,
+            cut: Section::Slice { axis: 0, index: 0 },
+            window: None,
+            pixels: [512; 2],
+            probe: None,
+        }
     }
 }
 
@@ -86,7 +92,7 @@ pub struct Frame {
     pub run: u64,
     /// The contents of the frame.
     pub view: View,
-    /// One image, or three for [`Cut::Three`].
+    /// One image, or three for [`Section::Three`].
     pub images: Vec<Image>,
     /// The field where the window's device can draw it; otherwise the values are in the images.
     pub field: Option<OnDevice>,
@@ -99,15 +105,17 @@ pub struct Frame {
     pub probe: Option<([usize; 3], f64)>,
 }
 
-impl Cut {
+impl Section {
     /// Returns the cut nearest to this one in a field of these extents.
-    pub fn within(self, extents: [usize; 3]) -> Cut {
+    pub fn within(self, extents: [usize; 3]) -> Section {
         let last = |axis: usize| extents[axis].saturating_sub(1);
         match self {
-            Cut::Slice { axis, index } if axis < 3 => Cut::Slice { axis, index: index.min(last(axis)) },
-            Cut::Three(at) => Cut::Three(std::array::from_fn(|axis| at[axis].min(last(axis)))),
-            Cut::Maximum { axis } if axis < 3 => self,
-            _ => Cut::Slice { axis: 0, index: 0 },
+            Section::Slice { axis, index } if axis < 3 => {
+                Section::Slice { axis, index: index.min(last(axis)) }
+            }
+            Section::Three(at) => Section::Three(std::array::from_fn(|axis| at[axis].min(last(axis)))),
+            Section::Maximum { axis } if axis < 3 => self,
+            _ => Section::Slice { axis: 0, index: 0 },
         }
     }
 }
@@ -190,12 +198,12 @@ fn look(simulation: &mut Simulation, run: u64, view: &View, seen: Option<&Seen>)
         Ok(())
     };
     match cut {
-        Cut::Slice { axis, index } => add(axis, [index, index + 1], view.window)?,
-        Cut::Three(at) => (0..3).try_for_each(|axis| add(axis, [at[axis], at[axis] + 1], None))?,
-        Cut::Maximum { axis } => add(axis, [0, extents[axis]], view.window)?,
+        Section::Slice { axis, index } => add(axis, [index, index + 1], view.window)?,
+        Section::Three(at) => (0..3).try_for_each(|axis| add(axis, [at[axis], at[axis] + 1], None))?,
+        Section::Maximum { axis } => add(axis, [0, extents[axis]], view.window)?,
     }
     let Seen { extremes, non_finite } = seen.cloned().unwrap_or_else(|| extremes(&images));
-    if matches!(cut, Cut::Three(_)) {
+    if matches!(cut, Section::Three(_)) {
         view.window = None;
     }
     Ok(Frame { step: simulation.step(), run, view, images, field: None, extremes, non_finite, probe: probed })
@@ -340,7 +348,7 @@ mod tests {
         let mut cube = counting(&[2, 3, 4]);
         let index = |z: usize, y: usize, x: usize| ((z * 3 + y) * 4 + x) as f32;
         for axis in 0..3 {
-            let cut = Cut::Slice { axis, index: 1 };
+            let cut = Section::Slice { axis, index: 1 };
             let image = shown(&mut cube, View { cut, window: Some([[1, 0], [2, 2]]), ..View::default() })
                 .images
                 .remove(0);
@@ -352,10 +360,12 @@ mod tests {
             assert_eq!(image.values, expected, "axis {axis}");
         }
         let image =
-            shown(&mut cube, View { cut: Cut::Maximum { axis: 0 }, ..View::default() }).images.remove(0);
+            shown(&mut cube, View { cut: Section::Maximum { axis: 0 }, ..View::default() }).images.remove(0);
         assert_eq!(image.values[0], index(1, 0, 0));
-        let three =
-            shown(&mut cube, View { cut: Cut::Three([9, 9, 9]), probe: Some([1, 2, 3]), ..View::default() });
+        let three = shown(
+            &mut cube,
+            View { cut: Section::Three([9, 9, 9]), probe: Some([1, 2, 3]), ..View::default() },
+        );
         assert_eq!(three.images.iter().map(|i| i.size).collect::<Vec<_>>(), [[3, 4], [2, 4], [2, 3]]);
         assert_eq!(three.probe, Some(([1, 2, 3], 23.0)));
     }
@@ -379,14 +389,14 @@ mod tests {
             let field = simulation.problem().program.field(name).unwrap();
             let at = [depth - 1, height - 1, width - 1];
             let last = (depth * height * width - 1) as f32;
-            let cut = Cut::Three([9, 9, 9]);
+            let cut = Section::Three([9, 9, 9]);
             let frame = shown(&mut simulation, View { field, cut, probe: Some(at), ..View::default() });
-            assert_eq!(frame.view.cut, Cut::Three(at), "{name}");
+            assert_eq!(frame.view.cut, Section::Three(at), "{name}");
             let sizes: Vec<[usize; 2]> = frame.images.iter().map(|image| image.size).collect();
             assert_eq!(sizes, [[height, width], [depth, width], [depth, height]], "{name}");
             assert!(frame.images.iter().all(|image| image.values.last() == Some(&last)), "{name}");
             assert_eq!(frame.probe, Some((at, f64::from(last))), "{name}");
-            let cut = Cut::Maximum { axis: 0 };
+            let cut = Section::Maximum { axis: 0 };
             let frame = shown(&mut simulation, View { field, cut, ..View::default() });
             assert_eq!(frame.images[0].values[0], ((depth - 1) * height * width) as f32, "{name}");
         }

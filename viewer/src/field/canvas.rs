@@ -9,7 +9,7 @@ use egui::{
 
 use super::gpu::{self, Plane};
 use super::look::{Look, Scale};
-use super::sight::Sight;
+use super::viewport::Viewport;
 use crate::engine::Frame;
 
 /// Lines of equal values where they are drawn.
@@ -48,18 +48,18 @@ pub struct Canvas<'a> {
 
 impl Canvas<'_> {
     /// Shows the plane in all available room.
-    pub fn show(self, ui: &mut Ui, sight: &mut Sight) -> (Response, Gesture) {
+    pub fn show(self, ui: &mut Ui, viewport: &mut Viewport) -> (Response, Gesture) {
         let (rect, response) =
             ui.allocate_exact_size(ui.available_size().max(Vec2::ZERO), Sense::click_and_drag());
         let Some(image) = self.frame.images.get(self.image) else { return (response, Gesture::default()) };
         let plane = image.plane;
         let label = self.label.clone();
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &label));
-        *sight = sight.held(rect, plane);
-        let gesture = self.gesture(ui, &response, rect, plane, sight);
+        *viewport = viewport.held(rect, plane);
+        let gesture = self.gesture(ui, &response, rect, plane, viewport);
         if ui.is_rect_visible(rect) && rect.width() >= 1.0 && rect.height() >= 1.0 {
-            self.draw(ui, rect, plane, sight);
-            self.draw_brush(ui, rect, plane, sight, &gesture);
+            self.draw(ui, rect, plane, viewport);
+            self.draw_brush(ui, rect, plane, viewport, &gesture);
         }
         (response, gesture)
     }
@@ -70,30 +70,30 @@ impl Canvas<'_> {
         response: &Response,
         rect: Rect,
         plane: [usize; 2],
-        sight: &mut Sight,
+        viewport: &mut Viewport,
     ) -> Gesture {
         let moves = self.brush.is_none();
         if response.dragged_by(PointerButton::Middle)
             || response.dragged_by(PointerButton::Secondary)
             || (moves && response.dragged_by(PointerButton::Primary))
         {
-            sight.middle -= response.drag_delta() / sight.scale(rect, plane);
+            viewport.middle -= response.drag_delta() / viewport.scale(rect, plane);
         }
         if response.double_clicked() && moves {
-            *sight = Sight::all(plane);
+            *viewport = Viewport::all(plane);
         }
         if let Some(at) = response.hover_pos() {
             let (pinched, rolled) = ui.input(|input| (input.zoom_delta(), input.smooth_scroll_delta().y));
             let by = pinched * (rolled / 50.0 * ZOOM.ln()).exp();
             if by != 1.0 {
-                *sight = sight.zoomed(by, at, rect, plane);
+                *viewport = viewport.zoomed(by, at, rect, plane);
             }
         }
         if response.has_focus() {
-            self.keys(ui, rect, plane, sight);
+            self.keys(ui, rect, plane, viewport);
         }
-        *sight = sight.held(rect, plane);
-        let hovered = response.hover_pos().and_then(|at| sight.index_at(at, rect, plane));
+        *viewport = viewport.held(rect, plane);
+        let hovered = response.hover_pos().and_then(|at| viewport.index_at(at, rect, plane));
         let pressed = response.dragged_by(PointerButton::Primary) || response.is_pointer_button_down_on();
         let mut stroke = Vec::new();
         if !moves
@@ -102,17 +102,17 @@ impl Canvas<'_> {
         {
             let at = response.interact_pointer_pos();
             let from = at.map(|at| at - response.drag_delta());
-            stroke = self.between(from, at, rect, plane, sight);
+            stroke = self.between(from, at, rect, plane, viewport);
         } else if !moves && response.clicked() {
             let at = response.interact_pointer_pos();
-            stroke = self.between(at, at, rect, plane, sight);
+            stroke = self.between(at, at, rect, plane, viewport);
         }
         Gesture { hovered, stroke }
     }
 
     /// Moves the plane by the arrow keys once the plane has the focus.
-    fn keys(&self, ui: &Ui, rect: Rect, plane: [usize; 2], sight: &mut Sight) {
-        let step = rect.size() / sight.scale(rect, plane) / 10.0;
+    fn keys(&self, ui: &Ui, rect: Rect, plane: [usize; 2], viewport: &mut Viewport) {
+        let step = rect.size() / viewport.scale(rect, plane) / 10.0;
         ui.input(|input| {
             for (key, way) in [
                 (Key::ArrowLeft, vec2(-step.x, 0.0)),
@@ -121,7 +121,7 @@ impl Canvas<'_> {
                 (Key::ArrowDown, vec2(0.0, step.y)),
             ] {
                 if input.key_pressed(key) {
-                    sight.middle += way;
+                    viewport.middle += way;
                 }
             }
         });
@@ -134,26 +134,26 @@ impl Canvas<'_> {
         to: Option<egui::Pos2>,
         rect: Rect,
         plane: [usize; 2],
-        sight: &Sight,
+        viewport: &Viewport,
     ) -> Vec<[usize; 2]> {
         let (Some(from), Some(to)) = (from, to) else { return Vec::new() };
-        let apart = (to - from).length() / sight.scale(rect, plane);
+        let apart = (to - from).length() / viewport.scale(rect, plane);
         let steps = (apart / (self.brush.unwrap_or(1.0) as f32 / 2.0).max(1.0)).ceil().min(4096.0) as usize;
         let mut cells: Vec<[usize; 2]> = (0..=steps)
-            .filter_map(|i| sight.index_at(from.lerp(to, i as f32 / steps.max(1) as f32), rect, plane))
+            .filter_map(|i| viewport.index_at(from.lerp(to, i as f32 / steps.max(1) as f32), rect, plane))
             .collect();
         cells.dedup();
         cells
     }
 
-    fn draw(&self, ui: &Ui, rect: Rect, plane: [usize; 2], sight: &Sight) {
-        let covered = sight.covered(rect, plane);
+    fn draw(&self, ui: &Ui, rect: Rect, plane: [usize; 2], viewport: &Viewport) {
+        let covered = viewport.covered(rect, plane);
         if !covered.is_positive() {
             return;
         }
         if self.drawn {
-            let low = sight.cell_at(covered.min, rect, plane);
-            let size = covered.size() / sight.scale(rect, plane);
+            let low = viewport.cell_at(covered.min, rect, plane);
+            let size = covered.size() / viewport.scale(rect, plane);
             let picture = Plane {
                 frame: self.frame.clone(),
                 image: self.image,
@@ -170,10 +170,10 @@ impl Canvas<'_> {
         ui.painter_at(rect.expand(1.0)).rect_stroke(covered, CornerRadius::ZERO, edge, StrokeKind::Outside);
     }
 
-    fn draw_brush(&self, ui: &Ui, rect: Rect, plane: [usize; 2], sight: &Sight, gesture: &Gesture) {
+    fn draw_brush(&self, ui: &Ui, rect: Rect, plane: [usize; 2], viewport: &Viewport, gesture: &Gesture) {
         let (Some(radius), Some(cell)) = (self.brush, gesture.hovered) else { return };
-        let at = sight.point_at(super::sight::centre(cell), rect, plane);
-        let radius = (radius as f32 + 0.5) * sight.scale(rect, plane);
+        let at = viewport.point_at(super::viewport::centre(cell), rect, plane);
+        let radius = (radius as f32 + 0.5) * viewport.scale(rect, plane);
         let painter = ui.painter_at(rect);
         // Visible on any colour.
         painter.circle_stroke(at, radius, Stroke::new(2.5, Color32::from_black_alpha(160)));
@@ -183,6 +183,6 @@ impl Canvas<'_> {
 }
 
 /// Zooms about the middle, as keys do.
-pub fn zoom(sight: &mut Sight, closer: bool) {
-    sight.zoom *= if closer { ZOOM } else { 1.0 / ZOOM };
+pub fn zoom(viewport: &mut Viewport, closer: bool) {
+    viewport.zoom *= if closer { ZOOM } else { 1.0 / ZOOM };
 }

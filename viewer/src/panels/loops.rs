@@ -13,7 +13,7 @@ use egui::{
 use crate::app::state::State;
 use crate::engine::Started;
 
-/// Room around the picture, and beside a title in its box, in points.
+/// Space around the picture, and beside a title in its box, in points.
 const MARGIN: f32 = 10.0;
 const BESIDE: f64 = 14.0;
 

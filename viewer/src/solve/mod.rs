@@ -92,12 +92,12 @@ pub struct Solving {
 impl Solving {
     /// Starts the solver; `wake` is called whenever there is news.
     pub fn new(question: Question, wake: impl Fn() + Send + Sync + 'static) -> Solving {
-        let (outbox, news) = mpsc::channel();
+        let (sender, news) = mpsc::channel();
         let (leaving, gone) = mpsc::channel();
         let residuals = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::new(AtomicBool::new(false));
         let run =
-            Run { question, outbox, residuals: residuals.clone(), stop: stop.clone(), wake: Box::new(wake) };
+            Run { question, sender, residuals: residuals.clone(), stop: stop.clone(), wake: Box::new(wake) };
         let spawned = std::thread::Builder::new().name("abide solve".to_owned()).spawn(move || {
             if let Err(error) = run.work() {
                 run.tell(News::Failed(error.to_string()));
@@ -138,7 +138,7 @@ impl Drop for Solving {
 
 struct Run {
     question: Question,
-    outbox: Sender<News>,
+    sender: Sender<News>,
     residuals: Arc<Mutex<Vec<f64>>>,
     stop: Arc<AtomicBool>,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -147,7 +147,7 @@ struct Run {
 impl Run {
     fn tell(&self, news: News) {
         // A window that is gone hears nothing.
-        let _ = self.outbox.send(news);
+        let _ = self.sender.send(news);
         (self.wake)();
     }
 

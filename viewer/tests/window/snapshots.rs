@@ -227,7 +227,7 @@ fn figures(name: &str, show: impl Fn(&mut egui::Ui, &mut State)) {
     drawn(name, [360.0, 900.0], made_up(), show);
 }
 
-/// Compares what is shown of a state on an empty ground of this size.
+/// Compares what is shown of a state on an empty background of this size.
 fn drawn(name: &str, size: [f32; 2], mut state: State, show: impl Fn(&mut egui::Ui, &mut State)) {
     let mut harness = Harness::builder()
         .with_size(egui::vec2(size[0], size[1]))
@@ -235,7 +235,7 @@ fn drawn(name: &str, size: [f32; 2], mut state: State, show: impl Fn(&mut egui::
         .wgpu()
         .build_ui(move |ui| {
             egui::Frame::central_panel(ui.style())
-                .fill(abide_viewer::app::style::ground(ui.ctx().theme()))
+                .fill(abide_viewer::app::style::background(ui.ctx().theme()))
                 .show(ui, |ui| show(ui, &mut state));
         });
     harness.run_steps(3);
@@ -355,7 +355,7 @@ fn plans_as_pictures() {
         .wgpu()
         .build_ui(move |ui| {
             egui::Frame::central_panel(ui.style())
-                .fill(abide_viewer::app::style::ground(ui.ctx().theme()))
+                .fill(abide_viewer::app::style::background(ui.ctx().theme()))
                 .show(ui, |ui| {
                     panels::plan::picture(ui, &rows);
                     for plan in &plans {

@@ -11,7 +11,7 @@ use super::works::{Peace, WORKS, Work};
 use crate::setup::clear;
 
 /// The least time that any start of the command is given before it counts as hung.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The ground that all trials share.
 pub struct Bench {
@@ -67,7 +67,7 @@ impl Bench {
 
     /// Returns how long a start of a work may take.
     pub fn deadline(&self, peace: &Peace) -> Duration {
-        PATIENCE + 20 * peace.time
+        DEADLINE + 20 * peace.time
     }
 
     /// Finds the least value of a limit, in multiples of `grain` below `most`, under which the command can
@@ -79,7 +79,7 @@ impl Bench {
             let start = Start::of("--version").within(limit, value);
             // A process that cannot even begin does not say its version either.
             let Ok(running) = start.spawn(&self.binary, logs.path(), logs.path()) else { return Ok(false) };
-            Ok(running.finish(PATIENCE)?.status.success())
+            Ok(running.finish(DEADLINE)?.status.success())
         };
         let (mut low, mut high) = (0, most / grain);
         while low + 1 < high {

@@ -6,11 +6,11 @@ mod campaign;
 mod checkpoint;
 mod clocks;
 mod complete;
+mod concurrent;
 mod kills;
 mod report;
 mod scenarios;
 mod start;
-mod together;
 mod trial;
 mod works;
 

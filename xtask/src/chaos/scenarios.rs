@@ -8,7 +8,7 @@ use super::trial::Trial;
 use super::{
     caches, devices, disk, folders, memory, models, processes, series, signals, streams, surroundings,
 };
-use super::{clocks, kills, together};
+use super::{clocks, concurrent, kills};
 
 /// One kind of hostile circumstances.
 pub struct Scenario {
@@ -225,7 +225,7 @@ pub static SCENARIOS: &[Scenario] = &[
         holds: "the reader meets only old or complete files",
         pass: 8,
         kills: false,
-        run: anywhere(together::together),
+        run: anywhere(concurrent::concurrent),
     },
     Scenario {
         name: "file-times",

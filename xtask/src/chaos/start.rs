@@ -45,7 +45,7 @@ pub enum Stream {
     /// A device on which there is no room.
     Full,
     /// A pipe that nobody reads.
-    Broken,
+    CommError,
 }
 
 /// A start of the command.
@@ -117,7 +117,7 @@ impl Start {
             Stream::Full => {
                 OpenOptions::new().write(true).open("/dev/full").context("cannot open /dev/full")?.into()
             }
-            Stream::Broken => std::io::pipe().context("cannot make a pipe")?.1.into(),
+            Stream::CommError => std::io::pipe().context("cannot make a pipe")?.1.into(),
         })
     }
 
@@ -206,7 +206,7 @@ impl Start {
                 Stream::Usual => String::new(),
                 Stream::Closed => format!(" {from}{to}&-"),
                 Stream::Full => format!(" {from}{to}/dev/full"),
-                Stream::Broken => format!(" {from}{to} >(true)"),
+                Stream::CommError => format!(" {from}{to} >(true)"),
             });
         }
         line.push(" )");

@@ -8,7 +8,7 @@ use super::start::{Limit, Start, Stream};
 use super::trial::{Leaves, Trial};
 use super::works::{Peace, Work};
 
-const STREAMS: [Stream; 4] = [Stream::Usual, Stream::Closed, Stream::Full, Stream::Broken];
+const STREAMS: [Stream; 4] = [Stream::Usual, Stream::Closed, Stream::Full, Stream::CommError];
 
 /// Tries a work whose words have nowhere to go: its files are as ever.
 pub fn streams(trial: &mut Trial<'_>) -> Result<()> {

@@ -47,7 +47,7 @@ pub(super) fn layered(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let mut layers: Vec<Vec<usize>> = vec![Vec::new(); depth];
     (0..places.len()).for_each(|own| layers[places[own].layer].push(own));
     for layer in &layers {
-        settle(&mut places, layer, |_, _| 0.0);
+        arrange(&mut places, layer, |_, _| 0.0);
     }
     // Nodes change their order in the first half of the rounds, and keep it in the second.
     for round in 0..ROUNDS {
@@ -70,7 +70,7 @@ pub(super) fn layered(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
                 let wanted: Vec<f64> = (0..places.len()).map(|own| towards(&places, own)).collect();
                 layers[own].sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
             }
-            settle(&mut places, &layers[own], towards);
+            arrange(&mut places, &layers[own], towards);
         }
     }
     let left = places.iter().map(|place| place.x - place.width / 2.0).fold(0.0, f64::min);
@@ -99,7 +99,7 @@ fn chain(places: &mut Vec<Place>, from: usize, to: usize) -> Vec<usize> {
 }
 
 /// Moves the nodes of a layer, whose order stays, as near as possible to where they want to be: the least sum of squares.
-fn settle(places: &mut [Place], layer: &[usize], wanted: impl Fn(&[Place], usize) -> f64) {
+fn arrange(places: &mut [Place], layer: &[usize], wanted: impl Fn(&[Place], usize) -> f64) {
     // Runs of nodes that touch: the sum of what they want, less their distance from the first, and their number.
     let mut runs: Vec<(f64, usize)> = Vec::new();
     let (mut offsets, mut offset) = (Vec::new(), 0.0);

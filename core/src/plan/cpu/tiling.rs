@@ -170,8 +170,8 @@ impl<'p> Model<'p> {
         // line buffers. So the two times are added.
         let cell = compute + overlap * self.memory / depth;
         let seconds = self.total() * cell / self.threads * rounds.min(self.threads);
-        let meeting = if count > 1.0 { MEETING_SECONDS / depth } else { 0.0 };
-        let seconds = seconds + meeting;
+        let communicator = if count > 1.0 { MEETING_SECONDS / depth } else { 0.0 };
+        let seconds = seconds + communicator;
         (Tiling { tiles, tile, block: levels.block, ring_bytes, overlap }, seconds)
     }
 

@@ -3,7 +3,7 @@
 use super::estimate::{Estimate, grouped};
 use super::{Fused, Refusal, fused};
 use crate::device::DeviceSpec;
-use crate::program::{Boxes, Does, Problem, is_empty, outlasts};
+use crate::program::{Boxes, Problem, StageKind, is_empty, outlasts};
 use crate::reduction::leaf;
 
 /// Rows that a block owns.
@@ -31,7 +31,7 @@ pub fn fastest(
     let dimensions = problem.shape.dimensions();
     let outlasts = outlasts(problem, boxes, stages);
     let all = &problem.program.stages();
-    let reduces = stages.iter().any(|&stage| matches!(all[stage].does, Does::Reduce(..)));
+    let reduces = stages.iter().any(|&stage| matches!(all[stage].does, StageKind::Reduce(..)));
     let leaf = leaf(dimensions);
     let whole = |count: usize, axis: usize| if reduces { count / leaf[axis] * leaf[axis] } else { count };
     let largest = boxes.stages.iter().flatten().filter(|own| !is_empty(own));

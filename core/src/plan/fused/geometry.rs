@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::{Fused, Member, Output, Ring, Source};
-use crate::domain::{Boundary, Source as Shown};
+use crate::domain::{Boundary, Source as GhostSource};
 use crate::expr::Node;
-use crate::program::{Boxes, Does, Indices, Problem, Stage, around, is_empty};
+use crate::program::{Boxes, Indices, Problem, Stage, StageKind, around, is_empty};
 use crate::reduction::leaf;
 
 /// Why stages are no group.
@@ -81,20 +81,20 @@ impl<'a> Geometry<'a> {
         let stages: Vec<&Stage> = numbers.iter().map(|&number| &program.stages()[number]).collect();
         for (place, stage) in stages.iter().enumerate() {
             match stage.does {
-                Does::Scalar(_) => return refuse(format!("{} computes a scalar", stage.name)),
-                Does::Update if !stage.points.is_empty() => {
+                StageKind::Scalar(_) => return refuse(format!("{} computes a scalar", stage.name)),
+                StageKind::Update if !stage.points.is_empty() => {
                     return refuse(format!("{} computes at points", stage.name));
                 }
-                Does::Reduce(..) => {
+                StageKind::Reduce(..) => {
                     let mut others = stages[place + 1..].iter();
                     let waits = |later: usize| crate::program::waits(problem, later, numbers[place]);
-                    if others.any(|other| matches!(other.does, Does::Reduce(..)))
+                    if others.any(|other| matches!(other.does, StageKind::Reduce(..)))
                         || numbers[place + 1..].iter().any(|&later| waits(later))
                     {
                         return refuse(format!("others wait for the scalar of {}", stage.name));
                     }
                 }
-                Does::Update => {}
+                StageKind::Update => {}
             }
         }
         let own = |member: usize| &boxes.stages[numbers[member]];
@@ -201,7 +201,7 @@ impl<'a> Geometry<'a> {
                 let own = self.boxes.buffers[name].extents[axis];
                 self.is_field(name) && (!self.is_periodic(name, axis) || *extent.get_or_insert(own) != own)
             });
-            if has_place || differs || stage.does != Does::Update {
+            if has_place || differs || stage.does != StageKind::Update {
                 return refuse(format!("{} does not repeat along a periodic axis as others do", stage.name));
             }
         }
@@ -221,7 +221,7 @@ impl<'a> Geometry<'a> {
 
     /// Lays tiles over all that is stored or reduced, and finds what each member computes beyond them.
     fn lay(&mut self, tile: [usize; 3]) -> Outcome<()> {
-        let is_reduced = |stage: &&Stage| matches!(stage.does, Does::Reduce(..));
+        let is_reduced = |stage: &&Stage| matches!(stage.does, StageKind::Reduce(..));
         let reduces = self.stages.iter().any(is_reduced);
         let laid: Vec<Indices> = (0..self.stages.len())
             .filter(|&member| is_reduced(&self.stages[member]) || self.stored[member].contains(&true))
@@ -290,7 +290,7 @@ impl<'a> Geometry<'a> {
                         continue;
                     }
                     reaches_out = true;
-                    if let (Shown::Cell(at), _) = boundaries.shown(axis, tapped, n as usize) {
+                    if let (GhostSource::Cell(at), _) = boundaries.shown(axis, tapped, n as usize) {
                         let at = at as isize;
                         needed = [needed[0].max(start - at), needed[1].max(at - (start + tile - 1))];
                     }
@@ -320,7 +320,7 @@ impl<'a> Geometry<'a> {
             let low = own.start..own.end.min(-offset);
             let high = own.start.max(n - offset).max(low.end)..own.end;
             for row in low.chain(high) {
-                if let (Shown::Cell(at), _) = boundaries.shown(axis, row + offset, n as usize) {
+                if let (GhostSource::Cell(at), _) = boundaries.shown(axis, row + offset, n as usize) {
                     add(at as isize - row);
                 }
             }

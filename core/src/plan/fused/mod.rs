@@ -18,7 +18,7 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::program::{Boxes, Does, Problem};
+use crate::program::{Boxes, Problem, StageKind};
 use crate::reduction::leaf;
 
 pub use self::candidates::fastest;
@@ -119,7 +119,8 @@ impl Fused {
     /// rows of a leaf and one more.
     pub fn values(&self, problem: &Problem) -> usize {
         let stages = problem.program.stages();
-        let reduces = self.members.iter().any(|member| matches!(stages[member.stage].does, Does::Reduce(..)));
+        let reduces =
+            self.members.iter().any(|member| matches!(stages[member.stage].does, StageKind::Reduce(..)));
         let rows = if reduces { leaf(problem.shape.dimensions())[self.axis] + 1 } else { 0 };
         self.values_of_rings() + rows * self.values_of_row()
     }
@@ -140,7 +141,7 @@ impl Fused {
                 let is_whole = own.clone().map(|own| own.len()) == boxes.buffers[name].extents;
                 reads.extend((name < program.fields().len() && !is_whole).then_some(name));
             }
-            others += usize::from(matches!(stage.does, Does::Reduce(..)));
+            others += usize::from(matches!(stage.does, StageKind::Reduce(..)));
         }
         reads.sort_unstable();
         reads.dedup();

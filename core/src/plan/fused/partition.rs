@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Fused, estimate, fastest};
 use crate::device::DeviceSpec;
 use crate::error::Result;
-use crate::program::{Boxes, Does, Groups, Place, Problem, Program, Split, is_renamed, ordered, waits};
+use crate::program::{Boxes, Groups, Place, Problem, Program, Split, StageKind, is_renamed, ordered, waits};
 
 /// The stages of each step in groups, with those of several stages as kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -84,7 +84,7 @@ pub fn partition_of(
     Some(timed(problem, boxes, device, groups)?.1)
 }
 
-/// Does the same, and returns the seconds that the groups are estimated to take.
+/// StageKind the same, and returns the seconds that the groups are estimated to take.
 pub(super) fn timed(
     problem: &Problem,
     boxes: &Boxes,
@@ -204,7 +204,7 @@ impl<'a> Costs<'a> {
         let all = self.problem.program.stages();
         stages
             .iter()
-            .all(|&stage| !matches!(all[stage].does, Does::Scalar(_)) && all[stage].points.is_empty())
+            .all(|&stage| !matches!(all[stage].does, StageKind::Scalar(_)) && all[stage].points.is_empty())
     }
 
     /// Returns the seconds of all steps' groups; infinite where one of them may not be.

@@ -5,7 +5,7 @@
 //! registers for several steps ([`Overlapped`](super::Overlapped)), and planes that stream through several
 //! steps ([`PortableStreaming`](super::PortableStreaming)).
 
-mod neighbours;
+mod candidates;
 pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod tests;
@@ -21,7 +21,7 @@ use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::Problem;
 
-pub use self::neighbours::neighbours as portable_neighbours;
+pub use self::candidates::candidates as portable_candidates;
 
 /// The most operations of a kernel's unrolled formulas: compilers take time for each.
 pub(super) const MOST_OPERATIONS: usize = 3000;

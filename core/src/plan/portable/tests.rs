@@ -84,7 +84,7 @@ fn the_list_to_measure_begins_with_the_own_choice_and_holds_what_differs() {
     let problem = problem("2d5pt", &[1024, 1024], DType::F32, "fixed");
     for (tune, most) in [(Tune::Quick, 8), (Tune::Full, 40)] {
         let options = Options { tune, ..Options::default() };
-        let plans = portable_neighbours(&problem, device, &options).unwrap();
+        let plans = portable_candidates(&problem, device, &options).unwrap();
         assert_eq!(plans.len(), most);
         assert_eq!(plans[0], plan_portable(&problem, device, &options).unwrap());
         assert_eq!(plans.iter().filter(|plan| plan.execution == Execution::Stepwise).count(), 1);
@@ -97,7 +97,7 @@ fn the_list_to_measure_begins_with_the_own_choice_and_holds_what_differs() {
         }
     }
     let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
-    assert_eq!(portable_neighbours(&problem, device, &stepwise).unwrap().len(), 1);
+    assert_eq!(portable_candidates(&problem, device, &stepwise).unwrap().len(), 1);
 }
 
 /// At a depth at which cubes have no room, planes run; where neither has room, the reason given is that of

@@ -1,6 +1,6 @@
 //! The choice of the steps between exchanges, and the plans of all slabs.
 
-use super::costs::{exchange, giving, kept, meeting, paid_steps, reductions, restart, seconds};
+use super::costs::{communicator, exchange, giving, kept, paid_steps, reductions, restart, seconds};
 use super::{Devices, Wanted};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -33,7 +33,7 @@ pub(super) fn choose(
         Some(depth) => vec![depth],
         None => considered(problem, options, weights, devices)?,
     };
-    let asked = matches!(options.exchange, Exchanging::Auto | Exchanging::Stores);
+    let asked = matches!(options.exchange, Exchanging::Auto | Exchanging::PeerPuts);
     let stores = asked && devices.stores(ranks)?;
     for depth in depths.into_iter().filter(|&depth| ranks <= Slabs::most(problem, depth)) {
         let slabs = Slabs::new(problem, depth, weights)?;
@@ -45,7 +45,7 @@ pub(super) fn choose(
             // What is exchanged goes out with the steps' own stores; each device waits for its neighbours.
             Some(giving) => {
                 let (_, bytes) = exchange(&slabs, problem, &giving, stores);
-                (meeting(&slabs, rank, &giving, bytes), giving)
+                (communicator(&slabs, rank, &giving, bytes), giving)
             }
             None => (exchange(&slabs, problem, &plan, stores).0, plan),
         };

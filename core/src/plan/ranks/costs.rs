@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::plan::streaming::warp::Edges;
 use crate::plan::{Execution, Plan};
-use crate::program::{Does, Problem, Stage};
+use crate::program::{Problem, Stage, StageKind};
 use crate::slabs::Slabs;
 
 /// Bytes per second at which planes are handed on through messages where the memory's bandwidth is not known; and how
@@ -43,8 +43,8 @@ pub(super) fn kept(slabs: &Slabs, rank: usize, plan: &Plan) -> f64 {
     }
 }
 
-/// Returns the seconds between two passes that give so many bytes: a meeting, and what of the bytes is still on its way.
-pub(super) fn meeting(slabs: &Slabs, rank: usize, plan: &Plan, bytes: f64) -> f64 {
+/// Returns the seconds between two passes that give so many bytes: a communicator, and what of the bytes is still on its way.
+pub(super) fn communicator(slabs: &Slabs, rank: usize, plan: &Plan, bytes: f64) -> f64 {
     let pass = seconds(plan) * kept(slabs, rank, plan) * f64::from(plan.depth);
     plan.device.link.map_or(0.0, |link| link.seconds + (bytes / link.bandwidth - pass).max(0.0))
 }
@@ -77,7 +77,7 @@ pub(super) fn restart(slab: &Problem, plan: &Plan) -> f64 {
 /// Returns the most reductions of a step of the program's cycle.
 pub(super) fn reductions(problem: &Problem) -> usize {
     let program = &problem.program;
-    let is_reduction = |stage: &&Stage| matches!(stage.does, Does::Reduce(..));
+    let is_reduction = |stage: &&Stage| matches!(stage.does, StageKind::Reduce(..));
     let of_step = |step: &Range<usize>| program.stages()[step.clone()].iter().filter(is_reduction).count();
     program.steps().iter().map(of_step).max().unwrap_or(0)
 }

@@ -33,11 +33,11 @@ struct Latency {
     words: f64,
 }
 
-/// Stores that must have arrived before the counter, the counter, loads; each field's cells follow those of the field
+/// Writes that must have arrived before the counter, the counter, loads; each field's cells follow those of the field
 /// before.
 const COUNTED: Latency = Latency { exchanges: 2.3, field_share: 0.4, words: 1.0 };
 
-/// Stores, and loads until the tags are right, all fields at once. Of a prototype of 512² cells; the kernel itself was
+/// Writes, and loads until the tags are right, all fields at once. Of a prototype of 512² cells; the kernel itself was
 /// not timed yet.
 const TAGGED: Latency = Latency { exchanges: 1.15, field_share: 0.0, words: 2.0 };
 

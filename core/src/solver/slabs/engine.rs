@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::RowSlab;
-use super::company::Company;
+use super::communicator::SlabCommunicator;
 use crate::real::Real;
 use crate::reduction::{LEAF, Sums};
 use crate::slabs::blocks;
@@ -14,7 +14,7 @@ use crate::solver::Engine;
 /// A sum is over the vectors of all ranks: each gives its largest subtrees, and joins those of all.
 pub struct SlabEngine<E> {
     inner: E,
-    company: Company,
+    communicator: SlabCommunicator,
     /// The own rows of each of this rank's subtrees, counted from the slab's first.
     own: Vec<Range<usize>>,
     /// The levels of the subtrees of each rank: a subtree of level k has up to 2^k leaves.
@@ -22,13 +22,13 @@ pub struct SlabEngine<E> {
 }
 
 impl<E> SlabEngine<E> {
-    pub(super) fn new(inner: E, slab: &RowSlab, company: Company) -> Self {
+    pub(super) fn new(inner: E, slab: &RowSlab, communicator: SlabCommunicator) -> Self {
         let leaves = |own: &Range<usize>| own.start / LEAF..own.end.div_ceil(LEAF);
         let rows = slab.rows();
         let own = blocks(leaves(&rows))
             .map(|block| block.start * LEAF - rows.start..(block.end * LEAF).min(rows.end) - rows.start);
         let levels = |own: &Range<usize>| blocks(leaves(own)).map(|block| block.len().ilog2()).collect();
-        SlabEngine { inner, company, own: own.collect(), levels: slab.own.iter().map(levels).collect() }
+        SlabEngine { inner, communicator, own: own.collect(), levels: slab.own.iter().map(levels).collect() }
     }
 
     /// Sums the subtrees of `count` pairs of vectors, `sums` a block of all of them at a time, and joins those of all ranks.
@@ -36,7 +36,7 @@ impl<E> SlabEngine<E> {
         let mut given = Vec::with_capacity(self.own.len() * count);
         self.own.iter().for_each(|block| sums(block, &mut given));
         let values: Vec<usize> = self.levels.iter().map(|levels| levels.len() * count).collect();
-        let Some(all) = self.company.gather(T::into_array(given), &values) else {
+        let Some(all) = self.communicator.gather(T::into_array(given), &values) else {
             out.fill(T::from_f64(f64::NAN));
             return;
         };
@@ -92,7 +92,7 @@ impl<T: Real, E: Engine<T>> Engine<T> for SlabEngine<E> {
 
     fn everywhere(&self, holds: bool) -> bool {
         let own = T::into_array(vec![if holds { T::ONE } else { T::ZERO }]);
-        let all = self.company.gather(own, &vec![1; self.levels.len()]);
+        let all = self.communicator.gather(own, &vec![1; self.levels.len()]);
         all.is_some_and(|all| all.iter().all(|one| one.get(0) == Some(1.0)))
     }
 }

@@ -9,7 +9,7 @@
 //! What a rank cannot fetch or gather is NaN, for this and all that follows. No method goes on from a residual that is NaN,
 //! so it ends at its next test, and [`SlabSession`] tells the reason instead.
 
-mod company;
+mod communicator;
 mod engine;
 mod operator;
 mod reads;
@@ -18,7 +18,7 @@ mod session;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use company::Swap;
+pub use communicator::NeighbourExchange;
 pub use engine::SlabEngine;
 pub use operator::{SlabOperator, SlabProduct};
 pub use reads::Reads;
@@ -45,7 +45,7 @@ pub trait LinearSlabs {
         slab: &Arc<RowSlab>,
         plan: &SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn Swap>,
+        swap: Box<dyn NeighbourExchange>,
     ) -> Result<Box<dyn LinearSession>, SolverError>;
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::RowSlab;
-use super::company::{Company, entries};
+use super::communicator::{SlabCommunicator, entries};
 use crate::error::Result;
 use crate::real::{Array, Real};
 use crate::solver::run::zeros;
@@ -17,7 +17,7 @@ pub type SlabProduct<T> = dyn Fn(&[T], &mut [T]) + Send + Sync;
 pub struct SlabOperator<T> {
     slab: Arc<RowSlab>,
     product: Box<SlabProduct<T>>,
-    company: Company,
+    communicator: SlabCommunicator,
     /// The number of values that each rank sends.
     counts: Vec<(usize, usize)>,
     /// What the rows read.
@@ -25,10 +25,14 @@ pub struct SlabOperator<T> {
 }
 
 impl<T: Real> SlabOperator<T> {
-    pub(super) fn new(slab: &Arc<RowSlab>, product: Box<SlabProduct<T>>, company: Company) -> Result<Self> {
+    pub(super) fn new(
+        slab: &Arc<RowSlab>,
+        product: Box<SlabProduct<T>>,
+        communicator: SlabCommunicator,
+    ) -> Result<Self> {
         let counts = slab.taken.iter().map(|(rank, ranges)| (*rank, entries(ranges))).collect();
         let read = Mutex::new(zeros(slab.reads.len())?);
-        Ok(SlabOperator { slab: Arc::clone(slab), product, company, counts, read })
+        Ok(SlabOperator { slab: Arc::clone(slab), product, communicator, counts, read })
     }
 
     /// Fills what the rows read; `None` where another rank's entries did not come.
@@ -42,7 +46,7 @@ impl<T: Real> SlabOperator<T> {
             T::into_array(values)
         };
         let given = slab.given.iter().map(|(rank, ranges)| (*rank, part(ranges))).collect();
-        let taken = self.company.swap(T::DTYPE, given, &self.counts)?;
+        let taken = self.communicator.swap(T::DTYPE, given, &self.counts)?;
         let place = slab.reads.place(first);
         read[place..place + x.len()].copy_from_slice(x);
         for ((_, ranges), values) in slab.taken.iter().zip(&taken) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::company::{Company, Swap};
+use super::communicator::{NeighbourExchange, SlabCommunicator};
 use super::{RowSlab, SlabEngine, SlabOperator, SlabProduct};
 use crate::real::{Array, Real};
 use crate::solver::{
@@ -12,7 +12,7 @@ use crate::solver::{
 /// A [`LinearSession`] of a rank's slab: `b` and `x` are the rank's parts, and so is the report but for its times.
 pub struct SlabSession<T: Real, E: Engine<T>> {
     inner: EngineSession<T, SlabEngine<E>>,
-    company: Company,
+    communicator: SlabCommunicator,
 }
 
 impl<T: Real, E: Engine<T>> SlabSession<T, E> {
@@ -29,16 +29,16 @@ impl<T: Real, E: Engine<T>> SlabSession<T, E> {
         product: Box<SlabProduct<T>>,
         plan: SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn Swap>,
+        swap: Box<dyn NeighbourExchange>,
     ) -> Result<Self, SolverError> {
-        let company = Company::new(swap);
-        let engine = SlabEngine::new(engine, slab, company.clone());
-        let operator = Arc::new(SlabOperator::new(slab, product, company.clone())?);
+        let communicator = SlabCommunicator::new(swap);
+        let engine = SlabEngine::new(engine, slab, communicator.clone());
+        let operator = Arc::new(SlabOperator::new(slab, product, communicator.clone())?);
         let inner = EngineSession::open(engine, operator, plan, options);
         // Whatever a method made of values that never came, this is why.
-        match company.take_failed() {
+        match communicator.take_failed() {
             Some(error) => Err(error.into()),
-            None => Ok(SlabSession { inner: inner?, company }),
+            None => Ok(SlabSession { inner: inner?, communicator }),
         }
     }
 }
@@ -56,7 +56,7 @@ impl<T: Real, E: Engine<T>> LinearSession for SlabSession<T, E> {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         let outcome = self.inner.solve(b, x, parameters, observe);
-        match self.company.take_failed() {
+        match self.communicator.take_failed() {
             Some(error) => Err(error.into()),
             None => outcome,
         }

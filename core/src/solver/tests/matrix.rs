@@ -177,7 +177,7 @@ fn traffic_is_counted_by_hand() {
     let options = SolveOptions::default();
     let none = SolveTraffic::new(&matrix, &options, 0.0, 0);
     assert_eq!((none.streamed, none.least), (bytes + 6.0 * vector, bytes + 6.0 * vector));
-    // Room for a vector saves its two passes; room for all saves all.
+    // Space for a vector saves its two passes; room for all saves all.
     assert_eq!(SolveTraffic::new(&matrix, &options, 0.0, 7200).least, bytes + 4.0 * vector);
     assert_eq!(SolveTraffic::new(&matrix, &options, 0.0, 1 << 30).least, 0.0);
     // BiCGStab: two products, four vectors carried, one consulted.

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use abide_core::expr::Dag;
 use abide_core::plan::fused::{Fused, Member, Source};
-use abide_core::program::{Boxes, Does, Indices, around};
+use abide_core::program::{Boxes, Indices, StageKind, around};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Problem, Stage};
 
@@ -142,7 +142,7 @@ pub fn group(
     }
     let (slots, firsts) = (Slots::default(), firsts(fused, stages));
     let mut writer = Writer { problem, kinds, stages, boxes, fused, made, slots, rings, firsts };
-    let is_reduced = |member: &Member| matches!(stages[member.stage].does, Does::Reduce(..));
+    let is_reduced = |member: &Member| matches!(stages[member.stage].does, StageKind::Reduce(..));
     let reduced = fused.members.iter().position(is_reduced);
     let mut text = Text::default();
     let axis = fused.axis;
@@ -170,7 +170,7 @@ pub fn group(
         number(&mut text, "LEAVES", values);
         let leaf = leaf(problem.shape.dimensions());
         values += (leaf[axis] + 1) * row;
-        if let Does::Reduce(reduction, ..) = stages[member.stage].does {
+        if let StageKind::Reduce(reduction, ..) = stages[member.stage].does {
             text.push(neutral(problem, reduction));
         }
     }
@@ -243,10 +243,10 @@ impl Writer<'_> {
             "const auto u = at.template member<{}, {}, {}, {}, {}, {}, {}>(front);",
             member.lag, z[0], z[1], y[0], y[1], x[0], x[1]
         ));
-        self.ask_ahead(text, number);
+        self.prefetch(text, number);
         text.push("if (u.is_active) {");
         let computed = around(&own).unwrap_or([0..0, 0..0, 0..0]);
-        if matches!(stage.does, Does::Reduce(..)) {
+        if matches!(stage.does, StageKind::Reduce(..)) {
             self.argument(text, member, &computed);
             text.push("}\n}");
             return;
@@ -289,7 +289,7 @@ impl Writer<'_> {
 
     /// Writes what asks for the rows that the next turn reads first, of each field and temporary by the member that is the
     /// first to come there.
-    fn ask_ahead(&mut self, text: &mut Text, number: usize) {
+    fn prefetch(&mut self, text: &mut Text, number: usize) {
         let own: Vec<&First> = self.firsts.iter().filter(|first| first.member == number).collect();
         if own.is_empty() {
             return;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use abide_core::expr::Tap;
 use abide_core::plan::PersistentProgram;
 use abide_core::plan::fused::Fused;
-use abide_core::program::{Boxes, Does, Indices, Launch, Launches, Storage, around, uses_scalar};
+use abide_core::program::{Boxes, Indices, Launch, Launches, StageKind, Storage, around, uses_scalar};
 use abide_core::{Boundary, Error, Problem, Result};
 
 use super::group::GroupBody;
@@ -75,7 +75,7 @@ pub(super) fn write(
 
 /// What blocks go through in the steps of a storage that repeat, or in those before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Course {
+pub struct TaskSchedule {
     /// Of each task, the number of what is done and of its tiles: the kernel's `Task`.
     pub tasks: Vec<[u32; 2]>,
     /// The buffers that each task names, slot by slot.
@@ -88,7 +88,7 @@ pub struct Course {
     begins: Vec<usize>,
 }
 
-impl Course {
+impl TaskSchedule {
     /// Returns the course through some of a storage's steps, which come again and again or once.
     ///
     /// # Errors
@@ -102,10 +102,10 @@ impl Course {
         steps: Range<usize>,
         kernels: &ProgramKernels,
         plan: &PersistentProgram,
-    ) -> Result<Course> {
+    ) -> Result<TaskSchedule> {
         let repeats = steps.start == storage.repeated;
         let writer = Writer { problem, boxes, kernels, plan };
-        let mut course = Course {
+        let mut course = TaskSchedule {
             tasks: Vec::new(),
             buffers: Vec::new(),
             first: vec![0],
@@ -155,7 +155,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Adds the tasks of a step.
-    fn step(&self, step: &Launches, course: &mut Course, tasks: &mut Vec<Task>) -> Result<()> {
+    fn step(&self, step: &Launches, course: &mut TaskSchedule, tasks: &mut Vec<Task>) -> Result<()> {
         let missing = || Error::invalid("plan", "its kernels are others", "make a plan for this problem");
         let mut add = |kernel: usize, buffers: Vec<Option<usize>>, task: Task| {
             course.tasks.push([kernel as u32, task.grid.count() as u32]);
@@ -243,7 +243,7 @@ impl Writer<'_> {
     /// Returns the scalar that a launch reduces to.
     fn reduced(&self, launch: &Launch) -> Option<usize> {
         launch.stages.iter().find_map(|&stage| match self.problem.program.stages()[stage].does {
-            Does::Reduce(_, _, scalar) => Some(scalar),
+            StageKind::Reduce(_, _, scalar) => Some(scalar),
             _ => None,
         })
     }
@@ -376,7 +376,7 @@ mod tests {
             let steps = storage.repeated..storage.steps.len();
             let count = steps.len();
             let begun = std::time::Instant::now();
-            let course = Course::new(&problem, &boxes, &storage, steps, &kernels, own).unwrap();
+            let course = TaskSchedule::new(&problem, &boxes, &storage, steps, &kernels, own).unwrap();
             let (tasks, waits) = (course.tasks.len(), course.waits.len());
             println!(
                 "{extent} {fuse}: {count} steps, {tasks} tasks of {} blocks, {waits} waits, {:.2} s",

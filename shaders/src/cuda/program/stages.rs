@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Does, Indices, Reduction};
+use abide_core::program::{Indices, Reduction, StageKind};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Problem, Stage};
 
@@ -190,7 +190,7 @@ pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
 
 /// Returns the body of a reduction.
 pub fn reduce(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) -> Option<Body> {
-    let Does::Reduce(reduction, _, scalar) = stage.does else { return None };
+    let StageKind::Reduce(reduction, _, scalar) = stage.does else { return None };
     let work = program::reduce(kinds, stage, own, problem.shape.dimensions())?;
     let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
     let name = match reduction {

@@ -28,7 +28,7 @@ pub use script::{Phase, Role, Script, Use, Work, script};
 
 const TREE: &str = include_str!("../../../kernels/tree.wgsl");
 const SHARED: &str = include_str!("../../../kernels/krylov.wgsl");
-const COURSE: &str = include_str!("../../../kernels/krylov_course.wgsl");
+const STOP_TEST: &str = include_str!("../../../kernels/krylov_stop_test.wgsl");
 const ROWS: &str = include_str!("../../../kernels/krylov_rows.wgsl");
 const TAPS: &str = include_str!("../../../kernels/krylov_taps.wgsl");
 const PHASES: &str = include_str!("../../../kernels/krylov_phases.wgsl");
@@ -136,7 +136,7 @@ pub fn module(
     text.push("fn join(a: real, b: real) -> real { return a + b; }");
     text.file(TREE);
     text.file(SHARED);
-    text.file(COURSE);
+    text.file(STOP_TEST);
     match matrix {
         Matrix::Stored(_) => text.file(ROWS),
         Matrix::Stencil(operator) => taps(&mut text, operator)?,

@@ -191,8 +191,8 @@ impl Writer {
     }
 
     fn scalars(&self, entry: &'static str) -> Phase {
-        use Fixed::{Course, Factors, History, Partials, Task, Triangle};
-        let mut fixed = vec![Task, Course, Partials, History];
+        use Fixed::{Factors, History, Partials, Task, TaskSchedule, Triangle};
+        let mut fixed = vec![Task, TaskSchedule, Partials, History];
         match self.method {
             Method::Chebyshev(_) => fixed.push(Factors),
             Method::Gmres(_) => fixed.push(Triangle),

@@ -4,11 +4,13 @@
 use abide_core::domain::axis_name;
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::fused::{Fused, Member, Output, Source};
-use abide_core::program::{Boxes, Does, Indices, Reduction, around, is_empty};
+use abide_core::program::{Boxes, Indices, Reduction, StageKind, around, is_empty};
 use abide_core::reduction::leaf;
 use abide_core::{Problem, Stage};
 
-use super::stages::{Body, Ground, asks_boundary, blocks, ghost, holds, language, leaves_of, place, strides};
+use super::stages::{
+    Body, StageContext, asks_boundary, blocks, ghost, holds, language, leaves_of, place, strides,
+};
 use crate::emit::{Formula, part};
 use crate::program::{self, Grid, Kinds, Slot, Slots};
 use crate::text::Text;
@@ -20,7 +22,7 @@ const REDUCE: &str = include_str!("../../../kernels/program_group_reduce.wgsl");
 
 /// A group while its kernel is written.
 struct Writer<'a> {
-    ground: &'a Ground<'a>,
+    context: &'a StageContext<'a>,
     stages: &'a [Stage],
     boxes: &'a Boxes,
     fused: &'a Fused,
@@ -64,7 +66,7 @@ impl Named {
     }
 }
 
-impl Ground<'_> {
+impl StageContext<'_> {
     /// Returns the kernels of a group, whose stages are given as they are lowered, and the slots of the first: the
     /// group's own, and that which joins the leaves of its reduction if it has one.
     pub fn group(
@@ -75,7 +77,7 @@ impl Ground<'_> {
         made: &[usize],
     ) -> (Vec<Body>, Vec<Slot>) {
         let mut writer = Writer {
-            ground: self,
+            context: self,
             stages,
             boxes,
             fused,
@@ -89,7 +91,7 @@ impl Ground<'_> {
         let inside = if has_inner_tile { writer.turn(false) } else { Text::default() };
         let edge = writer.turn(true);
         let reduction = fused.members.iter().find_map(|member| match stages[member.stage].does {
-            Does::Reduce(reduction, _, scalar) => Some((member, reduction, scalar)),
+            StageKind::Reduce(reduction, _, scalar) => Some((member, reduction, scalar)),
             _ => None,
         });
         let mut text = Text::default();
@@ -132,11 +134,11 @@ impl Ground<'_> {
 
 impl Writer<'_> {
     fn problem(&self) -> &Problem {
-        self.ground.problem
+        self.context.problem
     }
 
     fn kinds(&self) -> &Kinds {
-        self.ground.kinds
+        self.context.kinds
     }
 
     /// Returns the box of tiles, by the indices that they own, in which nothing has to be asked.
@@ -225,7 +227,7 @@ impl Writer<'_> {
         constant(text, "JOINED", first);
         constant(text, "TOP", first + levels * columns);
         text.push(format!("const ALONG_Z: bool = {};", axis == 0));
-        text.push(self.ground.joining(reduction));
+        text.push(self.context.joining(reduction));
         text.file(REDUCE);
         text.blank();
         (levels + 1) * columns
@@ -238,9 +240,9 @@ impl Writer<'_> {
         let mut numbers: Vec<usize> = buffers.chain(rings).map(|name| self.kinds().number(name)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        numbers.into_iter().for_each(|number| self.ground.ghost_functions(text, number));
+        numbers.into_iter().for_each(|number| self.context.ghost_functions(text, number));
         for &(slot, name) in &self.asked {
-            self.ground.tap_function(text, slot, name);
+            self.context.tap_function(text, slot, name);
         }
         let (row, across) = match self.fused.axis {
             0 => ("a.index - first.x", "(b.index - first.y + BEFORE_Y) * ROW_X + "),
@@ -282,7 +284,7 @@ impl Writer<'_> {
         let (fused, stages, boxes) = (self.fused, self.stages, self.boxes);
         let member = &fused.members[number];
         let (stage, own) = (&stages[member.stage], &boxes.stages[member.stage]);
-        let is_reduced = matches!(stage.does, Does::Reduce(..));
+        let is_reduced = matches!(stage.does, StageKind::Reduce(..));
         let outputs: Vec<usize> = (0..own.len())
             .filter(|&output| is_reduced || member.outputs[output] != Output::default())
             .collect();

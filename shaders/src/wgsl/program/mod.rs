@@ -11,10 +11,10 @@ use std::collections::HashMap;
 
 use abide_core::expr::Binary;
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Does, Launch, Launches, Storage, Until};
+use abide_core::program::{Boxes, Launch, Launches, StageKind, Storage, Until};
 use abide_core::{Array, DType, Error, Problem, Result};
 
-use self::stages::{Body, Ground, language};
+use self::stages::{Body, StageContext, language};
 use super::{Access, Bound, Kernel, MAX_CELLS, called};
 use crate::boundary;
 use crate::emit::Language;
@@ -245,13 +245,13 @@ pub fn program_kernels(
     if layout.kept != DType::F64 {
         // A device without f64 computes them in the type of the fields, of which their constants are numbers then.
         for (stage, own) in stages.iter_mut().zip(problem.program.stages()) {
-            if matches!(stage.does, Does::Scalar(_)) {
+            if matches!(stage.does, StageKind::Scalar(_)) {
                 stage.dag = own.dag.simplified(layout.kept);
             }
         }
     }
     let kinds = Kinds::of(problem, &stages, &boxes, &tiles.partition);
-    let ground = Ground { problem, kinds: &kinds, tiles, layout };
+    let context = StageContext { problem, kinds: &kinds, tiles, layout };
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut launches: HashMap<Variant, Dispatches> = HashMap::new();
     for launch in storage.steps.iter().flat_map(|Launches { launches, .. }| launches) {
@@ -260,14 +260,14 @@ pub fn program_kernels(
             continue;
         }
         let (made, slots) = match &launch.stages[..] {
-            [_] => ground.single(&stages[launch.stage()], &boxes.stages[launch.stage()], &variant.1),
+            [_] => context.single(&stages[launch.stage()], &boxes.stages[launch.stage()], &variant.1),
             all => {
                 let fused = tiles.partition.all().find(|group| group.stages == all);
                 let Some(fused) = fused.and_then(|group| group.fused.as_ref()) else {
                     let reason = format!("it has no kernel of the stages {all:?}");
                     return Err(Error::invalid("plan", reason, "make a plan for this problem"));
                 };
-                ground.group(&stages, &boxes, fused, &launch.made)
+                context.group(&stages, &boxes, fused, &launch.made)
             }
         };
         let numbers = made.into_iter().map(|body| {

@@ -4,7 +4,7 @@
 use abide_core::domain::axis_name;
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Does, Indices, Reduction, is_empty};
+use abide_core::program::{Indices, Reduction, StageKind, is_empty};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Problem, Stage};
 
@@ -72,7 +72,7 @@ impl Body {
 }
 
 /// What all stages share.
-pub struct Ground<'a> {
+pub struct StageContext<'a> {
     pub problem: &'a Problem,
     pub kinds: &'a Kinds,
     pub tiles: &'a Stepwise,
@@ -81,7 +81,7 @@ pub struct Ground<'a> {
 
 /// A stage while its kernel is written.
 struct Writer<'a> {
-    ground: &'a Ground<'a>,
+    context: &'a StageContext<'a>,
     stage: &'a Stage,
     /// Whether each output is written where it lies.
     stays: &'a [bool],
@@ -90,15 +90,15 @@ struct Writer<'a> {
     taps: Vec<Tap>,
 }
 
-impl Ground<'_> {
+impl StageContext<'_> {
     /// Returns the kernels of a stage that is launched alone, and the slots of the first. It is given which of its
     /// outputs are written where they lie.
     pub fn single(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
         match stage.does {
-            Does::Update if !stage.points.is_empty() => self.points(stage, own, stays),
-            Does::Update => self.update(stage, own, stays),
-            Does::Reduce(reduction, _, scalar) => self.reduce(stage, own, reduction, scalar),
-            Does::Scalar(scalar) => (vec![self.scalar(stage, scalar)], Vec::new()),
+            StageKind::Update if !stage.points.is_empty() => self.points(stage, own, stays),
+            StageKind::Update => self.update(stage, own, stays),
+            StageKind::Reduce(reduction, _, scalar) => self.reduce(stage, own, reduction, scalar),
+            StageKind::Scalar(scalar) => (vec![self.scalar(stage, scalar)], Vec::new()),
         }
     }
 
@@ -108,7 +108,7 @@ impl Ground<'_> {
         let Some(work) = program::update(self.kinds, stage, own, fields, self.tiles.tile, 1) else {
             return (Vec::new(), Vec::new());
         };
-        let mut writer = Writer { ground: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
+        let mut writer = Writer { context: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
         let [inside, mut edge] = writer.formulas(&work);
         let mut edge_text = writer.ghosts();
         edge_text.extend(&edge.statements);
@@ -148,7 +148,7 @@ impl Ground<'_> {
             return (Vec::new(), Vec::new());
         };
         let threads = leaf(1).iter().product();
-        let mut writer = Writer { ground: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
+        let mut writer = Writer { context: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
         let [_, body] = writer.formulas(&work);
         let mut computing = writer.ghosts();
         computing.extend(&body.statements);
@@ -209,7 +209,7 @@ impl Ground<'_> {
         // A leaf has as many indices on any number of axes.
         let threads = leaf(1).iter().product();
         let mut writer =
-            Writer { ground: self, stage, stays: &[], slots: Slots::default(), taps: Vec::new() };
+            Writer { context: self, stage, stays: &[], slots: Slots::default(), taps: Vec::new() };
         let [inside, edge] = writer.formulas(&work);
         let value = |formula: &Formula| format!("value = {};", formula.outputs[0]);
         let mut edge_text = writer.ghosts();
@@ -334,7 +334,7 @@ impl Writer<'_> {
     fn formulas(&mut self, work: &Work) -> [Formula; 2] {
         let Dag { nodes, outputs } = &self.stage.dag;
         let outputs: Vec<_> = work.outputs.iter().map(|&output| outputs[output]).collect();
-        let dtype = self.ground.problem.dtype;
+        let dtype = self.context.problem.dtype;
         [false, true]
             .map(|asks| part(nodes, &outputs, |_| None, &language(), dtype, |tap| self.tap(tap, asks)))
     }
@@ -342,8 +342,8 @@ impl Writer<'_> {
     /// Returns the text that reads a tap.
     fn tap(&mut self, tap: Tap, asks: bool) -> String {
         let name = usize::from(tap.field);
-        let (slot, kind) = (self.old(name), self.ground.kinds.kind(name));
-        let number = self.ground.kinds.number(name);
+        let (slot, kind) = (self.old(name), self.context.kinds.kind(name));
+        let number = self.context.kinds.number(name);
         self.taps.push(tap);
         if asks && asks_boundary(kind) {
             let [a, b, c] = [0, 1, 2].map(|axis| ghost(axis, number, tap.offset[axis]));
@@ -359,7 +359,7 @@ impl Writer<'_> {
         let mut keep = Text::default();
         for &output in work.kept.iter().filter(|&&output| !self.stays[output]) {
             let name = self.stage.writes[output];
-            let (place, held) = (self.place(name), self.ground.kinds.kind(name).held());
+            let (place, held) = (self.place(name), self.context.kinds.kind(name).held());
             let [to, from] = [Slot::Write(output), Slot::Read(name)].map(|slot| self.slots.number(slot));
             let stored = format!("values_{to}[{place}] = values_{from}[{place}];");
             keep.push(match is_empty(&but[output]) {
@@ -376,8 +376,8 @@ impl Writer<'_> {
         let mut text = Text::default();
         for tap in &self.taps {
             let name = usize::from(tap.field);
-            let number = self.ground.kinds.number(name);
-            for axis in (0..3).filter(|_| asks_boundary(self.ground.kinds.kind(name))) {
+            let number = self.context.kinds.number(name);
+            for axis in (0..3).filter(|_| asks_boundary(self.context.kinds.kind(name))) {
                 let (own, letter) = (ghost(axis, number, tap.offset[axis]), axis_name(axis));
                 if !known.contains(&own) {
                     let index = moved(tap.offset[axis] as isize);
@@ -391,7 +391,7 @@ impl Writer<'_> {
 
     /// Returns the place of the index computed, in the buffer of a field or temporary.
     fn place(&self, name: usize) -> String {
-        format!("at_{}", self.ground.kinds.number(name))
+        format!("at_{}", self.context.kinds.number(name))
     }
 
     /// Returns the declarations of the places that the stage names.
@@ -403,10 +403,10 @@ impl Writer<'_> {
             .chain(&work.kept)
             .filter_map(|&output| self.stage.writes.get(output).copied());
         let mut numbers: Vec<usize> =
-            tapped.chain(written).map(|name| self.ground.kinds.number(name)).collect();
+            tapped.chain(written).map(|name| self.context.kinds.number(name)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        numbers.into_iter().map(|number| place(&self.ground.kinds.all[number], number)).collect()
+        numbers.into_iter().map(|number| place(&self.context.kinds.all[number], number)).collect()
     }
 
     /// Writes the tiles, the boxes, and the functions by which taps ask boundaries.
@@ -428,13 +428,13 @@ impl Writer<'_> {
             Slot::Read(name) => Some((slot, name)),
             Slot::Write(output) => self.stays[output].then_some((slot, self.stage.writes[output])),
         });
-        for (slot, name) in tapped.filter(|(_, name)| asks_boundary(self.ground.kinds.kind(*name))) {
-            let number = self.ground.kinds.number(name);
+        for (slot, name) in tapped.filter(|(_, name)| asks_boundary(self.context.kinds.kind(*name))) {
+            let number = self.context.kinds.number(name);
             if !written.contains(&number) {
                 written.push(number);
-                self.ground.ghost_functions(text, number);
+                self.context.ghost_functions(text, number);
             }
-            self.ground.tap_function(text, slot, name);
+            self.context.tap_function(text, slot, name);
         }
         text.blank();
     }

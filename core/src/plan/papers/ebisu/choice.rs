@@ -12,7 +12,7 @@ use crate::plan::description::{count, times};
 use crate::plan::papers::STEPS;
 use crate::program::Problem;
 
-/// The rows of a plane that a thread owns, its instruction-level parallelism (§6.1). Together with the
+/// The rows of a plane that a thread owns, its instruction-level parallelism (§6.1). With the
 /// threads of [`fewest_threads`] they saturate memory, shared memory and arithmetic.
 pub const CELLS_PER_THREAD: usize = 4;
 

@@ -187,7 +187,7 @@ fn slabs_in_space_give_planes() {
         ("3d7pt", &large[..], Exchanging::Copies, None),
         ("3d7pt", &large, Exchanging::Auto, network),
         ("3d7pt", &[128, 96, 96], Exchanging::Auto, None),
-        ("2d5pt", &[33408, 8352], Exchanging::Stores, None),
+        ("2d5pt", &[33408, 8352], Exchanging::PeerPuts, None),
     ] {
         let edges = edges(&planned(name, extents, exchange, link));
         assert!(edges.iter().all(Option::is_none), "{name} {extents:?} {exchange}: {edges:?}");

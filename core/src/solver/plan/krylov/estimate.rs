@@ -2,7 +2,7 @@
 //! last-level cache and device memory, and the waits.
 
 use super::{
-    Configuration, Division, Home, Krylov, Remade, SLICE, Share, Space, UNDER_WAY, Vector, applied,
+    Configuration, Division, Home, Krylov, RecomputedHalo, SLICE, Share, Space, UNDER_WAY, Vector, applied,
     entry_bytes, vectors,
 };
 use crate::device::DeviceSpec;
@@ -123,7 +123,7 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
         Some(*vector) == vectors::exchanged(options.method) && *home == Home::Shared
     };
     let lines = if krylov.vectors.iter().any(is_near) { 1.0 } else { 2.0 };
-    let gathered = if krylov.remade == Remade::Blocks {
+    let gathered = if krylov.recomputed == RecomputedHalo::Blocks {
         // Once, of rows of others, whatever the entries.
         (krylov.longest_reach() as f64 - most_rows).max(0.0) * blocks * real
     } else if krylov.space == Space::Grid {
@@ -166,7 +166,7 @@ fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
         }
         Division::Stencil => (1.0, mean, 0.0),
     };
-    let is_near = krylov.remade == Remade::Blocks && krylov.division != Division::Stencil;
+    let is_near = krylov.recomputed == RecomputedHalo::Blocks && krylov.division != Division::Stencil;
     let chain = match krylov.space {
         Space::Grid if is_near && is_cached => CHAIN[0],
         Space::Grid if is_near || is_cached => CHAIN[1],

@@ -1,6 +1,6 @@
 //! A layout in words.
 
-use super::{Division, Home, Krylov, Remade, Share, Space, entry_bytes};
+use super::{Division, Home, Krylov, RecomputedHalo, Share, Space, entry_bytes};
 use crate::real::DType;
 use crate::solver::{Place, Resident};
 
@@ -53,14 +53,14 @@ impl Krylov {
             1 => ", 1 long row spread over them".to_owned(),
             rows => format!(", {rows} long rows spread over them"),
         };
-        let remade = match self.remade {
-            Remade::Nothing => "",
-            Remade::Slabs => ", directions of other slabs made where they are read",
-            Remade::Blocks => ", directions of others made where they are read",
+        let recomputed = match self.recomputed {
+            RecomputedHalo::Nothing => "",
+            RecomputedHalo::Slabs => ", directions of other slabs made where they are read",
+            RecomputedHalo::Blocks => ", directions of others made where they are read",
         };
         let cycle = if self.restart > 0 { format!(", cycles of {}", self.restart) } else { String::new() };
         format!(
-            "{division}{columns}, {space} of {} threads{spread}{remade}, {} barriers per iteration{cycle}, {:.1} µs by the model",
+            "{division}{columns}, {space} of {} threads{spread}{recomputed}, {} barriers per iteration{cycle}, {:.1} µs by the model",
             self.threads,
             self.barriers,
             self.seconds * 1e6

@@ -110,7 +110,7 @@ pub enum Home {
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Remade {
+pub enum RecomputedHalo {
     /// Nobody's: directions are exchanged.
     Nothing,
     /// Those of other slabs; the blocks of a slab exchange theirs.
@@ -273,7 +273,7 @@ pub struct Krylov {
     /// have met again.
     pub turns: usize,
     /// Whose directions are made by those who read them.
-    pub remade: Remade,
+    pub recomputed: RecomputedHalo,
     /// Entries that a block fetches into the last-level cache while it waits, of those that the next product streams.
     pub ahead: usize,
     /// The most iterations of GMRES's cycle, and the vectors of its basis; 0 for other methods.
@@ -323,7 +323,7 @@ impl Krylov {
     /// Returns the number of vectors in device memory through which blocks of a grid exchange others.
     pub fn exchanged(&self) -> usize {
         match self.space {
-            Space::Grid => self.turns + usize::from(self.remade == Remade::Slabs),
+            Space::Grid => self.turns + usize::from(self.recomputed == RecomputedHalo::Slabs),
             Space::Block | Space::Cluster => 0,
         }
     }
@@ -445,7 +445,7 @@ fn laid_out(
         return Err(Error::invalid("the configuration of a persistent solver", reason, "take one slab"));
     }
     let applied = applied(options);
-    let cut = shares::Cut::new(matrix, configuration, applied)?;
+    let cut = shares::RowPartition::new(matrix, configuration, applied)?;
     let exchanging = place::place(matrix, device, options, configuration, &cut, false)?;
     let may_remake = configuration.space == Space::Grid
         && place::keeps_vectors(options.cache)

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::shares::{self, Cut};
+use super::shares::{self, RowPartition};
 use super::spread::Parts;
 use super::{
-    Configuration, Division, Home, Krylov, Regions, Remade, SLICE, Share, Space, Sums, UNDER_WAY,
+    Configuration, Division, Home, Krylov, RecomputedHalo, Regions, SLICE, Share, Space, Sums, UNDER_WAY,
     UNROLLED_ROWS, Vector, applied, basis, entry_bytes, estimate, reach, slabs, sums, vectors,
 };
 use crate::device::DeviceSpec;
@@ -27,12 +27,12 @@ pub(super) const REDUCED: usize = 4;
 const DERIVED: usize = 4;
 
 /// Shared memory, handed out in bytes one part after the other.
-struct Room {
+struct SharedAllocator {
     used: usize,
     limit: usize,
 }
 
-impl Room {
+impl SharedAllocator {
     /// Returns the first byte of a part, if there is room for the part.
     fn take(&mut self, bytes: usize) -> Option<usize> {
         let (at, end) = (self.used, self.used.checked_add(bytes.next_multiple_of(16))?);
@@ -60,11 +60,11 @@ pub fn place(
     device: &DeviceSpec,
     options: &SolveOptions,
     configuration: &Configuration,
-    cut: &Cut<'_>,
+    cut: &RowPartition<'_>,
     remakes: bool,
 ) -> Result<Krylov> {
     let Configuration { space, blocks, threads, registers, run, .. } = *configuration;
-    let Cut { unit, width, column_bytes, ref parts, .. } = *cut;
+    let RowPartition { unit, width, column_bytes, ref parts, .. } = *cut;
     let mut shares = cut.shares.clone();
     let (applied, real) = (applied(options), matrix.dtype().bytes());
     let division = if let Division::Sliced { .. } = configuration.division {
@@ -86,7 +86,7 @@ pub fn place(
         (Method::PipelinedCg(_), _) | (_, Preconditioning::Chebyshev { .. }) => 2,
         _ => 1,
     };
-    let mut room = Room { used: 0, limit: device.shared_bytes_for(1) };
+    let mut room = SharedAllocator { used: 0, limit: device.shared_bytes_for(1) };
     let mut regions = Regions::default();
     let fit = |at: Option<usize>| {
         at.ok_or_else(|| {
@@ -185,15 +185,15 @@ pub fn place(
         if evict_first && configuration.ahead { estimate::ahead(device, configuration, entry) } else { 0 };
     let (given, beyond) = cut.read.clone();
     let is_few = |(rows, own): (&[Range<usize>; 2], Range<usize>)| rows[0].len() + rows[1].len() <= own.len();
-    let remade = if remakes {
-        Remade::Blocks
+    let recomputed = if remakes {
+        RecomputedHalo::Blocks
     } else if reach::may_remake(options, &spread_rows)
         && configuration.slabs.count > 1
         && beyond.iter().zip(slabs::rows_of(&shares, configuration.slabs.count)).all(is_few)
     {
-        Remade::Slabs
+        RecomputedHalo::Slabs
     } else {
-        Remade::Nothing
+        RecomputedHalo::Nothing
     };
     let mut krylov = Krylov {
         space,
@@ -208,13 +208,14 @@ pub fn place(
         spread_rows,
         sums,
         turns,
-        remade,
+        recomputed,
         ahead,
         restart,
         offsets_kept,
         evict_first,
         regions,
-        barriers: vectors::barriers(options.method, applied) - usize::from(remade == Remade::Blocks),
+        barriers: vectors::barriers(options.method, applied)
+            - usize::from(recomputed == RecomputedHalo::Blocks),
         seconds: 0.0,
         registers,
         run,
@@ -260,7 +261,7 @@ fn keep_matrix(
     division: Division,
     column_bytes: usize,
     shares: &mut [Share],
-    room: &mut Room,
+    room: &mut SharedAllocator,
     regions: &mut Regions,
 ) {
     // There are two parts, each a multiple of 16 bytes.

@@ -68,7 +68,7 @@ mod tests {
     use crate::device::DeviceSpec;
     use crate::real::DType;
     use crate::solver::plan::krylov::{
-        Configuration, Division, Remade, Slabs, Space, plan_krylov, plan_krylov_configuration,
+        Configuration, Division, RecomputedHalo, Slabs, Space, plan_krylov, plan_krylov_configuration,
         plan_krylov_slabs,
     };
     use crate::solver::{Matrix, Preconditioning, SolveCache, SolvePlan};
@@ -110,7 +110,7 @@ mod tests {
         for (matrix, stored) in cases {
             let plan = planned(&matrix, Method::Cg, 1);
             let layout = plan.krylov().unwrap();
-            assert_eq!(layout.remade, Remade::Blocks, "{plan}");
+            assert_eq!(layout.recomputed, RecomputedHalo::Blocks, "{plan}");
             let mut beyond = 0;
             for (reader, own) in layout.shares.iter().enumerate() {
                 for row in own.first..own.first + own.rows {
@@ -166,7 +166,7 @@ mod tests {
         for (matrix, count) in [(&square, 1), (&square, 2), (&grid, 1), (&grid, 2), (&grid, 4)] {
             let plan = planned(matrix, Method::Cg, count);
             let layout = plan.krylov().unwrap();
-            assert_eq!((layout.remade, layout.barriers), (Remade::Blocks, 2), "{plan}");
+            assert_eq!((layout.recomputed, layout.barriers), (RecomputedHalo::Blocks, 2), "{plan}");
             assert!(plan.to_string().contains("made where they are read"), "{plan}");
             let published: usize =
                 layout.shares.iter().map(|share| share.rows - (share.seams[1] - share.seams[0])).sum();
@@ -178,7 +178,7 @@ mod tests {
             [(&cube, Method::Cg), (&ring, Method::Cg), (&square, Method::Chebyshev(Default::default()))]
         {
             let plan = planned(matrix, method, 1);
-            assert_eq!(plan.krylov().unwrap().remade, Remade::Nothing, "{plan}");
+            assert_eq!(plan.krylov().unwrap().recomputed, RecomputedHalo::Nothing, "{plan}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::slabs::common_multiple;
 use crate::solver::{Matrix, Preconditioning};
 
 /// The shares of a configuration, before places are given out.
-pub struct Cut<'a> {
+pub struct RowPartition<'a> {
     pub shares: Vec<Share>,
     /// Rows, a power of two, of which all shares' first rows are multiples: blocks of the tree of sums.
     pub unit: usize,
@@ -20,7 +20,7 @@ pub struct Cut<'a> {
     pub parts: Option<Parts<'a>>,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> RowPartition<'a> {
     pub fn new(matrix: &'a Matrix, configuration: &Configuration, applied: Preconditioning) -> Result<Self> {
         let rows = matrix.rows();
         // Blocks of block-Jacobi are never cut.
@@ -49,7 +49,7 @@ impl<'a> Cut<'a> {
             if let (Matrix::Stencil(operator), Space::Grid) = (matrix, configuration.space) {
                 reach::of_stencil(operator, &mut shares);
             }
-            return Ok(Cut { shares, unit, width, column_bytes: 2, read, parts });
+            return Ok(RowPartition { shares, unit, width, column_bytes: 2, read, parts });
         };
         let mut column_bytes = if configuration.space == Space::Grid || rows <= 1 << 16 { 2 } else { 4 };
         for share in &mut shares {
@@ -74,7 +74,7 @@ impl<'a> Cut<'a> {
                 }
             }
         }
-        Ok(Cut { shares, unit, width, column_bytes, read, parts: Some(parts) })
+        Ok(RowPartition { shares, unit, width, column_bytes, read, parts: Some(parts) })
     }
 }
 

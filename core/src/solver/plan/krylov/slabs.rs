@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{Division, Krylov, Remade, SLICE, Share, applied, plan_krylov_configuration, product};
+use super::{Division, Krylov, RecomputedHalo, SLICE, Share, applied, plan_krylov_configuration, product};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::slabs::common_multiple;
@@ -59,7 +59,7 @@ impl Krylov {
         let given: usize = self.given.iter().map(|given| given.rows).sum();
         let of_a_slab = given as f64 / self.slabs.count as f64;
         // Where slabs make others' directions, their own blocks wait for the exchange alone.
-        let across = self.barriers - usize::from(self.remade == Remade::Slabs);
+        let across = self.barriers - usize::from(self.recomputed == RecomputedHalo::Slabs);
         across as f64 * ACROSS + products * of_a_slab * real as f64 / bandwidth
     }
 }

@@ -1,0 +1,209 @@
+//! Formulas as bytecodes of operations on lanes, which a row's sweep carries out for each chunk of cells.
+//!
+//! Parts of the formula that are the same along a row (constants, parameters, the slower coordinates) become
+//! scalars, computed once per row at most. A formula that is one sum of taps with scalar weights, as every
+//! linear stencil is, stays a sum. Any other becomes instructions on an accumulator, which `steps` carries
+//! out for a few vectors of cells at a time: most values stay in registers from one instruction to the next.
+
+mod code;
+mod emit;
+mod select;
+mod step;
+
+use abide_core::Real;
+use abide_core::expr::Dag;
+
+pub(crate) use code::with_codes;
+pub use code::{Instruction, Opcode};
+
+pub use step::{MAX_TERMS, Operand, RowAt, TapAt, Weighted};
+
+use select::Compiler;
+
+#[cfg(all(target_arch = "x86_64", unix))]
+use crate::native::Native;
+
+/// A formula ready to be swept over rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bytecode {
+    /// The nodes that are the same along a row; their values are the scalars.
+    pub uniform: Dag,
+    /// Whether the scalars differ from row to row.
+    pub varies_by_row: bool,
+    /// The taps.
+    pub taps: Vec<TapAt>,
+    /// The rows that the taps lie in; nine for 27 taps in a box of three dimensions.
+    pub rows: Vec<RowAt>,
+    /// The least and the greatest offset of a tap along each axis, slowest first.
+    pub reach: [[isize; 2]; 3],
+    /// Offsets of lines along the two slower axes; a line is where rows of several fields lie beside the
+    /// computed row.
+    pub lines: Vec<[isize; 2]>,
+    /// The number of the formula's outputs.
+    pub outputs: usize,
+    /// The formula's steps.
+    pub steps: Steps,
+}
+
+/// The steps of a bytecode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Steps {
+    /// One sum, of taps alone; the formula has one output.
+    Sum(Weighted),
+    /// Instructions.
+    Code(Code),
+}
+
+/// Instructions, and how many operands of each kind they have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// The instructions, in order. Their operands count slots first, then scalars, taps and outputs.
+    pub instructions: Vec<Instruction<u32>>,
+    /// The slots.
+    pub slots: usize,
+    /// The same for the processor, where [`Bytecode::compile`] found that it has such.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    pub native: Option<Native>,
+}
+
+impl Bytecode {
+    /// Returns the number of slots that the steps need.
+    pub fn slots(&self) -> usize {
+        if let Steps::Code(code) = &self.steps { code.slots } else { 0 }
+    }
+
+    /// Returns the number of the instructions' operands of all kinds.
+    pub fn operands(&self) -> usize {
+        self.slots() + self.uniform.nodes.len() + self.taps.len() + self.outputs
+    }
+
+    /// Returns the bytecode with instructions of the machine for values of type `T`, where it has such. They give
+    /// the same bits.
+    pub fn compiled<T: Real>(mut self) -> Bytecode {
+        #[cfg(all(target_arch = "x86_64", unix))]
+        if let Steps::Code(code) = &mut self.steps {
+            code.native = Native::new::<T>(code, self.uniform.nodes.len());
+        }
+        self
+    }
+
+    /// Returns the bytecode of a formula. With `fused`, additions count as multiply-adds with weight one, which
+    /// round the same and make more formulas a sum. This is worth it only where a fused multiply-add is one
+    /// instruction.
+    pub fn new(dag: &Dag, fused: bool) -> Bytecode {
+        let mut compiler = Compiler::new(dag, fused);
+        let scalars = compiler.uniform.len();
+        let steps = match compiler.weighted() {
+            Some(sum) => Steps::Sum(sum),
+            None => {
+                // The weights of what was no sum after all.
+                compiler.uniform.truncate(scalars);
+                let (instructions, slots) = emit::emit(dag, &compiler.operands);
+                let (from_scalars, from_taps) = (slots, slots + scalars);
+                let from_outputs = from_taps + compiler.taps.len();
+                let number = |operand| match operand {
+                    Operand::None => 0,
+                    Operand::Slot(number) => number as u32,
+                    Operand::Scalar(number) => (from_scalars + number) as u32,
+                    Operand::Tap(number) => (from_taps + number) as u32,
+                    Operand::Output(number) => (from_outputs + number) as u32,
+                };
+                let instructions = instructions.iter().map(|instruction| instruction.map(number));
+                Steps::Code(Code {
+                    instructions: instructions.collect(),
+                    slots,
+                    #[cfg(all(target_arch = "x86_64", unix))]
+                    native: None,
+                })
+            }
+        };
+        let Compiler { uniform, varies_by_row, taps, rows, lines, .. } = compiler;
+        let mut reach = [[0; 2]; 3];
+        for TapAt { row, shift } in &taps {
+            let [dz, dy] = lines[rows[*row].line];
+            for (reach, offset) in reach.iter_mut().zip([dz, dy, *shift]) {
+                *reach = [reach[0].min(offset), reach[1].max(offset)];
+            }
+        }
+        let uniform = Dag { nodes: uniform, outputs: Vec::new() };
+        Bytecode { uniform, varies_by_row, taps, rows, reach, lines, outputs: dag.outputs.len(), steps }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::expr::{Graph, Node, Tap};
+    use abide_core::{DType, catalogue};
+
+    use super::*;
+
+    fn bytecodes(name: &str, dimensions: usize) -> Vec<Bytecode> {
+        let program = catalogue::find(name).unwrap().program(dimensions).unwrap().simplified(DType::F64);
+        program
+            .stages()
+            .iter()
+            .flat_map(|stage| [true, false].map(|fused| Bytecode::new(&stage.dag, fused)))
+            .collect()
+    }
+
+    #[test]
+    fn a_linear_stencil_is_one_sum() {
+        for (name, dimensions, taps) in [("1d3pt", 1, 3), ("2d5pt", 2, 5), ("3d27pt", 3, 27)] {
+            for bytecode in bytecodes(name, dimensions) {
+                let Steps::Sum(Weighted { terms, scale: None }) = &bytecode.steps else {
+                    panic!("{:?}", bytecode.steps)
+                };
+                assert!(terms.iter().map(|term| term.tap).eq(0..taps));
+            }
+        }
+    }
+
+    #[test]
+    fn additions_make_a_sum_only_where_they_are_fused() {
+        let graph = Graph::new();
+        let [a, b, c] = [0, 1, 2].map(|field| graph.add(Node::Tap(Tap { field, offset: [0; 3] })));
+        let dag = graph.dag(&[(a + b + c) * 0.25]);
+        let Steps::Sum(Weighted { terms, scale: Some(_) }) = Bytecode::new(&dag, true).steps else {
+            panic!()
+        };
+        assert_eq!(terms.len(), 3);
+        assert!(matches!(Bytecode::new(&dag, false).steps, Steps::Code(_)));
+    }
+
+    #[test]
+    fn a_value_is_stored_only_where_a_later_instruction_reads_it() {
+        let graph = Graph::new();
+        let [a, b] = [0, 1].map(|field| graph.add(Node::Tap(Tap { field, offset: [0; 3] })));
+        let does = |dag: &Dag| match Bytecode::new(dag, true).steps {
+            Steps::Code(code) => code.instructions.iter().map(|one| one.does).collect::<Vec<_>>(),
+            Steps::Sum(sum) => panic!("{sum:?}"),
+        };
+        use Opcode::{Abs, Add, Load, LoadMul, LoadSub, Mul, Sqrt, Store};
+        assert_eq!(does(&graph.dag(&[(a.abs() * b).sqrt()])), [Load, Abs, Mul, Sqrt, Store]);
+        let two = does(&graph.dag(&[(a - b) + (a * b)]));
+        assert_eq!(two, [LoadMul, Store, LoadSub, Add, Store]);
+    }
+
+    #[test]
+    fn slots_are_used_again() {
+        for entry in catalogue::entries() {
+            for bytecode in bytecodes(entry.name, *entry.dimensions.end()) {
+                let Steps::Code(code) = &bytecode.steps else { continue };
+                let stores = code.instructions.iter().filter(|one| one.does == Opcode::Store).count();
+                assert!(code.slots + bytecode.outputs <= stores, "{}", entry.name);
+                assert!(code.slots <= 32, "{}: {} slots", entry.name, code.slots);
+            }
+        }
+    }
+
+    #[test]
+    fn taps_share_rows() {
+        for (name, dimensions, taps, rows) in
+            [("1d3pt", 1, 3, 1), ("2d5pt", 2, 5, 3), ("3d27pt", 3, 27, 9), ("gray-scott", 2, 10, 6)]
+        {
+            for bytecode in bytecodes(name, dimensions) {
+                assert_eq!((bytecode.taps.len(), bytecode.rows.len()), (taps, rows), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What ranks need to reach each other.
+
+use std::time::{Duration, Instant};
+
+use abide_core::backend::{ExportedHandle, IpcHandle};
+use abide_core::slabs::Side;
+
+/// What a message is for. A receiver takes the message of a tag, in whatever order messages come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// The exchange, counted from 1 since the session was opened; gathers have a count of their own.
+    pub round: u64,
+    /// The message's content.
+    pub what: What,
+}
+
+/// The content of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Planes for the halo at this side of the receiver.
+    Planes(Side),
+    /// The word that the planes lent at this side of the receiver were taken.
+    Taken(Side),
+    /// A rank's part of what all ranks gather.
+    Gathered,
+    /// Entries of a vector that the receiver's rows read.
+    Entries,
+}
+
+/// The reason why a communicator did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommError {
+    /// Nothing came within the deadline.
+    #[error("nothing came from rank {from} within {} s", .within.as_secs_f64())]
+    Late {
+        /// The rank that was waited for.
+        from: usize,
+        /// The deadline.
+        within: Duration,
+    },
+    /// A rank is no longer there.
+    #[error("rank {rank} is gone")]
+    Gone {
+        /// The rank.
+        rank: usize,
+    },
+    /// A rank has given up, and so all do.
+    #[error("rank {rank} gave up: {reason}")]
+    Aborted {
+        /// The rank.
+        rank: usize,
+        /// Its reason.
+        reason: String,
+    },
+    /// Something of the devices did not end within the deadline.
+    #[error("it did not end within {} s", .within.as_secs_f64())]
+    Stuck {
+        /// The deadline.
+        within: Duration,
+    },
+    /// The communicator itself failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Why something cannot be lent.
+const APART: &str = "the ranks do not share memory, so only ipc_handles can be lent";
+
+/// A rank's end of what connects all ranks.
+///
+/// Messages are bytes. Sending never waits for the receiver; receiving waits for a deadline at most.
+pub trait Communicator: Send {
+    /// Returns the rank, counted from 0.
+    fn rank(&self) -> usize;
+
+    /// Returns the number of ranks.
+    fn size(&self) -> usize;
+
+    /// Sends a message to a rank, which may be the sender's own.
+    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError>;
+
+    /// Returns the message of a tag from a rank, once it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`CommError`] after the deadline, or as soon as the rank is gone or any rank has given up.
+    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError>;
+
+    /// Returns whether the ranks share an address space, so that they can export each other what lies in it.
+    fn shares_memory(&self) -> bool {
+        false
+    }
+
+    /// Sends handles as [`Communicator::send`] sends bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Communicator::send`]; [`CommError::Failed`] where ranks do not share memory and a handle is no [`IpcHandle`].
+    fn export(&mut self, to: usize, tag: Tag, handles: Vec<ExportedHandle>) -> Result<(), CommError> {
+        let bytes = packed(handles).ok_or_else(|| CommError::Failed(APART.to_owned()))?;
+        self.send(to, tag, bytes)
+    }
+
+    /// Returns the handles of a tag as [`Communicator::receive`] returns bytes.
+    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<ExportedHandle>, CommError> {
+        let bytes = self.receive(from, tag)?;
+        unpacked(&bytes).ok_or_else(|| CommError::Failed(format!("rank {from} lent something else")))
+    }
+
+    /// Returns whether a rank may go on waiting for what devices have done together since then.
+    ///
+    /// # Errors
+    ///
+    /// [`CommError`] after the deadline, or as soon as any rank is gone or has given up.
+    fn check(&mut self, since: Instant) -> Result<(), CommError>;
+
+    /// Tells all ranks to give up, and why: whoever waits, or begins to, gets [`CommError::Aborted`].
+    fn abort(&mut self, reason: &str);
+
+    /// Returns the bytes that each rank gives, in the order of ranks. Each rank calls it with the same rounds in order.
+    fn all_gather(&mut self, round: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let (rank, size, tag) = (self.rank(), self.size(), Tag { round, what: What::Gathered });
+        for to in (0..size).filter(|&to| to != rank) {
+            self.send(to, tag, own.to_vec())?;
+        }
+        let part = |from| if from == rank { Ok(own.to_vec()) } else { self.receive(from, tag) };
+        (0..size).map(part).collect()
+    }
+
+    /// Returns when all ranks have called it with this round, which is one of [`Communicator::all_gather`]'s.
+    fn barrier(&mut self, round: u64) -> Result<(), CommError> {
+        self.all_gather(round, &[]).map(drop)
+    }
+}
+
+/// Returns ipc_handles as one message, each behind its length; `None` where another handle is among them.
+fn packed(handles: Vec<ExportedHandle>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for handle in handles {
+        let IpcHandle(own) = *handle.downcast::<IpcHandle>().ok()?;
+        bytes.extend_from_slice(&(own.len() as u64).to_le_bytes());
+        bytes.extend(own);
+    }
+    Some(bytes)
+}
+
+/// Returns the ipc_handles of a message; `None` where it is none of theirs.
+fn unpacked(mut bytes: &[u8]) -> Option<Vec<ExportedHandle>> {
+    let mut handles: Vec<ExportedHandle> = Vec::new();
+    while !bytes.is_empty() {
+        let (length, rest) = bytes.split_first_chunk::<8>()?;
+        let (own, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        handles.push(Box::new(IpcHandle(own.to_vec())));
+        bytes = rest;
+    }
+    Some(handles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parcels_come_back_as_they_were_packed() {
+        let ipc_handles = [vec![], vec![7; 300], vec![1, 2, 3]].map(IpcHandle);
+        let handles = |ipc_handles: &[IpcHandle]| {
+            ipc_handles.iter().map(|own| Box::new(own.clone()) as ExportedHandle).collect()
+        };
+        let bytes = packed(handles(&ipc_handles)).unwrap();
+        let back =
+            unpacked(&bytes).unwrap().into_iter().map(|handle| *handle.downcast::<IpcHandle>().unwrap());
+        assert!(back.eq(ipc_handles));
+        assert!(unpacked(&bytes[..bytes.len() - 1]).is_none() && unpacked(&[0; 7]).is_none());
+        assert!(packed(vec![Box::new(IpcHandle(vec![1])), Box::new(3_u32)]).is_none());
+    }
+}

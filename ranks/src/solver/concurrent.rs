@@ -1,0 +1,110 @@
+//! All ranks of a solve at work at the same time, each on a thread of its own.
+
+use std::thread;
+
+use abide_core::Error;
+use abide_core::floating::standard;
+use abide_core::solver::SolverError;
+
+use crate::endpoint::SharedEndpoint;
+
+/// Why a rank ended early.
+pub struct Ended {
+    /// The error.
+    pub error: SolverError,
+    /// What orders errors from the cause on, as in [`RankFailure::order`](crate::rank::RankFailure::order).
+    order: (bool, u64, bool),
+    /// Whether the rank's thread is gone, in the middle of something.
+    pub is_lost: bool,
+}
+
+/// Tells the other ranks of a thread that ends by a fault of its own.
+struct Leaving<'a>(&'a SharedEndpoint);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.lock().communicator.abort(ENDED);
+        }
+    }
+}
+
+const ENDED: &str = "its thread has ended";
+
+/// The order of an error that follows from no other.
+const CAUSE: (bool, u64, bool) = (false, 0, false);
+
+/// Has each rank do its work, and returns what they did in the order of ranks. Where one fails, it tells all others, which end
+/// too.
+///
+/// # Errors
+///
+/// Of several errors the one that the others follow from.
+pub fn together<I: Send, R: Send>(
+    backend: &'static str,
+    ranks: Vec<(SharedEndpoint, I)>,
+    work: impl Fn(&SharedEndpoint, I) -> Result<R, SolverError> + Sync,
+) -> Result<Vec<R>, Ended> {
+    let (count, work) = (ranks.len(), &work);
+    let ended = thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(count);
+        let mut refused = None;
+        for (endpoint, input) in ranks {
+            let (own, rank) = (endpoint.clone(), endpoint.lock().communicator.rank());
+            let run = move || {
+                let _leaving = Leaving(&own);
+                standard(|| work(&own, input)).map_err(|error| abort(&own, error))
+            };
+            match thread::Builder::new().name(format!("abide-rank-{rank}")).spawn_scoped(scope, run) {
+                Ok(thread) => threads.push((rank, thread)),
+                Err(error) => {
+                    let limit = format!("what the system grants ({error})");
+                    let error = Error::limit("threads of ranks", count, limit, "take fewer devices");
+                    endpoint.lock().communicator.abort(&error.to_string());
+                    refused = Some(Ended { error: error.into(), order: CAUSE, is_lost: false });
+                    break;
+                }
+            }
+        }
+        let ended = threads.into_iter().map(|(rank, thread)| {
+            thread.join().unwrap_or_else(|_| {
+                let operation = format!("rank {rank}");
+                let error = Error::Device { backend, operation, message: ENDED.to_owned() };
+                Err(Ended { error: error.into(), order: CAUSE, is_lost: true })
+            })
+        });
+        let ended: Vec<_> = ended.collect();
+        refused.map(Err).into_iter().chain(ended).collect::<Vec<_>>()
+    });
+    let mut done = Vec::with_capacity(count);
+    let mut first: Option<Ended> = None;
+    let mut is_lost = false;
+    for ended in ended {
+        match ended {
+            Ok(own) => done.push(own),
+            Err(own) => {
+                is_lost |= own.is_lost;
+                if first.as_ref().is_none_or(|first| own.order < first.order) {
+                    first = Some(own);
+                }
+            }
+        }
+    }
+    match first {
+        Some(first) => Err(Ended { is_lost, ..first }),
+        None => Ok(done),
+    }
+}
+
+/// Tells all ranks of an error, unless it only follows theirs.
+fn abort(endpoint: &SharedEndpoint, error: SolverError) -> Ended {
+    let mut endpoint = endpoint.lock();
+    let (error, order, follows) = match endpoint.stopped.take() {
+        Some(stopped) => (stopped.error.clone().into(), stopped.order(), stopped.follows),
+        None => (error, CAUSE, false),
+    };
+    if !follows {
+        endpoint.communicator.abort(&error.to_string());
+    }
+    Ended { error, order, is_lost: false }
+}
