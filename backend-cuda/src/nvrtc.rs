@@ -6,11 +6,30 @@ use std::sync::OnceLock;
 
 use abide_core::plan::Compiled;
 use abide_core::{Error, Result};
+#[cfg(unix)]
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY, Symbol};
+#[cfg(windows)]
+use libloading::os::windows::{Library, Symbol};
 
-/// The environment variable that names a folder with `libnvrtc.so.*` and its builtins, searched before the
-/// system.
+/// The environment variable that names a folder with the library and its builtins, searched before the system.
 pub const FOLDER_VARIABLE: &str = "ABIDE_NVRTC";
+
+/// How the names of the library's file and of its builtins begin.
+const FILES: [&str; 2] =
+    if cfg!(windows) { ["nvrtc64_", "nvrtc-builtins64_"] } else { ["libnvrtc.so", "libnvrtc-builtins.so"] };
+
+/// Where systems install the library.
+const SYSTEM: &[&str] = if cfg!(windows) {
+    &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "nvrtc64_112_0.dll"]
+} else {
+    &[
+        "libnvrtc.so.13",
+        "libnvrtc.so.12",
+        "libnvrtc.so.11.2",
+        "libnvrtc.so",
+        "/usr/local/cuda/lib64/libnvrtc.so",
+    ]
+};
 
 type Program = *mut c_void;
 type Status = c_int;
@@ -162,11 +181,8 @@ fn load() -> std::result::Result<Api, String> {
             Err(reason) => tried.push(reason),
         }
     }
-    let system = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
-    for name in
-        system.map(PathBuf::from).into_iter().chain([PathBuf::from("/usr/local/cuda/lib64/libnvrtc.so")])
-    {
-        match open_library(&name).and_then(|library| bind(vec![library])) {
+    for name in SYSTEM {
+        match open_library(Path::new(name)).and_then(|library| bind(vec![library])) {
             Ok(api) => return Ok(api),
             Err(reason) => tried.push(reason),
         }
@@ -181,22 +197,28 @@ fn load_folder(folder: &Path) -> std::result::Result<Api, String> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
+    // On Windows the wheel has a second library of each kind, for a runtime of its own: `nvrtc64_120_0.alt.dll`.
     let named = |prefix: &str| {
-        let matches = |f: &&PathBuf| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
+        let is_name = |name: &str| name.starts_with(prefix) && !name.contains(".alt.");
+        let matches = |f: &&PathBuf| f.file_name().is_some_and(|name| is_name(&name.to_string_lossy()));
         files.iter().find(matches).cloned()
     };
-    let library =
-        named("libnvrtc.so").ok_or_else(|| format!("{}: no libnvrtc.so there", folder.display()))?;
+    let [compiler, builtins] = FILES;
+    let library = named(compiler).ok_or_else(|| format!("{}: no {compiler}* there", folder.display()))?;
     // The compiler opens its builtins by bare name; opened here before, they are found wherever they lie.
-    let builtins = named("libnvrtc-builtins.so").map(|path| open_library(&path)).transpose()?;
+    let builtins = named(builtins).map(|path| open_library(&path)).transpose()?;
     let library = open_library(&library)?;
     bind(builtins.into_iter().chain([library]).collect())
 }
 
 fn open_library(path: &Path) -> std::result::Result<Library, String> {
     // SAFETY: the vendor's libraries run nothing of consequence when opened.
-    unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_GLOBAL) }
-        .map_err(|e| format!("{}: {e}", path.display()))
+    #[cfg(unix)]
+    let opened = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_GLOBAL) };
+    // SAFETY: likewise.
+    #[cfg(windows)]
+    let opened = unsafe { Library::new(path) };
+    opened.map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Looks the functions up in the last of `libraries`.

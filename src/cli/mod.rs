@@ -11,6 +11,7 @@ mod footprint;
 mod fusion;
 mod gas;
 mod list;
+mod manual;
 mod measured;
 mod outputs;
 mod plan;
@@ -90,6 +91,10 @@ enum Verb {
     Bench(Box<bench::Bench>),
     /// Compare every backend with the reference, for every stencil and model
     Verify(verify::Verify),
+    /// Print a script that completes these commands and options in a shell
+    Completions(manual::Completions),
+    /// Print the manual page, or write all pages into a folder
+    Man(manual::Pages),
 }
 
 impl Verb {
@@ -104,6 +109,8 @@ impl Verb {
             Verb::Plan(args) => args.execute(),
             Verb::Bench(args) => args.execute(),
             Verb::Verify(args) => args.execute(),
+            Verb::Completions(args) => args.execute(),
+            Verb::Man(args) => args.execute(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `abide run`: the files that it writes besides arrays.
 
-use super::{Place, exists, json};
+#[cfg(unix)]
+use super::json;
+use super::{Place, exists};
 
 #[test]
 fn pictures_in_and_out() {

@@ -10,6 +10,7 @@ mod endless;
 mod files;
 mod formulas;
 mod gas;
+mod manual;
 mod memory;
 mod models;
 mod others;

@@ -1,5 +1,6 @@
 //! Outputs that may be written, the fate of existing files, and the behaviour of a run that cannot write.
 
+#[cfg(unix)]
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -7,7 +8,9 @@ use abide::io::checkpoint;
 use abide::program::Problem;
 use abide::{Array, DType, LinearStencil, Program, Shape, catalogue};
 
-use super::{Place, exists, json, words};
+use super::{Place, words};
+#[cfg(unix)]
+use super::{exists, json};
 
 /// Makes a place with a matrix, an array, and a file that must survive.
 fn place() -> Place {

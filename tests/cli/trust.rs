@@ -1,6 +1,8 @@
 //! What a model file's table `run` may do: files of others name no others, and the command line wins.
 
-use super::{Place, exists, json, words};
+#[cfg(unix)]
+use super::exists;
+use super::{Place, json, words};
 
 const MODEL: &str = r#"
 axes = 2

@@ -58,6 +58,11 @@ use loops::Constants;
 pub use canonical::formulas;
 pub use write::{option, run, write};
 
+/// The program in the README, compiled and run as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// What a model file says.
 #[derive(Debug, Clone)]
 pub struct Model {

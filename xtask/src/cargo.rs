@@ -26,6 +26,26 @@ pub fn succeeds(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
+/// Returns the names of the workspace's packages that are published.
+pub fn published() -> Result<Vec<String>> {
+    let output = cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed");
+    }
+    let metadata = serde_json::from_slice(&output.stdout).context("cargo's description is no JSON")?;
+    Ok(published_of(&metadata))
+}
+
+/// Returns the names of the packages in a description that may go to a registry: `publish = false` is a list of none.
+fn published_of(metadata: &serde_json::Value) -> Vec<String> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let goes = packages.filter(|package| package["publish"].as_array().is_none_or(|to| !to.is_empty()));
+    goes.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect()
+}
+
 /// A program that cargo built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -98,6 +118,12 @@ fn program(line: &str) -> Result<Option<Program>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_that_are_not_published_are_left_out() {
+        let text = r#"{"packages":[{"name":"a","publish":null},{"name":"b","publish":[]},{"name":"c","publish":["d"]}]}"#;
+        assert_eq!(published_of(&serde_json::from_str(text).unwrap()), ["a", "c"]);
+    }
 
     #[test]
     fn a_message_with_an_executable_names_a_program() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cargo::{TESTS, build, cargo, root, succeeds};
+use crate::cargo::{TESTS, build, cargo, published, root, succeeds};
 use crate::chaos::Chaos;
 use crate::fuzz::Fuzz;
 use crate::setup;
@@ -17,8 +17,8 @@ use crate::summary::{Counts, Step, summary};
 /// The options of `cargo xtask test`, for what is run beside the steps that every change must pass.
 #[derive(Args)]
 pub struct Test {
-    /// Run the tests that take minutes, fuzz each target for a minute and try hostile circumstances for ten: some
-    /// three quarters of an hour more
+    /// Run the tests that take minutes, fuzz each target for a minute, try hostile circumstances for ten, and check
+    /// licences and packages: some three quarters of an hour more
     #[arg(long)]
     full: bool,
 
@@ -105,6 +105,26 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("fuzzing", |_| Fuzz::all(1.0).run());
     steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());
     steps.run("elementary functions of all f32", functions);
+    steps.run("licences and advisories", dependencies);
+    steps.run("packages", |_| packages());
+}
+
+/// Holds the dependencies to deny.toml: their licences, sources and known faults. Needs the network for the last.
+fn dependencies(counts: &mut Counts) -> Result<bool> {
+    if !setup::answers("cargo-deny", &["--version"]) {
+        let how = "cargo-deny is not installed; cargo install --locked cargo-deny";
+        counts.skipped.push(format!("licences and advisories: {how}"));
+        return Ok(true);
+    }
+    succeeds(&mut cargo(&["deny", "check"]))
+}
+
+/// Packs every package that is published. Nothing is compiled: this finds files that are missing or may not be packed, and
+/// manifests that lack something.
+fn packages() -> Result<bool> {
+    let mut packing = cargo(&["package", "--no-verify", "--allow-dirty", "--offline", "--quiet"]);
+    packing.args(published()?.iter().flat_map(|name| ["--package", name]));
+    succeeds(&mut packing)
 }
 
 /// Holds the elementary functions of all f32, and of many f64, to their bounds: compiled for this machine, because without

@@ -79,6 +79,7 @@ impl Bytecode {
 
     /// Returns the bytecode with instructions of the machine for values of type `T`, where it has such. They give
     /// the same bits.
+    #[cfg_attr(not(all(target_arch = "x86_64", unix)), allow(unused_mut))]
     pub fn compiled<T: Real>(mut self) -> Bytecode {
         #[cfg(all(target_arch = "x86_64", unix))]
         if let Steps::Code(code) = &mut self.steps {

@@ -115,7 +115,9 @@ impl<T: Real> Launched<T> {
         let scalars = problem.parameters.iter().chain(&problem.scalars);
         let scalars: Vec<f64> = scalars.copied().collect();
         let rounded = scalars.iter().map(|&value| T::from_f64(value)).collect();
-        let (field_rows, mut plan) = (FieldRows::new(problem, &boxes), plan.clone());
+        let field_rows = FieldRows::new(problem, &boxes);
+        #[cfg_attr(not(all(target_arch = "x86_64", unix)), allow(unused_mut))]
+        let mut plan = plan.clone();
         #[cfg(all(target_arch = "x86_64", unix))]
         if crate::native::is_refused() {
             plan.notes

@@ -15,6 +15,8 @@ pub const WORDS: &[&str] = &[
     "plan",
     "bench",
     "verify",
+    "completions",
+    "man",
     "--size",
     "--steps",
     "--dtype",

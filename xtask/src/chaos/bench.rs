@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+#[cfg(target_os = "linux")]
 use super::start::Start;
 use super::works::{Peace, WORKS, Work};
 use crate::setup::clear;
