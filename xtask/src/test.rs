@@ -116,7 +116,7 @@ fn dependencies(counts: &mut Counts) -> Result<bool> {
         counts.skipped.push(format!("licences and advisories: {how}"));
         return Ok(true);
     }
-    succeeds(&mut cargo(&["deny", "check"]))
+    succeeds(&mut cargo(&["deny", "--workspace", "check"]))
 }
 
 /// Packs every package that is published. Nothing is compiled: this finds files that are missing or may not be packed, and
