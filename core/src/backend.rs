@@ -63,8 +63,8 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Returns the compiler of kernels, where they are compiled when first needed; `None` if there is nothing to compile
-    /// ahead of time.
+    /// Returns the compiler of kernels, where they are compiled when first needed; `None` if there is nothing to
+    /// compile in advance.
     fn compiler(&self) -> Option<&dyn Compiler> {
         None
     }
@@ -132,7 +132,7 @@ pub trait Session: Send {
     fn advance(&mut self, steps: u64) -> Result<f64>;
 
     /// Advances one step and returns the seconds that the device took for each of its launches, in order; see
-    /// [`time_launches`]. Nothing is done, and nothing returned, where the session does not tell launches apart. The
+    /// [`time_launches`]. Sessions that cannot time launches separately do nothing and return an empty list. The
     /// problem has no record, no marks and no condition that ends it.
     fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
         Ok(Vec::new())
@@ -219,8 +219,9 @@ pub trait Session: Send {
         None
     }
 
-    /// Returns the most of what each process gives, where several advance the domain together and each has this session;
-    /// by itself what is given. What the clock or a signal decides, they decide alike by it.
+    /// Returns the maximum of the processes' values, where several processes advance the domain and each has this
+    /// session; otherwise returns `own`. Decisions that depend on a clock or a signal use it, so that all processes
+    /// decide alike.
     fn most(&mut self, own: f64) -> Result<f64> {
         Ok(own)
     }
@@ -236,8 +237,7 @@ pub trait Session: Send {
         None
     }
 
-    /// Returns what each rank did since the last call, where several devices advance the domain together; nothing
-    /// otherwise.
+    /// Returns what each rank did since the last call, where several devices advance the domain; nothing otherwise.
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
         Ok(Vec::new())
     }
@@ -305,7 +305,7 @@ pub struct RunReport {
     pub steps: u64,
     /// Steps asked for; more than `steps` only if the run was stopped.
     pub steps_asked: u64,
-    /// Cells of the domain; of all members of a batch together.
+    /// Cells of the domain; for a batch, summed over all members.
     pub cells: u64,
     /// Seconds that the device took, without loading and reading back.
     pub seconds: f64,
@@ -323,7 +323,7 @@ pub struct RunReport {
     pub non_finite: Option<u64>,
     /// The computed scalars after the last step, by name.
     pub scalars: BTreeMap<String, f64>,
-    /// What each rank did, where several devices advanced the domain together.
+    /// What each rank did, where several devices advanced the domain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankReport>,
     /// The plan that ran.

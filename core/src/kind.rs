@@ -1,4 +1,4 @@
-//! The kinds of failures, for scripts that must tell errors apart.
+//! The kinds of failures, for scripts that must distinguish errors.
 
 use std::fmt;
 

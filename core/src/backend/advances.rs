@@ -41,7 +41,7 @@ impl Advances {
         self.0.iter().map(|(&steps, &times)| (steps, times))
     }
 
-    /// Returns the steps of all advances together.
+    /// Returns the total number of steps of all advances.
     pub fn steps(&self) -> u64 {
         self.iter().fold(0, |sum, (steps, times)| steps.saturating_mul(times).saturating_add(sum))
     }

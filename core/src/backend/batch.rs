@@ -9,8 +9,8 @@ use crate::real::Array;
 /// Advances all of some sessions by as many steps, and returns the seconds that the device took.
 pub type Advance = dyn Fn(&mut [Box<dyn Session>], u64) -> Result<f64> + Send;
 
-/// The batch of a backend that has no kernel for all members together: a session for each of them, and a way
-/// to advance those.
+/// The batch of a backend that has no kernel for a whole batch: one session per member, and a function that advances
+/// these sessions.
 ///
 /// Every member is the session that it would be alone, so it has the same bits. What a session of a batch
 /// takes and gives, here as in any backend, has the members one after another.
@@ -46,7 +46,7 @@ impl MemberSessions {
         MemberSessions { advance, ..self }
     }
 
-    /// Puts together what each session returns: `len` values.
+    /// Concatenates what the sessions return: `len` values.
     fn join(
         &mut self,
         len: usize,

@@ -16,7 +16,7 @@ pub trait Fields {
     /// each process asks for all of its own once.
     fn planes(&mut self, field: usize, planes: Range<usize>, own: &Range<usize>) -> Result<Array>;
 
-    /// Checks, once all processes have their planes, what only all of them together can tell.
+    /// Checks conditions that need the planes of all processes, once every process has its planes.
     fn finish(&mut self) -> Result<()>;
 }
 

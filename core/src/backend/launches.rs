@@ -1,4 +1,4 @@
-//! The time of each launch of a program's steps, on any backend whose session tells launches apart.
+//! Times each launch of a program's steps, on any backend whose session times launches separately.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,8 @@ impl Default for Timing {
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] where the session does not tell launches apart, and those of [`Session::time_step`].
+/// [`Error::Unsupported`] where the session does not time launches separately, and the errors of
+/// [`Session::time_step`].
 pub fn time_launches(session: &mut dyn Session, cycle: usize, timing: &Timing) -> Result<Vec<LaunchTime>> {
     let cycle = cycle.max(1);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! A process's part of a domain, for files that several processes read and write together.
+//! A process's part of a domain, for files that several processes read and write jointly.
 
 use std::ops::Range;
 

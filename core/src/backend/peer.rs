@@ -38,8 +38,8 @@ pub struct Planes {
 
 /// The part of a session that hands planes to those of other devices of the same backend.
 ///
-/// The lender goes on only once it was told to wait ([`Peer::wait_for`]) for a point after all copies of what it lent
-/// ([`Peer::taken`]). So no step changes values that are still being copied, and the host waits for none of it.
+/// The exporter continues only after [`Peer::wait_for`] has given it a point behind all copies of what it exported
+/// ([`Peer::taken`]). So no step changes values that are still being copied, and the host waits for no copy.
 pub trait Peer {
     /// Puts steps on the device behind all that it was asked before, and returns without waiting for them. Whoever begins
     /// steps calls [`Peer::finish`] before anything of the session but its other methods as a peer.

@@ -14,16 +14,16 @@ use crate::real::DType;
 pub use self::capabilities::Capability;
 pub use self::presets::PRESETS;
 
-/// The resources and rates that a plan needs; `None` if the device does not have the resource or does not
-/// tell. Rates are peaks, 0 if they are not known: those of a datasheet if the device or a preset tells them,
-/// else measured by copies.
+/// The resources and rates that a plan needs; `None` if the device does not have the resource or does not report it.
+/// Rates are peaks, and 0 if unknown. They come from a datasheet if the device or a preset states them, and are
+/// measured by copies otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceSpec {
     /// The device's own name.
     pub name: String,
     /// Compute capability of a CUDA device, as in (9, 0).
     pub compute_capability: Option<(u32, u32)>,
-    /// Multiprocessors, or cores of a CPU; 0 if the device does not tell.
+    /// Multiprocessors, or cores of a CPU; 0 if the device does not report their number.
     pub multiprocessors: usize,
     /// 32-bit registers of one multiprocessor.
     pub registers: Option<usize>,
@@ -57,7 +57,7 @@ pub struct DeviceSpec {
     pub memory_bandwidth: f64,
     /// Bytes per second from the last-level cache.
     pub l2_bandwidth: f64,
-    /// Bytes per second of all multiprocessors' shared memory together.
+    /// Bytes per second of shared memory, summed over all multiprocessors.
     pub shared_bandwidth: f64,
     /// Floating-point operations per second in f32, a fused multiply-add counted twice.
     pub f32_flops: f64,

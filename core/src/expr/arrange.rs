@@ -1,9 +1,9 @@
 //! The order in which a formula with loops is computed, and which of its loops become one.
 //!
-//! A term stands in the innermost loop on whose turn it depends, after the loops that do not need it. Of the loops that
-//! are ready at a time, those of the same turns go together: what they read is read once. Their turns' values do not
-//! meet, so no bit changes. What they carry is in registers, also while loops within them run: so those with and those
-//! without loops within them stay apart, and few values are carried by one.
+//! A term stands in the innermost loop on whose turn it depends, after the loops that do not need it. Loops that are
+//! ready at the same time and have the same turns are fused: shared operands are read once. Fused loops exchange no
+//! values, so no bit changes. Registers hold what a loop carries, also while its inner loops run. So loops with inner
+//! loops are not fused with loops without any, and a fused loop carries few values.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::loops::{LoopId, Place, Term, Turns};
 use super::stores::Store;
 use super::{Id, Nodes};
 
-/// The most values that loops carry which go together: a third of a thread's registers, in f64 with two points a thread.
+/// The most values that fused loops carry: a third of a thread's registers, in f64 with two points a thread.
 const MOST_CARRIED: usize = 16;
 
 /// Returns the needed part of a graph with its loops; `None` if it needs none.
@@ -134,7 +134,7 @@ impl<'a> Arranger<'a> {
         }
     }
 
-    /// Places all that stands in loops that go together, or outside of all.
+    /// Places everything that stands in the fused loops `members`, or outside of all loops.
     fn scope(&mut self, members: &[Option<LoopId>]) -> Vec<Item> {
         let nodes = self.nodes;
         let all = 0..nodes.list.len() as Id;
@@ -188,7 +188,7 @@ impl<'a> Arranger<'a> {
         }
     }
 
-    /// Places what turns of loops that go together store.
+    /// Places what the turns of the fused loops `members` store.
     fn stores_of(&mut self, members: &[Option<LoopId>]) -> Vec<Item> {
         let mut items = Vec::new();
         for store in self.nodes.stores.iter().filter(|store| members.contains(&Some(store.home))) {

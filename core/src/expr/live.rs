@@ -19,7 +19,7 @@ struct Span {
     first: usize,
     last: usize,
     around: Vec<u16>,
-    /// How many of it there are: one for each row that goes through a loop together with others.
+    /// Copies of the value: one for each row that shares a pass over an inner loop.
     count: usize,
 }
 
@@ -64,9 +64,9 @@ impl Looped {
         }
     }
 
-    /// Returns the most values of a point that are held at once where terms are computed in their order: those that are
-    /// still to be read, and what loops carry. Constants, indices and entries of tables are not a point's. Up to `rows` turns
-    /// of a loop go through the loops within it together.
+    /// Returns the most values of a point that are held at once where terms are computed in their order: values that
+    /// are still to be read, and values that loops carry. Constants, indices and entries of tables do not count as a
+    /// point's. Up to `rows` turns of a loop share a pass over its inner loops.
     pub fn most_held(&self, rows: usize) -> usize {
         let mut walk = Walk {
             looped: self,

@@ -1,35 +1,34 @@
-//! Turns of a loop that go through the loops within it together, as the rows of Σ_i x_i Σ_j T_ij y_j: what belongs to j
-//! alone is read and computed once for all of them.
+//! Turns of an outer loop that share one pass over its inner loops (unroll and jam), as the rows of Σ_i x_i Σ_j T_ij
+//! y_j: terms that depend on j alone are read and computed once for all rows.
 //!
-//! That may be where the loops within need nothing that the loop around them carries. Each row has values of its own of
-//! all that they carry, and each of these takes its turns in their order: no bit changes.
+//! This is possible where the inner loops need nothing that the outer loop carries. Each row has its own copy of every
+//! value that the inner loops carry, and each copy takes its turns in their order: no bit changes.
 
 use super::Id;
 use super::looped::{Item, Looped};
 use super::loops::{LoopId, Term};
 
-/// How turns of a loop go through the loops within it together.
+/// How turns of a loop share passes over its inner loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
-    /// What is computed of several turns together, in order: loops, none of which has loops within it, and the terms
-    /// that they need.
+    /// What several turns compute in one pass, in order: innermost loops, and the terms that they need.
     pub together: Vec<Item>,
     /// What is computed of one turn after another then, in order.
     pub in_turn: Vec<Item>,
-    /// Of each term, whether each turn has a value of its own of it where several go together.
+    /// For each term, whether each of the turns that share a pass has its own value.
     pub differs: Vec<bool>,
     /// The first index of the loop around, and one more than the last.
     turns: [i32; 2],
 }
 
-/// Turns of which several go together.
+/// Turns of which several share a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
     /// The first index.
     pub from: i32,
     /// One more than the last index.
     pub to: i32,
-    /// How many go together at a time; the turns are a multiple of it.
+    /// The number of turns that share a pass; it divides the group's number of turns.
     pub rows: usize,
 }
 
@@ -45,7 +44,7 @@ impl Rows {
         groups.into_iter().filter(|group| group.from < group.to).collect()
     }
 
-    /// Returns the loops that several turns go through together.
+    /// Returns the loops over which several turns share a pass.
     pub fn loops(&self) -> impl Iterator<Item = LoopId> + '_ {
         self.together.iter().filter_map(|item| match *item {
             Item::Loop(number) => Some(number),
@@ -55,9 +54,9 @@ impl Rows {
 }
 
 impl Looped {
-    /// Returns how turns of a loop go through loops within it together; `None` where they cannot: where it has one turn,
-    /// or begins at another's index, or is a tree sum, or where all loops within it are, have loops within them or need what
-    /// it carries.
+    /// Returns how turns of a loop share passes over its inner loops. Returns `None` where they cannot: the loop has
+    /// one turn, begins at another loop's index or is a tree sum, or each of its inner loops is a tree sum, has inner
+    /// loops of its own or needs what the outer loop carries.
     pub fn rows(&self, number: LoopId) -> Option<Rows> {
         let around = &self.loops[usize::from(number)];
         let turns = [around.turns.from.offset, around.turns.to];
@@ -134,12 +133,13 @@ impl Looped {
         }
     }
 
-    /// Returns whether turns of any loop can go through loops within it together.
+    /// Returns whether turns of any loop can share a pass over its inner loops.
     pub fn has_rows(&self) -> bool {
         (0..self.loops.len()).any(|number| self.rows(number as LoopId).is_some())
     }
 
-    /// Returns whether any loop that turns can go through together carries something, of which each turn has its own.
+    /// Returns whether any loop over which turns can share a pass carries a value, of which each turn then has its
+    /// own.
     pub fn rows_carry(&self) -> bool {
         let all = (0..self.loops.len()).filter_map(|number| self.rows(number as LoopId));
         all.flat_map(|rows| rows.loops().collect::<Vec<_>>())

@@ -1,5 +1,5 @@
-//! Sums that are defined as trees, so that the threads of a team can make them together with the same bits as one thread
-//! alone.
+//! Sums that are defined as trees, so that the threads of a team can share a sum and get the same bits as a single
+//! thread.
 //!
 //! A tree sum of L lanes has L partial sums: lane l adds the terms l, l + L, l + 2L, … of its turns to −0, in this order.
 //! Then neighbours are joined, lanes 0 and 1, 2 and 3, …, then these pairs, and so on: the tree of all reductions. A lane

@@ -75,7 +75,7 @@ impl<'a> Model<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] where the device does not tell its rates or has no shared memory.
+    /// [`Error::Invalid`] where the device does not report its rates or has no shared memory.
     pub fn new(graph: &'a Graph, problem: &Problem, device: &'a DeviceSpec) -> Result<Model<'a>> {
         let rate = device.flops(problem.dtype);
         let told = [device.memory_bandwidth, device.l2_bandwidth, rate];

@@ -74,7 +74,7 @@ pub fn fuse(
     Ok(Modelled { graph, order, groups })
 }
 
-/// A group as it is told.
+/// A group as it is reported.
 #[derive(Serialize)]
 struct Reported<'a> {
     loops: &'a [usize],

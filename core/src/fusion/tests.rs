@@ -137,7 +137,7 @@ fn threads_change_nothing_and_seeds_do() {
     assert_ne!(with(8, &in_turn).evaluations, one.evaluations);
 }
 
-/// Two pairs that wait for each other crosswise: each pair is convex alone, and together they have no order.
+/// Two pairs that wait for each other crosswise: each pair alone is convex, but the two pairs have no valid order.
 #[test]
 fn groups_that_wait_for_each_other_are_refused() {
     let array = |reads: &[usize], writes: usize| Loop { reads: reads.to_vec(), writes: vec![writes] };

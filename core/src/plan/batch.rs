@@ -110,7 +110,7 @@ impl Plan {
         self.batch.map_or(1, |batch| batch.members)
     }
 
-    /// Returns the number of cells of all domains together.
+    /// Returns the total number of cells of all domains.
     pub fn cells(&self) -> usize {
         self.shape.cells().saturating_mul(self.members())
     }

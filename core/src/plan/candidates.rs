@@ -143,7 +143,7 @@ fn coarse(plan: &Plan) -> Vec<usize> {
     }
 }
 
-/// Returns the coarse key together with the threads and cells of a block.
+/// Returns the coarse key with the threads and cells of a block.
 fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => [persistent.threads, persistent.cells_per_thread].concat(),

@@ -20,7 +20,7 @@ const READ_CLOCKS: f64 = 46.0;
 
 /// Returns the seconds of a launch whose stage takes so many.
 pub(super) fn launch_seconds(device: &DeviceSpec, stage_seconds: f64) -> f64 {
-    // Devices that do not tell their registers are not those on which the shortest launch was measured.
+    // The shortest launch was measured on devices that report their registers, so it does not apply to others.
     let shortest = if device.registers.is_some() { SHORTEST_SECONDS } else { 0.0 };
     device.launch_seconds + stage_seconds.max(shortest)
 }
@@ -49,7 +49,7 @@ pub(super) fn stage_seconds(
     short.max(memory.hypot(issue_seconds(problem, device, stage)))
 }
 
-/// Returns the seconds that a stage's instructions take to be issued; 0 where the device does not tell its rate.
+/// Returns the seconds that a stage's instructions take to be issued; 0 where the device does not report its rate.
 fn issue_seconds(problem: &Problem, device: &DeviceSpec, stage: &Stage) -> f64 {
     if device.flops(crate::real::DType::F32) <= 0.0 {
         return 0.0;

@@ -15,14 +15,15 @@ const MOST_WRITTEN_OUT: usize = 1 << 15;
 /// times as long.
 const MOST_BESIDE_TABLES: usize = 5000;
 
-/// The most points of a thread that go through loops together.
+/// The most points of a thread that share a pass over a loop.
 const MOST_TOGETHER: usize = 16;
 
-/// The most turns of a loop that go through the loops within it together.
+/// The most turns of a loop that share a pass over its inner loops.
 const MOST_ROWS: usize = 16;
 
-/// The turns that go together unless a number is asked for, where blocks share tables. On an H200 the properties of 10, 33
-/// and 53 species were 1.17 to 1.33 times as fast as with one, up to 5 % faster than with two; eight leave too few warps.
+/// The turns that share a pass unless a number is given, where blocks share tables. On an H200 the properties of 10,
+/// 33 and 53 species were 1.17 to 1.33 times as fast as with one, up to 5 % faster than with two; eight leave too few
+/// warps.
 const ROWS: usize = 4;
 
 /// The same of loops that carry nothing, whose rows hold little: on an H200 a kernel by hand that stores the products of two times
@@ -32,9 +33,9 @@ const ROWS_OF_RESULTS: usize = 16;
 /// Registers of a thread beside those of its points' values: addresses, indices, entries of tables and constants.
 const OTHER_REGISTERS: usize = 40;
 
-/// Returns how many points of a thread go through loops together. Jammed loops hold the values of each point and, where rows go
-/// together, of each row: unless a number is asked for, it is the largest power of two for which all of them find registers,
-/// and 2 at the least.
+/// Returns how many points of a thread share a pass over loops. Jammed loops hold the values of each point and of each
+/// row that shares the pass. Unless a number is given, the result is the largest power of two for which registers hold
+/// all of these values, and at least 2.
 pub(super) fn points(
     problem: &Problem,
     device: &DeviceSpec,
@@ -88,8 +89,8 @@ pub(super) fn team(problem: &Problem, options: &Options, lowering: Lowering) -> 
     Ok(team)
 }
 
-/// Returns how many turns of a loop go through the loops within it together, 1 where each goes alone. Jammed points have
-/// few registers left: their turns go together only where that is asked for.
+/// Returns how many turns of a loop share a pass over its inner loops; 1 where each turn has its own pass. Jammed
+/// points leave few registers, so their turns share a pass only on request.
 pub(super) fn rows(
     problem: &Problem,
     device: &DeviceSpec,
@@ -123,8 +124,9 @@ fn looped(problem: &Problem) -> impl Iterator<Item = &Looped> {
     problem.program.stages().iter().filter_map(|stage| stage.looped.as_ref())
 }
 
-/// Fits a tile and its threads to the points of a thread that go through loops together, to the threads of a point, and to
-/// blocks that go over tiles one after another. A tile that is staged in shared memory keeps its size, and has fewer threads.
+/// Fits a tile and its threads to the points of a thread that share a pass over loops, to the threads of a point, and
+/// to blocks that process tiles one after another. A tile that is staged in shared memory keeps its size, and has
+/// fewer threads.
 pub(super) fn fit(
     points: usize,
     team: usize,

@@ -137,8 +137,8 @@ pub struct Plan {
     /// How the members of a batch share the device, where the problem is one; all else is said of each member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batched>,
-    /// The slabs, where several devices advance the domain together; all else but the domain is said of the slab of one
-    /// of them.
+    /// The slabs, where several devices advance the domain. All other members, except the domain, then describe the
+    /// slab of one device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranks: Option<Ranks>,
     /// The compiler's reports, one per kernel; empty until the plan is compiled.
@@ -171,7 +171,7 @@ impl Plan {
         }
     }
 
-    /// Checks that the plan is for this problem, before any backend uses the two together.
+    /// Checks that the plan is for this problem, before any backend uses the plan with it.
     ///
     /// # Errors
     ///

@@ -111,7 +111,7 @@ named! {
 named! {
     /// How the stages of a program that is not plain become kernels.
     Fuse "fusion" {
-        /// As the device has it: a CPU lets stages go over rows together, CUDA groups them where that is estimated to
+        /// The device's default: a CPU runs stages in one sweep over rows, CUDA groups them where that is estimated to
         /// save 15 % of the time, wgpu launches each by itself.
         #[default]
         Auto = "auto",
@@ -135,7 +135,7 @@ named! {
         Straight = "straight",
         /// Loops stay loops: in launches per stage of a GPU.
         Loops = "loops",
-        /// Loops that several points of a thread go through together, so that tables are read once for all of them: in
+        /// Loops over which several points of a thread share a pass, so that tables are read once for all of them: in
         /// launches per stage of CUDA.
         Jammed = "jammed",
         /// Loops whose turns a team of threads shares for each point, where the formula says that it may: tree sums, and loops
@@ -244,7 +244,7 @@ counted! {
 }
 
 counted! {
-    /// The points of a thread that go through jammed loops together.
+    /// The points of a thread that share a pass over jammed loops.
     Jam "jam" "4" {
         /// As many as registers allow.
         Auto,
@@ -264,9 +264,9 @@ counted! {
 }
 
 counted! {
-    /// The turns of a loop that go through the loops within it together, as the rows of a double sum; no bit depends on it.
+    /// The turns of a loop that share a pass over its inner loops, as the rows of a double sum; no bit depends on it.
     LoopRows "rows" "4" {
-        /// Four where blocks share tables and points do not go together: of 1, 2, 4 and 8 the fastest measured.
+        /// Four where blocks share tables and points share no pass: of 1, 2, 4 and 8 the fastest measured.
         Auto,
         /// This many, and those that are left; 1 for one after another.
         Turns
@@ -298,11 +298,11 @@ pub struct Options {
     pub fuse: Fuse,
     /// How the loops of formulas become text.
     pub lowering: Lowering,
-    /// Points of a thread that go through jammed loops together.
+    /// Points of a thread that share a pass over jammed loops.
     pub jam: Jam,
     /// Threads that share the loops of a point.
     pub team: Team,
-    /// Turns of a loop that is kept which go through loops within it together.
+    /// Turns of a kept loop that share a pass over its inner loops.
     pub rows: LoopRows,
     /// Where the tables of loops lie.
     pub tables: Placement,

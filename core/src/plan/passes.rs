@@ -13,7 +13,7 @@ pub(super) struct Demand<'a> {
     /// The simplified program, of which kernels are made.
     pub program: Program,
     pub radius: [usize; 3],
-    /// The cells below and above a cell along each axis that a step reads, all stages together.
+    /// The cells below and above a cell along each axis that a step reads, all stages combined.
     pub reach: [[usize; 2]; 3],
     /// The same of the step's first stage.
     pub first_reach: [[usize; 2]; 3],

@@ -112,8 +112,7 @@ impl Levels {
         for (number, level) in self.levels.iter().enumerate() {
             for (field, output) in level.outputs.iter().enumerate() {
                 if let Some(ring) = output.ring {
-                    // A plane is read for the last time together with the plane that is its radius further
-                    // on.
+                    // A plane is read for the last time when the plane one radius further on is read.
                     self.rings[ring] = Ring { planes, storage: field, shift: (radius + 1) * number };
                 }
             }
@@ -123,8 +122,7 @@ impl Levels {
 
     fn lay_out(&mut self, flow: &Flow<'_>) {
         let (stream, block) = (self.stream, self.block);
-        // Planes by which each level is behind the front: behind each level that it reads by as many planes
-        // as it reaches ahead.
+        // Planes by which each level lags the front. A level lags each level that it reads by the radius of that read.
         let mut lags = vec![0usize; flow.order.len()];
         for level in flow.live() {
             let reads =

@@ -31,8 +31,8 @@ pub struct Cpu {
     pub pinned: bool,
     /// Cells of a chunk; a multiple of the widest vector.
     pub chunk: usize,
-    /// Whether launches of a program that follow each other go over the rows together. Without, each goes over
-    /// all its values by itself, loop by loop, with the same bits.
+    /// Whether consecutive launches of a program share one sweep over the rows. Otherwise each launch goes over all
+    /// its values by itself, loop by loop, with the same bits.
     pub fuse: bool,
     /// The tiles that are advanced by several steps at a time; `None` for a stepwise run.
     pub tiling: Option<Tiling>,
@@ -116,7 +116,7 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
     }
 }
 
-/// Plans a run of a program, whose launches go over the rows together unless that is to be off.
+/// Plans a run of a program, whose launches share one sweep over the rows unless fusion is off.
 fn together(problem: &Problem, device: &DeviceSpec, fuse: Fuse) -> Result<Plan> {
     let mut plan = stepwise(problem, device);
     if let Schedule::Cpu(cpu) = &mut plan.schedule {

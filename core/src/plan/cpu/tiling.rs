@@ -79,7 +79,7 @@ const SPILL_SHARE: f64 = 0.3;
 /// Seconds from one pass to the next if all threads meet.
 const MEETING_SECONDS: f64 = 10e-6;
 
-/// Bytes of the cache that a core has to itself, if the device does not tell.
+/// Bytes of a core's private cache, if the device does not report them.
 const OWN_CACHE: usize = 1 << 20;
 
 /// The quantities from which the estimates are made.
@@ -101,7 +101,7 @@ struct Model<'p> {
     reach: f64,
     /// Bytes of the cache that a core has to itself.
     own_cache: f64,
-    /// Whether both arrays of all fields fit in the own caches of all cores together.
+    /// Whether both arrays of all fields fit in the private caches of all cores combined.
     is_cached: bool,
     /// Computed cells along each axis.
     cells: [usize; 3],

@@ -30,11 +30,11 @@ const GAP: f64 = 7.0;
 const SCHEDULERS: f64 = 4.0;
 const WARP: usize = 32;
 
-/// Instructions of threads for each byte of memory's rate, where a device tells no rate of its arithmetic: what data
-/// centres' GPUs have (V100 8.7, A100 6.3, H200 7.0). Groups planned with 4 and with 14 were slower over Vulkan.
+/// Instructions of threads per byte of memory bandwidth, where a device reports no arithmetic rate: the ratio of data
+/// centres' GPUs (V100 8.7, A100 6.3, H200 7.0). Groups planned with 4 and with 14 were slower over Vulkan.
 const INSTRUCTIONS_PER_BYTE: f64 = 7.0;
 
-/// Multiprocessors of a device that does not tell how many it has.
+/// Multiprocessors of a device that does not report their number.
 const MULTIPROCESSORS: usize = 64;
 
 /// Registers that a thread of a fused kernel is taken to have.
@@ -149,7 +149,7 @@ pub fn held_at_once(
     let warps = each.min(most as f64) * fused.threads.div_ceil(WARP) as f64;
     let share = (warps / SCHEDULERS / GAP).min(ISSUED);
     let [memory, issue] = seconds(device, loaded + stored, slots * cells, share);
-    // A block's warps wait for memory together, because of the barrier after each turn.
+    // All warps of a block wait for memory at the same time, because of the barrier after each turn.
     Estimate { bytes: loaded + stored, slots, seconds: memory + issue }
 }
 

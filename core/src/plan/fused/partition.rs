@@ -113,8 +113,8 @@ pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partitio
     united_greedily(problem, boxes, device).0
 }
 
-/// Returns the groups of [`greedy`] where they are well worth it, else every stage by itself. Only devices that tell
-/// their registers are like those on which the estimate was measured.
+/// Returns the groups of [`greedy`] where they are well worth it, else every stage by itself. The estimate was
+/// measured on devices that report their registers, so other devices get no groups.
 pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
     if device.registers.is_none() {
         return Partition::alone(&problem.program);

@@ -189,7 +189,7 @@ impl Report {
         sums
     }
 
-    /// Returns the fusion efficiency of all groups of several loops together; `None` where they were not measured.
+    /// Returns the combined fusion efficiency of all groups of several loops; `None` where they were not measured.
     pub fn efficiency(&self) -> Option<f64> {
         let [[bytes_alone, bytes], _, [alone, seconds]] = self.sums(true);
         efficiency([bytes, bytes_alone], [seconds, alone])

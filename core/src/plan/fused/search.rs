@@ -65,7 +65,7 @@ fn in_parts(
     let mut kin = Vec::new();
     for split in splits {
         let parts: Vec<usize> = (0..places.len()).filter(|&own| places[own][0][0] == split.stage).collect();
-        // All parts together, and nothing else, are the stage.
+        // All parts combined, and nothing else, make up the stage.
         let stage = whole.of(&[split.stage]).map(|seconds| (seconds, None));
         costs.known.insert(parts.clone(), stage);
         kin.push(parts);

@@ -1,5 +1,5 @@
-//! The estimated time of a step of windows, by which plans are chosen, on a device that tells next to nothing
-//! of itself.
+//! The estimated time of a step of windows, by which plans are chosen, on a device that reports almost nothing about
+//! itself.
 
 use super::{Demand, Exchange, Overlapped};
 use crate::device::DeviceSpec;

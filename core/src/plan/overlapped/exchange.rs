@@ -21,7 +21,7 @@ pub struct Exchange {
     pub threads: [usize; 3],
     /// For each field, the cells of it that are given; `None` if every thread needs its own cells alone.
     pub fields: Vec<Option<Given>>,
-    /// Slots per thread, all fields and copies together.
+    /// Slots per thread, summed over all fields and copies.
     pub slots: usize,
     /// Words before the first thread's slots and behind the last thread's: a tap beyond the window lands in
     /// them.

@@ -1,12 +1,11 @@
-//! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–12 and 17–23): how deep and how
-//! wide temporal blocking should be, and whether tiles should recompute their halos or exchange them. Of eq.
-//! 13–16, Little's law, only the paper's answer is kept ([`fewest_threads`], [`CELLS_PER_THREAD`]), because
-//! no device tells the latencies that these equations take.
+//! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–12 and 17–23): how deep and how wide
+//! temporal blocking should be, and whether tiles should recompute their halos or exchange them. Eq. 13–16 (Little's
+//! law) take latencies that no device reports, so only the paper's answer is kept ([`fewest_threads`],
+//! [`CELLS_PER_THREAD`]).
 //!
-//! One block per multiprocessor streams along the swept axis; the steps of one pass, the depth t, stand
-//! behind each other. Under *SM tiling* tiles overlap and compute their halos redundantly; under *device
-//! tiling* all blocks together hold one tile, exchange halos through device memory and wait for each other at
-//! barriers.
+//! One block per multiprocessor streams along the swept axis; the steps of one pass, the depth t, stand behind each
+//! other. Under *SM tiling* tiles overlap and compute their halos redundantly. Under *device tiling* all blocks share
+//! one tile, exchange halos through device memory and wait for each other at barriers.
 //!
 //! Equation numbers are the paper's. Three things are generalised: a radius for each axis; several fields and
 //! stages; and, wherever the paper takes shared memory for the bottleneck on the chip, the slower of shared
@@ -34,7 +33,7 @@ pub use queue::Queue;
 /// The costs of a step per cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Costs {
-    /// The radius of a step, rad, of all its stages together.
+    /// The radius of a step, rad: of all its stages combined.
     pub radius: [usize; 3],
     /// The type of all fields; its size in bytes is S_Cell.
     pub dtype: DType,
@@ -124,7 +123,7 @@ fn shared_accesses(stage: &Stage, axes: Axes, rows: usize) -> f64 {
     read.sum::<f64>() + footprint.stores as f64
 }
 
-/// Returns `amount / rate`; 0 if the device does not tell its rate, as in [`super::perks`].
+/// Returns `amount / rate`; 0 if the device does not report its rate, as in [`super::perks`].
 fn over(amount: f64, rate: f64) -> f64 {
     if rate > 0.0 { amount / rate } else { 0.0 }
 }
@@ -291,8 +290,8 @@ pub fn device_tiling(
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] if the device tells neither its shared memory's bandwidth nor its arithmetic's rate, or
-/// not its memory's bandwidth.
+/// [`Error::Invalid`] if the device reports neither its shared memory's bandwidth nor its arithmetic rate, or not its
+/// memory's bandwidth.
 pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     let memory = costs.memory_seconds(device);
     let chip = costs.shared_seconds(device).max(costs.arithmetic_seconds(device));

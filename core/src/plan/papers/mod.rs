@@ -1,10 +1,10 @@
 //! The papers' own models, as they are published: [`perks`] (Zhang et al., ICS'23) projects what bandwidths
 //! allow a persistent kernel, [`ebisu`] (Zhang et al., ICS'23) how deep and wide temporal blocking should be.
 //!
-//! The planner takes parts of these models. [`projections`] tells what each as a whole would choose, and
-//! [`compare`] puts that beside a plan and beside what a device took. Neither model knows boundaries,
-//! latencies or launches. Of a formula, linear or not, the models know which cells it reads and writes, and
-//! its count of operations.
+//! The planner takes parts of these models. [`projections`] returns what each whole model would choose, and
+//! [`compare`] puts that beside a plan and beside measured times. Neither model covers boundaries, latencies or
+//! launches. From a formula, linear or not, the models take the cells that it reads and writes, and its count of
+//! operations.
 
 mod compared;
 pub mod ebisu;
@@ -141,7 +141,7 @@ impl Projected {
     }
 }
 
-/// Checks that a device tells all rates and sizes that both models need.
+/// Checks that a device reports all rates and sizes that both models need.
 fn known(device: &DeviceSpec) -> Result<()> {
     let asked = [
         ("multiprocessors", device.multiprocessors > 0),

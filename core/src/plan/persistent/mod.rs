@@ -60,7 +60,7 @@ pub struct Persistent {
     pub planes_shared: usize,
     /// Planes that arrive and are computed between two barriers of the block.
     pub chunk: usize,
-    /// Chunks whose lateral halo is fetched at once, ahead of its use.
+    /// Chunks whose lateral halo is prefetched at once.
     pub halo_ahead: usize,
     /// Blocks launched: one for each tile, or as many as can be resident.
     pub blocks: usize,
@@ -153,7 +153,7 @@ impl Persistent {
     }
 }
 
-/// Plans a persistent kernel for a device that tells its registers and shared memory: the first of
+/// Plans a persistent kernel for a device that reports its registers and shared memory: the first of
 /// [`persistent_plans`].
 pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = persistent_plans(problem, device, options)?;

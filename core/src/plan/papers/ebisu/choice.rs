@@ -16,9 +16,8 @@ use crate::program::Problem;
 /// threads of [`fewest_threads`] they saturate memory, shared memory and arithmetic.
 pub const CELLS_PER_THREAD: usize = 4;
 
-/// The least share of its computation that an SM tile must keep for [`choose`], unless told otherwise. The
-/// paper goes as deep as the overhead is "acceptable" and stops at 77 %, where the next step would leave 66 %
-/// (§6.3.2).
+/// The least share of its computation that an SM tile must keep for [`choose`], by default. The paper goes as deep as
+/// the overhead is "acceptable" and stops at 77 %, where the next step would leave 66 % (§6.3.2).
 pub const LEAST_VALID: f64 = 0.75;
 
 /// Barriers per pass of device tiling, n: lazy streaming leaves one (§5.2.2).
@@ -77,10 +76,10 @@ impl Choice {
 /// SM tiling takes its fastest depth up to the one that suffices (eq. 17), as far as there is room and it
 /// keeps the least valid share. Device tiling goes as deep as there is room.
 ///
-/// In 2D the choice is clear. In 3D it depends on the least valid share: the paper reports device tiling
-/// ahead for all its 3D stencils, but the model shows that for 3d7pt only. For stencils of radius 1 and more
-/// points, which arithmetic binds, the model has SM tiling ahead by 4 to 10 %, and for 3d13pt, whose planes
-/// leave room for 3 steps only, by half.
+/// In 2D the choice is clear. In 3D it depends on the least valid share: the paper reports that device tiling is
+/// faster for all its 3D stencils, but the model shows that for 3d7pt only. For stencils of radius 1 and more points,
+/// which arithmetic binds, SM tiling is 4 to 10 % faster in the model. For 3d13pt, whose planes leave room for 3 steps
+/// only, it is faster by half.
 ///
 /// # Errors
 ///
@@ -98,9 +97,8 @@ pub fn choose(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], rules: &Rule
     Ok(Choice { sm, device: device_tiling(costs, device, tile, room, BARRIERS) })
 }
 
-/// Returns the fewest resident threads of a multiprocessor that are worth having, in whole warps; 0 if the
-/// device does not tell. Fewer threads do not give a thread more registers (§6.1), because it cannot address
-/// more.
+/// Returns the fewest resident threads of a multiprocessor that are worth having, in whole warps; 0 if the device does
+/// not report its registers. Fewer threads do not give a thread more registers (§6.1), because it cannot address more.
 pub fn fewest_threads(device: &DeviceSpec) -> usize {
     let warp = device.warp.unwrap_or(1);
     let threads = device.registers.zip(device.registers_per_thread).map_or(0, |(all, each)| all / each);

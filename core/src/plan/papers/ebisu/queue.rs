@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// Checks that there is room for a pass; the error tells the deepest pass for which there is room.
+    /// Checks that there is room for a pass; the error names the deepest pass for which there is room.
     pub fn fit(self, costs: &Costs, tile: [usize; 2], depth: usize, capacity: usize) -> Result<()> {
         let bytes = self.bytes(costs, tile, depth);
         if bytes <= capacity as f64 {

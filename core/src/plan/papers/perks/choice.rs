@@ -27,9 +27,9 @@ pub struct Cached {
 /// Returns the persistent kernel with the highest projected peak (P, eq. 10) for [`STEPS`] steps, of those
 /// that fit the device.
 ///
-/// The paper leaves open how large D_cache is: as large as its kernels leave room in registers and shared
-/// memory (§5.2). Here it is as much as this project's kernels can hold. Concurrency (eq. 11 and 12) takes
-/// latencies that no device tells; kernels with too few threads to hide them are no candidates.
+/// The paper does not state how large D_cache is: as large as its kernels leave room in registers and shared memory
+/// (§5.2). Here it is as much as this project's kernels can hold. Concurrency (eq. 11 and 12) takes latencies that no
+/// device reports; kernels with too few threads to hide them are no candidates.
 ///
 /// # Errors
 ///
