@@ -22,7 +22,7 @@ const PROGRESS: u64 = 30;
 
 /// The campaign of each target.
 pub struct Campaign {
-    /// Executions, of all jobs together.
+    /// Executions, summed over all jobs.
     pub runs: Option<u64>,
     /// The time of the campaign.
     pub time: Option<Duration>,

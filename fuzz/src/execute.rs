@@ -79,7 +79,7 @@ fn processor_time() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Returns the clock's time, where the system tells nothing else.
+/// Returns the clock's time, where the system reports no processor time.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     static BEGUN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);

@@ -1,5 +1,4 @@
-//! `abide-fuzz`: fuzzes targets in as many processes as it is told, needs no Rust and no files, and reports
-//! its findings.
+//! `abide-fuzz`: fuzzes targets in a given number of processes, needs no Rust and no files, and reports its findings.
 
 mod campaign;
 mod engine;
@@ -25,8 +24,7 @@ struct Arguments {
     #[arg(long)]
     list: bool,
 
-    /// Executions of each target, those of all jobs together; without end where neither they nor a time are
-    /// given
+    /// Executions of each target, summed over all jobs; without end where neither they nor a time are given
     #[arg(long)]
     runs: Option<u64>,
 

@@ -1,8 +1,8 @@
 //! Memory that a thread takes from the heap: counted, and refused beyond a limit.
 //!
-//! Memory is counted by thread, so that one execution's bytes are its own; memory that other threads take on
-//! its behalf is not counted. Small blocks are refused only well beyond the limit, because no program can ask
-//! for each of them first: refused are the large ones, whose size a file tells.
+//! Memory is counted by thread, so that one execution's bytes are its own; memory that other threads take on its
+//! behalf is not counted. Small blocks are refused only well beyond the limit, because no program can ask for each of
+//! them first. Large blocks, whose size a file states, are refused at the limit.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -64,8 +64,8 @@ impl Mixture {
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`] for fewer or more components than species; of lanes that are no power of two up to 32 the program
-    /// that is built of them tells.
+    /// [`Error::Limit`] for fewer or more components than species. If `lanes` is no power of two up to 32, building
+    /// the program that uses the composition fails.
     pub fn mole_fractions_in_lanes<'m, 'g>(
         &'m self,
         lanes: usize,

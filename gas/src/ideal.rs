@@ -5,7 +5,7 @@ use abide_core::Expr;
 use crate::Mixture;
 use crate::sum::{Fractions, polynomial};
 
-/// Coefficients of a mixture's polynomials, of all species of one middle temperature together.
+/// Coefficients of a mixture's polynomials, for all species of one middle temperature.
 #[derive(Debug, Clone)]
 pub struct Ideal<'g> {
     groups: Vec<Group<'g>>,

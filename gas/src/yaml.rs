@@ -65,7 +65,7 @@ fn measured(text: &str) -> Result<Size, String> {
     let mut open: Vec<(usize, Size)> = Vec::new();
     loop {
         let (event, mark) = parser.next_token().map_err(|error| {
-            // The scanner is ahead of the nodes, and has a limit of its own.
+            // The scanner reads further than the nodes, and has a limit of its own.
             let is_deep = error.info().contains("recursion limit");
             let deep =
                 || format!("line {}: {}", error.marker().line(), beyond("nodes within nodes", DEEPEST));

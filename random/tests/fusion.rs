@@ -55,7 +55,7 @@ fn names(problem: &Problem, stage: &Stage) -> (BTreeSet<usize>, Vec<usize>) {
     (reads, writes)
 }
 
-/// Carries a value for each name through stages in this order; a value tells who made it of what.
+/// Carries a value for each name through stages in this order; a value encodes which stage made it from which inputs.
 fn carried(problem: &Problem, stages: impl Iterator<Item = usize>) -> Vec<u64> {
     let program = &problem.program;
     let mut values: Vec<u64> =

@@ -157,7 +157,7 @@ pub(crate) fn scalars(program: &Program) -> Vec<String> {
 fn joined(dag: &Dag, sets: &[&str], names: &Names<'_>) -> String {
     let dag = canonical(dag);
     let Ok(lines) = lines(&dag, names) else {
-        // No text can be read back, and any that tells formulas apart will do.
+        // No text can be read back here, and any text that distinguishes formulas will do.
         return format!("{sets:?} = {dag:?}");
     };
     let locals = lines.locals.iter().map(|(name, formula)| (&**name, formula));

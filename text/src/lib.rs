@@ -97,8 +97,8 @@ pub const MOST_WRITTEN_OUT: usize = 1 << 15;
 /// The most bytes of a model file.
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// Reads a model file. `source` names it in errors, which tell line and column; a file without `name` is named
-/// after it.
+/// Reads a model file. `source` names it in errors, which state line and column; a file without `name` is named after
+/// it.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ const DEPTH: usize = 6;
 /// The longest part of a formula that is written within another one, in bytes; longer ones get names.
 const LENGTH: usize = 160;
 
-/// How strongly the parts of a text hold together, weakest first.
+/// How strongly the parts of a text bind, weakest first.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Strength {
     Relation,
@@ -158,7 +158,7 @@ fn call(name: &str, operands: &[Id], parts: &[Part]) -> Result<Part> {
     Ok(Part { text: format!("{name}({})", texts.join(", ")), strength: Strength::Whole, depth })
 }
 
-/// Returns the part in brackets unless it holds together at least so strongly.
+/// Returns the part in brackets unless it binds at least so strongly.
 fn bracketed(part: &Part, weakest: Option<Strength>) -> Part {
     match weakest.is_some_and(|weakest| part.strength >= weakest) {
         true => part.clone(),

@@ -31,8 +31,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Adds a stage to a step of the cycle. Formulas whose names are those of fields or temporaries make one stage
-/// together; those of scalars make one each; any other name is local, for the formulas behind it.
+/// Adds a stage to a step of the cycle. All formulas whose names are fields or temporaries make one stage; each
+/// formula of a scalar makes a stage of its own; any other name is local, for the formulas behind it.
 pub(crate) fn add(
     p: &mut Definition,
     step: usize,

@@ -1,4 +1,4 @@
-//! What is wrong in a model file is told with its line and column, and what to change.
+//! An error in a model file states its line and column, and what to change.
 
 const MODEL: &str = "\
 name = \"m\"

@@ -45,11 +45,11 @@ pub struct Stepwise {
     pub is_repeated: bool,
     /// How the loops of formulas become text; straight where they have none.
     pub lowering: Lowering,
-    /// Points of a thread along the fastest axis that go through loops together; 1 unless they are jammed.
+    /// Points of a thread along the fastest axis that share a pass over loops; 1 unless they are jammed.
     pub points: usize,
     /// Threads that share the loops of a point; 1 unless a team does.
     pub team: usize,
-    /// Turns of a loop that go through the loops within it together, at the most; 1 where each goes alone.
+    /// The most turns of a loop that share a pass over its inner loops; 1 where each turn has its own pass.
     pub rows: usize,
     /// For each stage, the tables of its formula, by their numbers; none where loops are written out.
     pub tables: Vec<Vec<PlacedTable>>,
@@ -269,7 +269,7 @@ const PIECE: usize = 64;
 fn piece_cells(problem: &Problem, device: &DeviceSpec) -> Result<usize> {
     let Err(why) = check_buffer(problem, device) else { return Ok(problem.shape.cells()) };
     let cells = device.buffer_bytes as usize / problem.dtype.bytes() / PIECE * PIECE;
-    // A device that tells its memory binds all of it: a larger field has no room there.
+    // On a device that reports its memory, a buffer may bind all of it: no larger field fits.
     if cells == 0 || device.memory_bytes > 0 { Err(why) } else { Ok(cells) }
 }
 

@@ -86,7 +86,7 @@ impl Boxes {
                             Some(temporary) => needed[temporary].take().unwrap_or([0..0, 0..0, 0..0]),
                         };
                         let mut own: Vec<Indices> = stage.writes.iter().map(indices).collect();
-                        // Temporaries are computed together, over all that is needed of any of them.
+                        // Temporaries are computed jointly, over everything that is needed of any of them.
                         let is_needed = |target: usize, own: &Indices| target >= fields && !is_empty(own);
                         let pairs = || stage.writes.iter().copied();
                         let all = pairs().zip(&own).filter(|(target, own)| is_needed(*target, own));

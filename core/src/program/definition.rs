@@ -158,7 +158,7 @@ impl Definition {
         looped.map(Looped::written_out).fold(0, usize::saturating_add)
     }
 
-    /// Returns the first fault so far, of which [`Definition::build`] will tell.
+    /// Returns the first fault so far, which [`Definition::build`] will return as its error.
     pub fn fault(&self) -> Option<&Error> {
         self.fault.as_ref()
     }

@@ -347,8 +347,8 @@ impl Program {
         &self.starts[field]
     }
 
-    /// Returns the fields in groups that a device keeps in one array each, by their numbers: each alone, but of more than
-    /// [`MAX_FIELDS`] the components of a field that the same stages write together.
+    /// Returns the numbers of the fields in groups; a device keeps each group in one array. A group is a single field.
+    /// With more than [`MAX_FIELDS`] fields, it is the components of a field that the same stages write.
     pub fn arrays(&self) -> Vec<Range<usize>> {
         let fields = 0..self.fields.len();
         if fields.len() <= MAX_FIELDS {

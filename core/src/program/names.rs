@@ -47,7 +47,7 @@ fn is_hidden(letter: char) -> bool {
 }
 
 impl Program {
-    /// Checks the names of all parts, and the meanings, which are told as they are.
+    /// Checks the names of all parts, and the meanings, which are printed unchanged.
     pub(crate) fn check_names(&self) -> Result<()> {
         check_name(Named::Program, self.name())?;
         self.fields().iter().try_for_each(|name| check_name(Named::Field, name))?;

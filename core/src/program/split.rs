@@ -26,8 +26,8 @@ pub type Place = [usize; 2];
 impl Stage {
     /// Returns the results of the stage in parts that can be stages of their own; a single part where it has none.
     ///
-    /// Two results stay together where their formulas share an operation, which each part would compute again, or
-    /// where one is written over what the other reads, which was there before the stage. Taps, constants, scalars and
+    /// Two results stay in one part where their formulas share an operation, which each part would compute again, or
+    /// where one overwrites values from before the stage that the other reads. Taps, constants, scalars and
     /// coordinates may be shared: parts that read the same field may be fused again.
     pub fn parts(&self) -> Vec<Vec<usize>> {
         let count = self.dag.outputs.len();

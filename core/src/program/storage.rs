@@ -321,8 +321,8 @@ mod tests {
         assert!(storage.buffers.len() <= 15 + 12, "{}", storage.buffers.len());
     }
 
-    /// A temporary that is made beyond the domain together with a field taps the field's ghost values, and so
-    /// the field is not written where it lies.
+    /// If one stage computes a field and a temporary, and the temporary reaches beyond the domain, then it taps the
+    /// field's ghost values, and so the field is not updated in place.
     #[test]
     fn what_shows_beyond_the_domain_is_not_overwritten() {
         use crate::domain::Boundary;

@@ -1,4 +1,4 @@
-//! Slabs: a domain cut along its slowest axis, so that several devices can advance it together.
+//! Slabs: a domain cut along its slowest axis, so that several devices can advance it.
 //!
 //! Each device has a *rank*, and the slab of that rank: planes of its own and a *halo* of its neighbours' planes at each
 //! inner side. A slab is a [`Problem`] like any other. It advances by itself for as many steps as its halo is deep;

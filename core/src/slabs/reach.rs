@@ -2,9 +2,9 @@
 
 use crate::program::Program;
 
-/// Returns for each field how many planes beyond a part of the domain must be right before `steps` steps, for all of the
-/// part to be right after them: the radii along the axis of all stages that depend on each other, together. In a
-/// program of several steps a cycle, for wherever in the cycle the steps begin.
+/// Returns for each field how many planes beyond a part of the domain must be valid before `steps` steps, so that all
+/// of the part is valid after them: the sum of the radii along the axis of all stages that depend on each other. In a
+/// program of several steps a cycle, the result holds for any first step.
 pub fn reach(program: &Program, axis: usize, steps: u32) -> Vec<usize> {
     let fields = program.fields().len();
     let all = fields + program.temporaries().len();

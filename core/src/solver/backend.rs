@@ -69,7 +69,7 @@ pub trait LinearBackend: Backend {
     }
 }
 
-/// Devices that solve a linear system together in one session of theirs, each with a slab of the rows.
+/// Devices that solve a linear system in one shared session, each with a slab of the rows.
 pub trait LinearDeviceGroup: Send + Sync {
     /// Plans how all of them would solve, as [`LinearBackend::plan_solve`] does; [`SolvePlan::ranks`] has the rows of each.
     /// Fewer solve where there are too few rows; it is empty where one does.
@@ -79,7 +79,7 @@ pub trait LinearDeviceGroup: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Those of [`LinearBackend::open_solver`], and what the devices cannot do together.
+    /// The errors of [`LinearBackend::open_solver`], and an error for what the devices cannot do jointly.
     fn open_solver(
         &self,
         matrix: &Matrix,
@@ -166,7 +166,7 @@ pub trait LinearSession: Send {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError>;
 
-    /// Returns what each device did since the last call, where several solve together; nothing otherwise.
+    /// Returns what each device did since the last call, where several devices solve; nothing otherwise.
     fn take_ranks(&mut self) -> Vec<RankSolve> {
         Vec::new()
     }

@@ -1,7 +1,8 @@
-//! Devices of several processes, one each, that solve a linear system together.
+//! Devices of several processes, one each, that jointly solve a linear system.
 //!
-//! Each process opens a session of its own slab of rows, and makes the same calls as all others. The devices have the same
-//! sums, so their runs go the same way by themselves; what hosts decide by clocks and users, the first decides for all.
+//! Each process opens a session of its own slab of rows, and makes the same calls as all others. All devices compute
+//! the same sums, so their runs take the same branches. The first process decides for all where a clock or a user
+//! decides.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,19 +11,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{LinearSession, Matrix, Observe, SolveOptions, SolvePlan, SolverError};
 use crate::error::{Error, Result};
 
-/// A backend whose device solves together with those of other processes.
+/// A backend whose device solves jointly with the devices of other processes.
 pub trait LinearPeer: Sync {
     /// Plans how so many devices like this one would solve, as [`LinearBackend::plan_solve`](super::LinearBackend::plan_solve)
     /// does; [`SolvePlan::ranks`] has the rows of each. Fewer solve where there are too few rows; it is empty where one does.
     ///
     /// # Errors
     ///
-    /// Those of planning, and what the devices cannot do together.
+    /// The errors of planning, and an error for what the devices cannot do jointly.
     fn plan_peers(&self, matrix: &Matrix, options: &SolveOptions, count: usize) -> Result<SolvePlan>;
 
-    /// Opens a session of this process's rows of such a plan, while all other processes open theirs. Its solves take whole
-    /// vectors, and improve these rows of `x`; their observer may end the solve where this is the first process, and is told
-    /// alone in others.
+    /// Opens a session of this process's rows of such a plan, while all other processes open theirs. Its solves take
+    /// whole vectors, and improve these rows of `x`. Only the first process's observer may end the solve; the others
+    /// only observe.
     ///
     /// # Errors
     ///
@@ -48,11 +49,11 @@ pub trait PeerCommunicator: Send {
     /// [`Error::Device`] where a peer gives up, is gone, or nothing comes from it within a deadline.
     fn meet(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>>;
 
-    /// Asks again and again, with pauses, until something that all devices do together is over.
+    /// Polls, with pauses, until a joint operation of all devices is over.
     ///
     /// # Errors
     ///
-    /// That of the question, and those of [`PeerCommunicator::meet`].
+    /// The errors of `is_over`, and those of [`PeerCommunicator::meet`].
     fn until(&mut self, is_over: &mut dyn FnMut() -> Result<bool>) -> Result<()>;
 }
 
@@ -72,7 +73,8 @@ impl Decision {
         Decision { is_first: rank == 0, last: Arc::new(AtomicUsize::new(NEVER)) }
     }
 
-    /// Returns an observer that tells `observe` all, and ends the solve where the first process's has ended it.
+    /// Returns an observer that passes everything on to `observe`, and ends the solve where the first process's
+    /// observer ended it.
     pub fn observer<'o>(
         &self,
         observe: &'o mut Observe<'_>,
@@ -90,11 +92,12 @@ impl Decision {
         }
     }
 
-    /// Has a run told what a launch left: on the first before the others, which are told its decision.
+    /// Passes a launch's final state to the run. The first process does so before the others, and sends them its
+    /// decision.
     ///
     /// # Errors
     ///
-    /// Those of `tell`, and those of the communicator.
+    /// The errors of `report` and of the communicator.
     pub fn told<R>(
         &self,
         communicator: &mut dyn PeerCommunicator,
@@ -151,8 +154,8 @@ mod tests {
         }
     }
 
-    /// Tells a run residuals in launches of five, with an observer that ends it at an iteration. Returns how it ended, and all
-    /// that the observer saw.
+    /// Passes residuals to a run in launches of five, with an observer that ends it at an iteration. Returns how it
+    /// ended, and all that the observer saw.
     fn run(communicator: &mut Pair, ends: usize) -> (Result<(), SolverError>, Vec<usize>) {
         let (mut seen, decision) = (Vec::new(), Decision::new(communicator.rank()));
         let mut observe = |iteration, _| {

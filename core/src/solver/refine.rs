@@ -111,8 +111,8 @@ impl<E: Engine<f64>> Refinement<E> {
             }
             run.measured(norm);
             done = norm <= run.threshold();
-            // A correction worth less than one bit was the last that f32 can give; the reason why it ended
-            // tells the error.
+            // A correction worth less than one bit was the last that f32 can give; the reason why it ended determines
+            // the error.
             if !done && norm > 0.5 * before {
                 return Err(match outcome {
                     Err(error) if !matches!(error, SolverError::NotConverged { .. }) => run.instead_of(error),

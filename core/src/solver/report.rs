@@ -97,7 +97,7 @@ pub struct Report {
     pub seconds: f64,
     /// Seconds from the first residual to the last: those of `iterations` iterations.
     pub iteration_seconds: f64,
-    /// What each device did, where several solved together.
+    /// What each device did, where several devices solved.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankSolve>,
 }

@@ -236,9 +236,9 @@ impl Csr {
         with_array!(&self.values, v => self.is_mirrored(|a, b| v[a] == v[b]))
     }
 
-    /// Returns the row and column of an entry that differs from the one across the diagonal by more than
-    /// rounding; `None` for a matrix that is symmetric as far as its type tells. The matrix must be square.
-    /// Fails if the machine has no memory for one number per row.
+    /// Returns the row and column of an entry that differs from the one across the diagonal by more than rounding;
+    /// `None` for a matrix that is symmetric within its type's precision. The matrix must be square. Fails if the
+    /// machine has no memory for one number per row.
     ///
     /// Rounding is half of the type's digits relative to the larger of the two entries, or to the geometric
     /// mean of the two rows' diagonal entries, whichever allows more: sums that cancel leave pairs such as 0

@@ -17,7 +17,7 @@ use crate::real::{Array, DType, Real};
 ///   first product plain, every later one fused onto the sum. Beyond several sides at once, the slowest axis
 ///   is asked first.
 ///
-/// Where no taps fall together and no constant but 0 is met, `matrix.matvec` gives the bits of the stencil
+/// Where no two taps fall on the same cell and no constant but 0 is met, `matrix.matvec` gives the bits of the stencil
 /// itself, up to the sign of a zero.
 ///
 /// ```

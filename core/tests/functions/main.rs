@@ -149,7 +149,7 @@ fn worst_of<At: Copy + Send + Sync>(parts: usize, part: impl Fn(usize) -> (f64, 
     })
 }
 
-/// Takes the largest error of each function and where it is; fails once all are told.
+/// Takes the largest error of each function and where it is; fails once all are reported.
 fn check_all<At: std::fmt::Debug>(dtype: &str, found: impl Iterator<Item = (Function, (f64, At))>) {
     let mut wrong = Vec::new();
     for (function, (off, at)) in found {

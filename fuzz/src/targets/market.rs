@@ -118,8 +118,8 @@ impl Write for Text {
     }
 }
 
-/// Returns the text written; `None` where the text and the input's values together take more than an
-/// execution is granted.
+/// Returns the text written; `None` where the text and the input's values combined take more than an execution is
+/// granted.
 fn written(write: impl FnOnce(&mut Text) -> io::Result<()>) -> Result<Option<Vec<u8>>, String> {
     let mut text = Text(Vec::new());
     match write(&mut text) {

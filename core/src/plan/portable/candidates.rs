@@ -1,4 +1,4 @@
-//! The plans that are worth timing on a device that tells next to nothing of itself.
+//! The plans that are worth timing on a device that reports almost nothing about itself.
 
 use std::collections::HashSet;
 

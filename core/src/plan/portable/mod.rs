@@ -1,5 +1,5 @@
-//! Devices that have no barrier of all workgroups and tell next to nothing of themselves: the parts that the
-//! kernels for them have in common, and the choice among those kernels.
+//! Devices that have no barrier of all workgroups and report almost nothing about themselves: the common parts of the
+//! kernels for them, and the choice among those kernels.
 //!
 //! There are three families: a launch per stage ([`Stepwise`](super::Stepwise)), windows that stay in
 //! registers for several steps ([`Overlapped`](super::Overlapped)), and planes that stream through several
@@ -29,9 +29,8 @@ pub(super) const MOST_OPERATIONS: usize = 3000;
 /// The most arguments of a stage's function, mostly its taps: WGSL allows 255.
 pub(super) const MOST_ARGUMENTS: usize = 240;
 
-/// Plans for a device that has no barrier of all workgroups and does not tell its registers: what `options`
-/// ask for, or where they leave it open the fastest by the planner's estimate. A problem that is not plain runs
-/// a launch per stage.
+/// Plans for a device that has no barrier of all workgroups and does not report its registers: what `options` request,
+/// or else the plan that the planner estimates to be fastest. A problem that is not plain runs a launch per stage.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     refuse_points_and_teams(device, options)?;
     if let Some(plan) = plan_loops(problem, device, options) {
@@ -110,8 +109,8 @@ pub(super) fn check_several_steps(
     ))
 }
 
-/// Returns the most 32-bit registers that a thread may take for cells: `most`, but no more than half of all
-/// its registers if the device tells how many there are.
+/// Returns the most 32-bit registers that a thread may use for cells: `most`, but no more than half of all its
+/// registers if the device reports their number.
 pub(super) fn most_words(device: &DeviceSpec, most: usize) -> usize {
     device.registers_per_thread.map_or(most, |registers| most.min(registers / 2))
 }

@@ -1,6 +1,5 @@
-//! The rates that no interface tells of a device. They are taken to be those of common GPUs: a multiprocessor
-//! has four schedulers of 32 lanes, some 33 GB/s of device memory, and registers and threads as in every
-//! preset.
+//! Rates that no interface reports, assumed as in common GPUs: a multiprocessor has four schedulers of 32 lanes, some
+//! 33 GB/s of device memory, and registers and threads as in every preset.
 
 use crate::device::DeviceSpec;
 use crate::real::DType;
@@ -22,7 +21,7 @@ const SHARED_OF_ALL: f64 = 3.0;
 pub const MEMORY_SHARE: f64 = 0.85;
 const UNHIDDEN: f64 = 0.4;
 
-/// Returns the number of multiprocessors; where the device does not tell it, estimated from the bandwidth of
+/// Returns the number of multiprocessors; where the device does not report it, an estimate from the bandwidth of
 /// memory.
 pub fn units(device: &DeviceSpec) -> f64 {
     match device.multiprocessors {

@@ -5,7 +5,7 @@ use crate::domain::Boundary;
 use crate::plan::{Recipe, Tune};
 use crate::{Boundaries, DType, Shape, catalogue};
 
-/// An adapter that tells as little as adapters do.
+/// An adapter that reports as little as real adapters do.
 fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandwidth: f64) -> DeviceSpec {
     DeviceSpec {
         name: "adapter".to_owned(),

@@ -1,5 +1,5 @@
-//! The plan of several devices that advance a domain together, each a slab of it: how many, how the domain is cut, and
-//! after how many steps they exchange.
+//! The plan of several devices that advance one domain, each with its own slab: how many devices, how the domain is
+//! cut, and after how many steps they exchange planes.
 
 mod choice;
 mod costs;
@@ -83,7 +83,7 @@ impl Ranks {
 
 /// Returns the planes of all ranks in words, of many the first and the last.
 fn planes(own: &[Range<usize>]) -> String {
-    /// The most ranks that are told one by one.
+    /// The most ranks that are listed one by one.
     const MOST: usize = 8;
     let told = |own: &[Range<usize>]| -> Vec<String> {
         own.iter().map(|own| format!("{}..{}", own.start, own.end)).collect()

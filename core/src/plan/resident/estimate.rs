@@ -49,8 +49,8 @@ const TRIP_SECONDS: f64 = 0.3e-6;
 /// Seconds of an exchange per byte of columns that a block sends and takes.
 const COLUMN_SECONDS: f64 = 20e-12;
 
-/// How much longer passes with tags take than their parts together where tiles lie in a plane: measured for f32, 128² to
-/// 1536².
+/// The factor by which passes with tags take longer than the sum of their parts, where tiles lie in a plane: measured
+/// for f32, 128² to 1536².
 const TAGS_ACROSS: f64 = 1.25;
 
 /// The same where a side shows cells of its own side: measured for f32 under `mirror`, 59×563 and 344×119. What takes so

@@ -42,12 +42,12 @@ pub(in crate::plan) struct Demand<'a> {
     pub sides: [[Boundary; 2]; 3],
     /// The largest radius of any stage.
     pub radius: [usize; 3],
-    /// The cells below and above a cell that a step reads, all stages together, and that its first stage does.
+    /// The cells below and above a cell that all stages of a step combined read (`reach`), and its first stage alone.
     pub reach: [[usize; 2]; 3],
     pub first_reach: [[usize; 2]; 3],
     /// The stages, cut by plane of arrival.
     pub carries: Vec<Carry>,
-    /// Planes before and behind a cell's own for which the stages of a step wait, together.
+    /// Planes before and behind a cell's own for which the stages of a step wait, all stages combined.
     pub planes: [usize; 2],
     pub fields: usize,
     /// Bytes of a value.

@@ -28,7 +28,7 @@ pub(super) fn count(tiles: [usize; 2], sides: [usize; 2]) -> [usize; 2] {
     [middle, tiles[0] * tiles[1] - middle]
 }
 
-/// Returns the share of the computed cells that are kept if windows go through `planes` planes, all together.
+/// Returns the share of the computed cells that are kept if windows go through `planes` planes in total.
 pub(super) fn valid(demand: &Demand<'_>, planes: f64, window: [usize; 2]) -> f64 {
     demand.pass.problem.shape.cells() as f64 / (planes * (window[0] * window[1]) as f64)
 }

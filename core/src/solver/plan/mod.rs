@@ -25,7 +25,7 @@ named! {
         /// Whole rows; each thread or warp has rows with about equally many entries.
         #[default]
         Rows = "rows",
-        /// Equal shares of rows and entries together, whatever the rows' lengths (merge path).
+        /// Equal shares of rows plus entries, whatever the rows' lengths (merge path).
         Merge = "merge",
         /// Slices of rows padded to one length, stored by columns.
         Sliced = "sliced",
@@ -157,7 +157,7 @@ impl SolveSchedule {
 pub struct Bands {
     /// Threads.
     pub threads: usize,
-    /// Entries and rows of a band together, about.
+    /// Approximate number of entries plus rows of a band.
     pub work: usize,
 }
 
@@ -182,7 +182,7 @@ pub struct SolvePlan {
     pub cache: SolveCache,
     /// The product's kernel.
     pub product: Product,
-    /// The places of matrix and vectors, of all blocks together.
+    /// The places of matrix and vectors, summed over all blocks.
     pub residents: Vec<Resident>,
     /// How the parts of an iteration wait for each other.
     pub synchronisation: SolveSync,
@@ -190,7 +190,7 @@ pub struct SolvePlan {
     pub traffic: SolveTraffic,
     /// The backend's own details.
     pub schedule: SolveSchedule,
-    /// The rows of each device, where several solve together.
+    /// The rows of each device, where several devices solve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Range<usize>>,
     /// The compiler's reports, one per kernel; empty until the plan is compiled.

@@ -6,8 +6,8 @@
 //! that it has whole, all ranks gather them, and each joins them in the tree's order. So every rank computes the same
 //! scalars, and takes the same branches.
 //!
-//! What a rank cannot fetch or gather is NaN, for this and all that follows. No method goes on from a residual that is NaN,
-//! so it ends at its next test, and [`SlabSession`] tells the reason instead.
+//! If a rank cannot fetch or gather values, they are NaN from then on. No method continues from a residual that is
+//! NaN, so it ends at its next test, and [`SlabSession`] reports the reason instead.
 
 mod communicator;
 mod engine;
@@ -54,7 +54,7 @@ pub trait LinearSlabs {
 pub struct RowSlab {
     /// The rank.
     pub rank: usize,
-    /// The rows of every rank, in order; together they are all.
+    /// The rows of every rank, in order; they cover all rows.
     pub own: Vec<Range<usize>>,
     /// The slab's rows. Stored ones have a column for each entry that they read, in the order of `reads`; a stencil is that
     /// of the whole domain.

@@ -119,7 +119,7 @@ impl Announced {
     }
 }
 
-/// An input: its lines, its name, and its length if that tells how many entries it can have.
+/// An input: its lines, its name, and its length if that bounds the number of entries.
 struct Input<'a, R> {
     lines: &'a mut Lines<R>,
     length: Option<u64>,
@@ -153,7 +153,7 @@ fn open(path: &Path) -> Result<(Source, Option<u64>)> {
         ));
     }
     let mut file = File::open(path).map_err(fault)?;
-    // A file that is not regular, such as a pipe, does not tell its length.
+    // A file that is not regular, such as a pipe, does not report its length.
     let metadata = file.metadata().map_err(fault)?;
     let length = metadata.is_file().then_some(metadata.len());
     let mut start = Vec::new();
@@ -226,8 +226,8 @@ fn vector<T: Real + FromStr>(
     Ok(vector)
 }
 
-/// Reads the entries of a coordinate matrix in the order in which they are listed, and tells where values
-/// have vanished.
+/// Reads the entries of a coordinate matrix in the order in which they are listed, and returns where values have
+/// vanished.
 fn each_entry<T: Real + FromStr>(
     lines: &mut Lines<impl Read>,
     header: &Header,

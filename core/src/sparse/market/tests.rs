@@ -61,7 +61,7 @@ fn case_comments_blank_lines_and_line_ends() {
 
 #[test]
 fn values_are_rounded_once() {
-    // Just above the middle between two f32 neighbours, but by less than f64 can tell.
+    // Just above the middle between two f32 neighbours, but by less than f64 can resolve.
     let text =
         "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1.00000005960464477539062500000001\n";
     let narrow = read_matrix_from(text.as_bytes(), "a.mtx", DType::F32).unwrap();

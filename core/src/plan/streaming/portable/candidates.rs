@@ -14,7 +14,7 @@ use crate::real::DType;
 /// Depths that are tried, unless one is asked for.
 const DEPTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20];
 
-/// Ways to hand cells over, each with the planes by which loads are ahead.
+/// Ways to hand cells over, each with the planes by which loads precede their use.
 const WAYS: [(Handover, usize); 6] = [
     (Handover::DoubleSlots, 1),
     (Handover::DoubleSlots, 2),

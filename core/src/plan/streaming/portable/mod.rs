@@ -31,8 +31,7 @@ use crate::plan::stepwise::check_buffer;
 use crate::plan::{Execution, Options, Plan, Schedule};
 use crate::program::Problem;
 
-/// The most 32-bit registers for the values that a thread's cells carry from plane to plane, all levels
-/// together.
+/// The most 32-bit registers for the values that a thread's cells carry from plane to plane, summed over all levels.
 const MOST_WORDS: usize = 216;
 
 /// The limits of kernels. The cell that a ghost cell shows belongs to another thread, or to a plane that has
@@ -53,7 +52,7 @@ pub struct Configuration {
     pub threads: [usize; 2],
     /// Cells of a plane that a thread owns.
     pub cells: [usize; 2],
-    /// Planes by which loads are ahead of their use.
+    /// Planes by which loads precede their use.
     pub ahead: usize,
     /// The way in which threads give each other cells of a plane.
     pub handover: Handover,

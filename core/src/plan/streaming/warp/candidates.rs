@@ -19,8 +19,8 @@ const LINE_COSTS: [usize; 2] = [2, 5];
 const PLANE_COST: usize = 100;
 const SIDE_COSTS: [[usize; 2]; 2] = [[115, 115], [112, 117]];
 
-/// Bytes of device memory that are written together. A window that keeps a part of one shares it with its neighbour, and
-/// both write it.
+/// Bytes of device memory that are written at once. Two neighbouring windows that each keep a part of a sector both
+/// write all of it.
 pub(super) const SECTOR: usize = 32;
 
 /// The lanes on which taps beyond a thread's own cells reach at most: the kernel has so many bits for each side.

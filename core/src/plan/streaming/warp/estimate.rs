@@ -31,8 +31,8 @@ const WIDE_LANES: f64 = 1.2;
 /// Clocks from a barrier of the block until work is at full rate again.
 const BARRIER_CLOCKS: f64 = 60.0;
 
-/// The share of the shorter of computing and moving that is not hidden behind the longer. It is for blocks of
-/// several warps, which wait for their planes together, if only one plane is on its way.
+/// The share of the shorter of computing and moving that is not hidden behind the longer. It applies to blocks of
+/// several warps, all of which wait for their planes at the same time, if only one plane is on its way.
 const UNHIDDEN: f64 = 0.65;
 
 /// Where several planes are on their way, both take the root of this degree of the sum of their powers: little more than the

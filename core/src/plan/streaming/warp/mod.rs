@@ -68,8 +68,8 @@ pub struct WarpStreaming {
     /// Whether blocks stay for all passes of a launch, and between two wait for those around them: all are resident, and
     /// passes are short.
     pub chained: bool,
-    /// Whether the place from which a word is copied is summed as a number of cells before it becomes an address, or as
-    /// addresses. The results are the same; which takes fewer registers, only the compiler's report tells.
+    /// Whether the address of a copied word is computed by summing cells first, or by summing addresses. The results
+    /// are the same; only the compiler's report shows which takes fewer registers.
     pub sums_cells: bool,
     /// What a kernel of a slab stores, where it gives planes to its neighbours; `None` where it stores all planes.
     pub edges: Option<Edges>,
@@ -182,7 +182,7 @@ const LONGEST_CHAINED: f64 = 1e-4;
 fn plan_of(problem: &Problem, device: &DeviceSpec, mut streaming: WarpStreaming, estimate: f64) -> Plan {
     streaming.chained &= estimate * (streaming.depth as f64) < LONGEST_CHAINED;
     let costs = Costs::of(&problem.program, problem.dtype, streaming.cells_per_thread[0]);
-    // A device that tells no rate of shared memory or arithmetic has no such depth.
+    // A device that reports no rate of shared memory or arithmetic has no such depth.
     streaming.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
     let depth = streaming.depth;
     let schedule = (Execution::Streaming, Schedule::WarpStreaming(streaming));

@@ -52,8 +52,8 @@ pub fn check(matrix: &Matrix, device: &DeviceSpec, method: Method) -> Result<()>
 
 /// Values that a cycle needs in a block's shared memory.
 pub struct Needs {
-    /// Cosines, sines, right-hand side, newest column, projections, minimiser, and the values that one thread
-    /// tells the others.
+    /// Cosines, sines, right-hand side, newest column, projections, minimiser, and the values that one thread passes
+    /// to the others.
     pub triangle: usize,
     /// Sums of a block's runs, of some dot products at a time.
     pub parts: usize,

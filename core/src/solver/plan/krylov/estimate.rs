@@ -29,7 +29,7 @@ const ENTRY: f64 = 8.0;
 /// Clocks in which a warp sums its lanes and the block meets.
 const PIECE: f64 = 200.0;
 
-/// Seconds of a wait of all blocks in which memory brings what is asked for ahead (on an H200 half as many and twice as many gain
+/// Seconds that all blocks wait while memory serves their prefetches (on an H200, half and twice this value gain
 /// less).
 const WAIT: f64 = 1.5e-6;
 
@@ -89,7 +89,7 @@ pub fn traffic(
     SolveTraffic::new(matrix, options, moved, slabs * (device.on_chip_bytes() + device.l2_bytes))
 }
 
-/// Returns the entries that a block fetches ahead while it waits: as many as memory can bring until it goes on.
+/// Returns the entries that a block prefetches while it waits: as many as memory can deliver in that time.
 pub fn ahead(device: &DeviceSpec, configuration: &Configuration, entry: usize) -> usize {
     let blocks = (configuration.blocks / configuration.slabs.count).max(1) as f64;
     let bytes = device.memory_bandwidth * WAIT / blocks;

@@ -4,7 +4,7 @@ use super::{Division, Home, Krylov, RecomputedHalo, Share, Space, entry_bytes};
 use crate::real::DType;
 use crate::solver::{Place, Resident};
 
-/// Returns the bytes that stay in each place, of all blocks together.
+/// Returns the bytes that stay in each place, summed over all blocks.
 pub fn residents(krylov: &Krylov, dtype: DType) -> Vec<Resident> {
     let rows: usize = krylov.shares.iter().map(|share| share.rows).sum();
     let streamed: usize = krylov.shares.iter().map(Share::streamed).sum();

@@ -85,7 +85,7 @@ pub enum Division {
         /// The lanes per row.
         lanes: usize,
     },
-    /// A merge path: every thread has equally many rows and entries together, whatever the rows' lengths.
+    /// A merge path: every thread has the same number of rows plus entries, whatever the rows' lengths.
     Merged {
         /// Rows and entries per thread and turn; odd.
         items: usize,
@@ -194,7 +194,7 @@ pub struct Configuration {
     pub registers: usize,
     /// The most rows of 32 that a warp sums at a time.
     pub run: usize,
-    /// Whether blocks that wait ask ahead for what the next product streams.
+    /// Whether waiting blocks prefetch what the next product streams.
     pub ahead: bool,
     /// Entries beyond which a row is spread over all blocks of a grid; `None` spreads no row.
     pub spread: Option<usize>,
@@ -256,7 +256,7 @@ pub struct Krylov {
     pub rows_per_thread: usize,
     /// The division of the product.
     pub division: Division,
-    /// Bytes per column number: 2 if all columns of a block are close enough together.
+    /// Bytes per column number: 2 if all columns of a block are close enough to each other.
     pub column_bytes: usize,
     /// The vectors of the method and their places, in the kernel's order.
     pub vectors: Vec<(Vector, Home)>,

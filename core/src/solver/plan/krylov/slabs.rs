@@ -16,15 +16,15 @@ use crate::slabs::common_multiple;
 use crate::solver::slabs::Reads;
 use crate::solver::{Matrix, Preconditioning, SolveOptions, SolvePlan};
 
-/// Seconds that a barrier of all blocks takes more where some are on other devices: what is stored there must have arrived
-/// before the arrival is told, and both go over the link. With it, estimates of one H200 and of two are as near to what was
-/// measured.
+/// Additional seconds of a barrier of all blocks where some are on other devices: stores must have arrived there
+/// before the arrival is signalled, and both go over the link. With it, estimates of one H200 and of two are equally
+/// close to the measurements.
 const ACROSS: f64 = 1.5e-6;
 
-/// The bytes per second of a device's link where its driver tells none.
+/// The bytes per second of a device's link where its driver reports none.
 const BANDWIDTH: f64 = 25e9;
 
-/// The slabs whose blocks work together.
+/// The slabs whose blocks cooperate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Slabs {
     /// All of them.
@@ -271,7 +271,8 @@ mod tests {
         assert!(error.contains("2 CUDA devices") && error.contains("bits"), "{error}");
     }
 
-    /// The product is that of one device; small systems are told to be as fast there, large ones are not.
+    /// Plans with slabs keep the product of one device. A note states that one device is as fast, for small systems
+    /// only.
     #[test]
     fn the_product_is_that_of_one_device_and_the_faster_one_is_told() {
         let cg = options(Method::Cg, Preconditioning::None);

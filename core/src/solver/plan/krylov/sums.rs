@@ -4,12 +4,12 @@
 //! Within a block a warp joins *runs* of a few times 32 rows, which are blocks of the tree, too. In a block or
 //! a cluster every block then has the sums of all runs in its shared memory, and one warp of it joins them.
 //!
-//! On the grid these would be too many. The blocks of the tree that a share has whole, each as large as can
-//! be, are its *nodes*: what it adds to a sum. Rows are cut into *windows*, blocks of the tree as large as can
-//! be, of which no two shares begin inside the same. Where a share begins inside a window, the window's nodes
-//! are a *chain*: the share's first node, then the one beside it, then the one beside both, and so on. One warp
-//! joins runs to nodes, a few neighbouring runs a lane, and tells them at their *slots*. After the barrier
-//! windows are joined likewise.
+//! On the grid these would be too many. The blocks of the tree that a share has whole, each as large as can be, are
+//! its *nodes*: what it adds to a sum. Rows are cut into *windows*: blocks of the tree, as large as possible, inside
+//! of each of which at most one share begins. Where a share begins inside a window, the window's nodes are a *chain*:
+//! the share's first node, then the one beside it, then the one beside both, and so on. One warp joins runs to nodes,
+//! a few neighbouring runs a lane, and stores the nodes in their *slots*. After the barrier windows are joined
+//! likewise.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ const WINDOWS: usize = 32 * SLICE * WINDOWS_OF_A_LANE;
 /// The most windows that a lane joins.
 const WINDOWS_OF_A_LANE: usize = 8;
 
-/// The most nodes that a lane loads at once for one sum, because they are all under way together.
+/// The most nodes that a lane loads at once for one sum, because all these loads are in flight at the same time.
 const LOADS: usize = 16;
 
 /// The most units of a window: so many does a warp join at a time, two a lane.
@@ -31,7 +31,7 @@ const OF_A_WINDOW: usize = 2 * SLICE;
 /// shuffle.
 const EACH: usize = 8;
 
-/// The slot of lanes that tell no node.
+/// The slot of lanes that store no node.
 const NOWHERE: u32 = (1 << 24) - 1;
 
 /// Values of what stands below a node's slot in one number: a bit for each time that lanes are joined.
@@ -62,8 +62,8 @@ pub struct Sums {
     pub slots: usize,
     /// Grid: slots from one node of a chain to the next.
     pub step: usize,
-    /// Grid: for each block, pass and lane, the times that it joins what a lane beside it has, a bit for each,
-    /// and above them where its node is told.
+    /// Grid: for each block, pass and lane, a bit for each time that it joins the value of a lane beside it; above
+    /// these bits, the slot in which its node is stored.
     #[serde(skip)]
     pub nodes: Vec<u32>,
     /// Grid: for each window, in the order in which lanes load, the slot of its first node, and above 24 bits
@@ -123,10 +123,10 @@ pub fn windows(rows: usize, firsts: &[usize], unit: usize) -> usize {
     Windows::new(rows, firsts, unit).cuts.len()
 }
 
-/// Returns the most rows of 32 that a warp sums at a time, in `together` sums at once, where a thread has so
-/// many registers: the terms of all rows are in them, and where registers are few, leave room for loads under
-/// way, more where a matrix `streams` (measured on an H200: of the 2D Laplacian 1000×999 runs of 4 take 25.4 µs an iteration on
-/// one device and 12.1 on two, where the matrix stays on the chip, and those of 1 take 19.6 and 13.6).
+/// Returns the most rows of 32 that a warp sums at a time, for `at_once` simultaneous sums and so many registers of a
+/// thread. The terms of all rows are in registers. Few registers must leave room for loads in flight, and more room
+/// where a matrix `streams`. Measured on an H200 for the 2D Laplacian 1000×999: runs of 4 take 25.4 µs an iteration on
+/// one device, and 12.1 µs on two, where the matrix stays on the chip; runs of 1 take 19.6 µs and 13.6 µs.
 pub fn most_of_a_run(registers: usize, real: usize, together: usize, streams: bool) -> usize {
     match (registers <= 64 && real == 8, together) {
         (true, 1) if streams => 1,
@@ -194,7 +194,7 @@ impl Sums {
         run % self.each * self.lanes + run / self.each
     }
 
-    /// Returns for each slot whether a block tells its node.
+    /// Returns for each slot whether a block stores a node in it.
     pub fn told(&self) -> Vec<bool> {
         let mut told = vec![false; self.slots];
         for node in &self.nodes {
@@ -237,7 +237,7 @@ impl Sums {
         self.nodes = vec![NOWHERE * JOINS; shares.len() * self.passes * SLICE];
         let all = rows.next_multiple_of(windows.rows);
         for (block, share) in shares.iter().enumerate().filter(|(_, share)| share.rows > 0) {
-            // What is missing behind the last row is neutral: it is the last share's, and nobody tells it.
+            // Values missing behind the last row are neutral. They belong to the last share, and no block stores them.
             let end = share.first + share.rows;
             let own = share.first..if end == rows { all } else { end };
             let first = own.start / of_a_lane;
@@ -301,7 +301,7 @@ mod tests {
             };
             return of(&(0..sums.lanes).map(part).collect::<Vec<f64>>());
         }
-        // Nobody tells what is missing behind the last row.
+        // No block stores the values missing behind the last row.
         let mut told = vec![None; sums.slots];
         for (block, share) in shares.iter().enumerate() {
             let own = &values[share.first..share.first + share.rows];
