@@ -101,7 +101,7 @@ impl Entry {
             match &of[key] {
                 Yaml::BadValue | Yaml::Null => Ok(None),
                 value => units.quantity_of(value, unit).map(Some).ok_or_else(|| {
-                    fault(&format!("{key} is no number, or has a unit that is not known: {}", told(value)))
+                    fault(&format!("{key} is no number, or has a unit that is not known: {}", shown(value)))
                 }),
             }
         };
@@ -212,7 +212,7 @@ fn text(value: &Yaml) -> Option<String> {
     }
 }
 
-fn told(value: &Yaml) -> String {
+fn shown(value: &Yaml) -> String {
     text(value).unwrap_or_else(|| "no scalar".to_owned())
 }
 
@@ -225,7 +225,7 @@ fn molar_mass(composition: &Yaml) -> Result<f64, String> {
     let elements = composition.as_hash().ok_or("it has no composition")?;
     let mut sum = 0.0;
     for (element, count) in elements {
-        let (name, count) = (told(element), number(count).ok_or("its composition has no numbers")?);
+        let (name, count) = (shown(element), number(count).ok_or("its composition has no numbers")?);
         // An electron has next to no mass.
         if name == "E" {
             continue;

@@ -1,5 +1,5 @@
-//! Turns of an outer loop that share one pass over its inner loops (unroll and jam), as the rows of Σ_i x_i Σ_j T_ij
-//! y_j: terms that depend on j alone are read and computed once for all rows.
+//! Turns of an outer loop that share one pass over its inner loops (unroll and jam), as the rows of
+//! Σ_i x_i Σ_j T_ij y_j: terms that depend on j alone are read and computed once for all rows.
 //!
 //! This is possible where the inner loops need nothing that the outer loop carries. Each row has its own copy of every
 //! value that the inner loops carry, and each copy takes its turns in their order: no bit changes.

@@ -78,8 +78,9 @@ impl<'a> Model<'a> {
     /// [`Error::Invalid`] where the device does not report its rates or has no shared memory.
     pub fn new(graph: &'a Graph, problem: &Problem, device: &'a DeviceSpec) -> Result<Model<'a>> {
         let rate = device.flops(problem.dtype);
-        let told = [device.memory_bandwidth, device.l2_bandwidth, rate];
-        if told.iter().any(|&rate| rate <= 0.0) || device.registers.is_none() || device.shared_bytes == 0 {
+        let reported = [device.memory_bandwidth, device.l2_bandwidth, rate];
+        if reported.iter().any(|&rate| rate <= 0.0) || device.registers.is_none() || device.shared_bytes == 0
+        {
             return Err(Error::invalid(
                 &*device.name,
                 "fused kernels are estimated by its rates, registers and shared memory, which it does not tell",

@@ -23,8 +23,9 @@ fn clover() -> Problem {
 /// Returns the causes of a direct precedence, as in `RAW u`.
 fn causes(graph: &Graph, order: &Order, from: usize, to: usize) -> Vec<String> {
     let edge = order.edges.iter().find(|edge| (edge.from, edge.to) == (from, to));
-    let told = |&(array, cause): &(usize, Cause)| format!("{} {}", cause.name(), graph.arrays[array].label());
-    edge.map_or(Vec::new(), |edge| edge.causes.iter().map(told).collect())
+    let labelled =
+        |&(array, cause): &(usize, Cause)| format!("{} {}", cause.name(), graph.arrays[array].label());
+    edge.map_or(Vec::new(), |edge| edge.causes.iter().map(labelled).collect())
 }
 
 fn array(graph: &Graph, label: &str) -> usize {
@@ -347,8 +348,8 @@ fn single_loops_are_estimated_near_what_was_measured() {
     let graph = Graph::of(&problem, &NAMED).unwrap();
     let model = Model::new(&graph, &problem, &device).unwrap();
     for (own, measured) in [(0, 133.0), (1, 489.0)] {
-        let told = model.kernel(&Set::of(own)).unwrap().seconds * 1e6;
-        println!("{}: {told:.0}", graph.title(own));
-        assert!((told / measured - 1.0).abs() < 0.3, "{}: {told} of {measured}", graph.title(own));
+        let predicted = model.kernel(&Set::of(own)).unwrap().seconds * 1e6;
+        println!("{}: {predicted:.0}", graph.title(own));
+        assert!((predicted / measured - 1.0).abs() < 0.3, "{}: {predicted} of {measured}", graph.title(own));
     }
 }

@@ -285,25 +285,25 @@ mod tests {
     #[test]
     fn the_papers_example() {
         let kernels = example();
-        let told = fusing(&kernels, 32).project(&K20X).unwrap();
-        assert_eq!((told.halo_per_thread, told.blocking), (1, 688.0));
-        assert!((told.unbounded_gflops - 29.69).abs() < 0.005, "{told:?}");
+        let projection = fusing(&kernels, 32).project(&K20X).unwrap();
+        assert_eq!((projection.halo_per_thread, projection.blocking), (1, 688.0));
+        assert!((projection.unbounded_gflops - 29.69).abs() < 0.005, "{projection:?}");
         let roofline = 0.195 * K20X.memory_gb_per_s;
         assert!((roofline - 39.39).abs() < 1e-9);
-        assert!((told.gflops / roofline - 0.754).abs() < 0.0005);
+        assert!((projection.gflops / roofline - 0.754).abs() < 0.0005);
         // Trap 1: rounded down, the halo would cost nothing.
         assert_eq!(fusing(&kernels, 0).project(&K20X).unwrap().blocking, 1376.0);
         // Trap 2: in bytes it does not fit: 2 * 86 * 32 * 2 * 8, and padding.
-        assert_eq!((told.shared_bytes, told.fits), (88_064 + 2752, false));
+        assert_eq!((projection.shared_bytes, projection.fits), (88_064 + 2752, false));
     }
 
     #[test]
     fn operations_on_halos_count_for_all_blocks_and_the_originals_own_for_once() {
         let kernels = example();
-        let told = fusing(&kernels, 32).project(&K20X).unwrap();
+        let projection = fusing(&kernels, 32).project(&K20X).unwrap();
         // Traps 3 and 4: 3e6 of the originals' own, and of each of three 1e6 a quarter again.
-        assert_eq!(told.flops, 3e6 + 3e6 * 32.0 / 128.0);
-        assert!((told.seconds - 3.75e6 * 1e-9 / told.gflops).abs() < 1e-15);
+        assert_eq!(projection.flops, 3e6 + 3e6 * 32.0 / 128.0);
+        assert!((projection.seconds - 3.75e6 * 1e-9 / projection.gflops).abs() < 1e-15);
     }
 
     /// Trap 6, and blocks beyond those that are resident.
@@ -311,8 +311,8 @@ mod tests {
     fn the_bound_is_no_more_than_the_peak_and_knows_no_size() {
         let mut kernels = example();
         let slow = Machine { peak_gflops: 10.0, ..K20X };
-        let told = fusing(&kernels, 32).project(&slow).unwrap();
-        assert!(told.unbounded_gflops > 29.0 && told.gflops == 10.0);
+        let projection = fusing(&kernels, 32).project(&slow).unwrap();
+        assert!(projection.unbounded_gflops > 29.0 && projection.gflops == 10.0);
         let mut with_blocks = |blocks| {
             kernels.iter_mut().for_each(|kernel| kernel.blocks = blocks);
             fusing(&kernels, 32).project(&K20X).unwrap().gflops

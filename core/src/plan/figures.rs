@@ -60,8 +60,8 @@ fn bytes_are_those_of_the_footprints_and_never_less_than_possible() {
         let once = (touched * problem.dtype.bytes() * problem.shape.cells()) as f64;
         for plan in plans(&problem, &device) {
             let what = format!("{} {}: {}", program.name(), problem.shape, plan.summary());
-            let told = format!("({footprint:.2} with a launch per step)");
-            assert!(plan.explain().contains(&told), "{what}, not {told}\n{}", plan.explain());
+            let noted = format!("({footprint:.2} with a launch per step)");
+            assert!(plan.explain().contains(&noted), "{what}, not {noted}\n{}", plan.explain());
             for steps in (1..=40).chain([100, 1000]) {
                 let moved = plan.project(steps);
                 assert!(moved.memory_bytes >= moved.least_bytes && moved.least_bytes > 0.0, "{what} {steps}");

@@ -385,28 +385,28 @@ fn thousands_of_components_are_arrays_of_a_plain_program() {
     assert_eq!((stage.set_alone(), &stage.writes[..3]), (&[100][..], &[100, 101, 102][..]));
     let many = define(100, true).build().unwrap();
     assert_eq!(many.arrays(), [0..100, 100..101, 101..201]);
-    let told = |p: Definition| p.build().unwrap_err().to_string();
-    assert!(told(define(100, false)).contains("128"), "of a program that is not plain");
+    let message = |p: Definition| p.build().unwrap_err().to_string();
+    assert!(message(define(100, false)).contains("128"), "of a program that is not plain");
     let mut p = Definition::new("too wide", 1);
     p.components("x", MAX_COMPONENTS + 1, Centring::CELL);
     p.step().stage("all", |s| s.set_component("x", 0, s.constant(0.0)));
-    assert!(told(p).contains("8192"));
+    assert!(message(p).contains("8192"));
     // Components that are set one by one are not of one array.
     let mut p = Definition::new("scattered", 1);
     p.components("x", 300, Centring::CELL);
     p.step().stage("all", |s| {
         (0..300).step_by(2).for_each(|number| s.set_component("x", number, s.constant(0.0)));
     });
-    assert!(told(p).contains("split the program"));
+    assert!(message(p).contains("split the program"));
     let mut p = Definition::new("twice", 1);
     p.components("x", 3, Centring::CELL);
     p.step().stage("all", |s| {
         s.set_component("x", 1, s.constant(0.0));
         s.set_components("x", |i| i.value());
     });
-    assert!(told(p).contains("set twice"));
+    assert!(message(p).contains("set twice"));
     let mut p = Definition::new("rows", 1);
     p.components("x", 10, Centring::CELL);
     p.step().stage("all", |s| s.set_components_of("x", 3, |i, _| i.value()));
-    assert!(told(p).contains("a divisor of its 10 components"));
+    assert!(message(p).contains("a divisor of its 10 components"));
 }

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_small_residual_ends_a_run_where_the_device_says_so() {
         let parameters = Parameters { relative: 1e-3, iterations: 3, ..Parameters::default() };
-        let told = |status: Status, residuals: &[f64]| {
+        let absorbed = |status: Status, residuals: &[f64]| {
             let observe: &mut Observe<'_> = &mut |_, _| ControlFlow::Continue(());
             let begin = Run::open(
                 Method::Gmres(Default::default()).profile(),
@@ -175,18 +175,18 @@ mod tests {
             let outcome = Outcome { status, quantity: Quantity::Residual, value: 0.0 };
             outcome.told::<f64>("cuda", &mut run, residuals)
         };
-        assert_eq!(told(Status::Converged, &[1.0, 1e-4]).ok(), Some(ControlFlow::Break(())));
-        assert_eq!(told(Status::Running, &[1.0, 1e-4, 1e-2]).ok(), Some(ControlFlow::Continue(())));
-        assert!(matches!(told(Status::Stagnant, &[1.0, 1e-4]), Err(SolverError::Stagnation { .. })));
+        assert_eq!(absorbed(Status::Converged, &[1.0, 1e-4]).ok(), Some(ControlFlow::Break(())));
+        assert_eq!(absorbed(Status::Running, &[1.0, 1e-4, 1e-2]).ok(), Some(ControlFlow::Continue(())));
+        assert!(matches!(absorbed(Status::Stagnant, &[1.0, 1e-4]), Err(SolverError::Stagnation { .. })));
         assert!(matches!(
-            told(Status::Limited, &[1.0, 0.5, 0.5, 1e-4]),
+            absorbed(Status::Limited, &[1.0, 0.5, 0.5, 1e-4]),
             Err(SolverError::NotConverged { .. })
         ));
-        let error = told(Status::Stagnant, &[1.0, 1e-4]).unwrap_err();
+        let error = absorbed(Status::Stagnant, &[1.0, 1e-4]).unwrap_err();
         assert_eq!(error.report().map(|report| report.iteration_seconds), Some(2.5));
         // States that the host's own tests would not have given.
         for status in [Status::Limited, Status::Converged, Status::Ended, Status::Lost] {
-            assert!(matches!(told(status, &[1.0, 0.5]), Err(SolverError::Invalid(_))), "{status:?}");
+            assert!(matches!(absorbed(status, &[1.0, 0.5]), Err(SolverError::Invalid(_))), "{status:?}");
         }
     }
 }

@@ -101,12 +101,12 @@ impl Decision {
     pub fn told<R>(
         &self,
         communicator: &mut dyn PeerCommunicator,
-        tell: impl FnOnce() -> Result<R, SolverError>,
+        report: impl FnOnce() -> Result<R, SolverError>,
     ) -> Result<R, SolverError> {
         if self.is_first {
-            let told = tell();
+            let reported = report();
             communicator.meet(&(self.last.load(Ordering::Relaxed) as u64).to_le_bytes())?;
-            return told;
+            return reported;
         }
         let all = communicator.meet(&[])?;
         let word = all.first().and_then(|first| first[..].try_into().ok()).map(u64::from_le_bytes);
@@ -117,7 +117,7 @@ impl Decision {
             );
         };
         self.last.store(usize::try_from(last).unwrap_or(NEVER), Ordering::Relaxed);
-        tell()
+        report()
     }
 }
 
@@ -170,9 +170,9 @@ mod tests {
             let Ok(Begin::Iterate(mut run)) = begun else { panic!("a run of something") };
             (0..4).try_for_each(|launch| {
                 let residuals: Vec<f64> = (0..5).map(|at| 0.9_f64.powi(launch * 5 + at)).collect();
-                let tell =
+                let report =
                     || residuals.iter().try_for_each(|&residual| run.converged_norm(residual).map(drop));
-                decision.told(communicator, tell)
+                decision.told(communicator, report)
             })
         };
         (outcome, seen)

@@ -105,12 +105,12 @@ mod tests {
     #[test]
     fn residuals_that_fall_no_more_end_a_run() {
         let mut progress = Progress::new::<f64>(Measure::Residual, Some(3));
-        let told: Vec<bool> = [4.0, 3.0, 5.0, 3.0, 2.0, 2.0, 2.0, 2.0]
+        let reported: Vec<bool> = [4.0, 3.0, 5.0, 3.0, 2.0, 2.0, 2.0, 2.0]
             .iter()
             .enumerate()
             .map(|(k, &residual)| progress.is_over(k, residual))
             .collect();
-        assert_eq!(told, [false, false, false, false, false, false, false, true]);
+        assert_eq!(reported, [false, false, false, false, false, false, false, true]);
         let mut endless = Progress::new::<f64>(Measure::Residual, None);
         assert!((0..10_000).all(|k| !endless.is_over(k, 1.0)));
     }

@@ -187,38 +187,39 @@ fn a_report_counts_arrays() {
         crate::plan::plan(&problem, &device, &options).unwrap()
     };
     let off = plan(crate::plan::Fuse::Off);
-    let mut told = report(&problem, &off, &[]).unwrap().unwrap();
-    let row = |told: &Report, name: &str| {
-        told.groups.iter().find(|row| row.stages == [number(name)]).cloned().unwrap()
+    let mut reported = report(&problem, &off, &[]).unwrap().unwrap();
+    let row = |reported: &Report, name: &str| {
+        reported.groups.iter().find(|row| row.stages == [number(name)]).cloned().unwrap()
     };
     // Density and energy in, pressure and the speed of sound out, each of 3840² values.
-    let gas = row(&told, "ideal gas");
+    let gas = row(&reported, "ideal gas");
     assert_eq!((gas.bytes, gas.bytes_alone), (4.0 * 8.0 * 3840.0 * 3840.0, gas.bytes));
     assert_eq!(gas.projected, gas.projected_alone);
-    let scalar = row(&told, "dt");
+    let scalar = row(&reported, "dt");
     assert_eq!(scalar.bytes, 0.0);
     assert!(scalar.projected < 1.01 * device.launch_seconds, "{scalar:?}");
-    assert!(!told.has_groups() && told.error().is_none());
+    assert!(!reported.has_groups() && reported.error().is_none());
     // Twice the projected time is an error of one half, wherever something was measured.
-    let times = |told: &Report, factor: f64| -> Vec<crate::backend::LaunchTime> {
+    let times = |reported: &Report, factor: f64| -> Vec<crate::backend::LaunchTime> {
         let of = |row: &Row| crate::backend::LaunchTime {
             stages: row.stages.clone(),
             seconds: factor * row.projected,
         };
-        told.groups.iter().map(of).collect()
+        reported.groups.iter().map(of).collect()
     };
-    let alone = times(&told, 2.0);
-    told.set_times(&alone, &alone);
-    let error = told.error().unwrap();
+    let alone = times(&reported, 2.0);
+    reported.set_times(&alone, &alone);
+    let error = reported.error().unwrap();
     assert!((error.median - 0.5).abs() < 1e-12 && (error.worst - 0.5).abs() < 1e-12, "{error:?}");
     // Of groups that take ten times what is projected, all are slower, and FE is a share of bytes over one of time.
-    let mut told = report(&problem, &plan(crate::plan::Fuse::Greedy), &[]).unwrap().unwrap();
-    let together = times(&told, 10.0);
-    told.set_times(&together, &alone);
-    let several: Vec<usize> = (0..told.groups.len()).filter(|&place| told.groups[place].is_group()).collect();
-    assert!(!several.is_empty() && told.slower() == several);
+    let mut reported = report(&problem, &plan(crate::plan::Fuse::Greedy), &[]).unwrap().unwrap();
+    let together = times(&reported, 10.0);
+    reported.set_times(&together, &alone);
+    let several: Vec<usize> =
+        (0..reported.groups.len()).filter(|&place| reported.groups[place].is_group()).collect();
+    assert!(!several.is_empty() && reported.slower() == several);
     let (mut bytes, mut seconds) = ([0.0; 2], [0.0; 2]);
-    for row in several.iter().map(|&place| &told.groups[place]) {
+    for row in several.iter().map(|&place| &reported.groups[place]) {
         assert!(row.bytes < row.bytes_alone && row.projected < row.projected_alone);
         let measured_alone = row.measured_alone.unwrap();
         assert!((measured_alone - 2.0 * row.projected_alone).abs() < 1e-9 * measured_alone, "{row:?}");
@@ -226,7 +227,7 @@ fn a_report_counts_arrays() {
         seconds = [seconds[0] + row.measured.unwrap(), seconds[1] + measured_alone];
     }
     let expected = bytes[0] / bytes[1] * seconds[1] / seconds[0];
-    assert!((told.efficiency().unwrap() - expected).abs() < 1e-9, "{expected}");
+    assert!((reported.efficiency().unwrap() - expected).abs() < 1e-9, "{expected}");
 }
 
 /// A pressure whose greatest value the second of two results needs, so that the first alone can go on beside it: as the
@@ -272,10 +273,10 @@ fn a_search_splits_stages_where_that_pays() {
     let plan = crate::plan::plan(&problem, &device, &options).unwrap();
     let bytes = (plan.traffic.load_bytes, plan.traffic.store_bytes);
     assert!((bytes.0 - 40.0).abs() < 1e-9 && (bytes.1 - 24.0).abs() < 1e-9, "{bytes:?}");
-    let told = plan.explain();
-    assert!(told.contains("stage 2 of the program runs in parts, as stages 2 to 3"), "{told}");
-    let told = report(&problem, &plan, &[]).unwrap().unwrap().to_string();
-    assert!(told.contains("pressure, most, both (x)"), "{told}");
+    let reported = plan.explain();
+    assert!(reported.contains("stage 2 of the program runs in parts, as stages 2 to 3"), "{reported}");
+    let reported = report(&problem, &plan, &[]).unwrap().unwrap().to_string();
+    assert!(reported.contains("pressure, most, both (x)"), "{reported}");
     // The groups are made again from what is kept of them, and not for a program of other stages.
     let (splits, groups) = (&partition.splits, partition.groups());
     let again = crate::plan::plan_grouped(&problem, &device, &options, splits, &groups).unwrap();

@@ -85,15 +85,15 @@ impl Ranks {
 fn planes(own: &[Range<usize>]) -> String {
     /// The most ranks that are listed one by one.
     const MOST: usize = 8;
-    let told = |own: &[Range<usize>]| -> Vec<String> {
+    let listed = |own: &[Range<usize>]| -> Vec<String> {
         own.iter().map(|own| format!("{}..{}", own.start, own.end)).collect()
     };
     match own {
         [first @ .., last] if own.len() > MOST => {
-            let first = told(&first[..MOST / 2]).join(", ");
+            let first = listed(&first[..MOST / 2]).join(", ");
             format!("{first}, … {}..{}", last.start, last.end)
         }
-        all => told(all).join(", "),
+        all => listed(all).join(", "),
     }
 }
 

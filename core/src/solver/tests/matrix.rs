@@ -192,10 +192,10 @@ fn rounding_a_matrix_makes_no_other_system_of_it() {
         entries.iter().for_each(|&(row, column, value)| triplets.push(row, column, value).unwrap());
         Matrix::from(triplets.into_csr().unwrap())
     };
-    let told = |entries: &[_]| matrix(entries).cast(DType::F32).unwrap_err().to_string();
-    let below = told(&[(0, 0, 1.0), (1, 0, 0.0), (1, 1, 1e-300)]);
+    let message = |entries: &[_]| matrix(entries).cast(DType::F32).unwrap_err().to_string();
+    let below = message(&[(0, 0, 1.0), (1, 0, 0.0), (1, 1, 1e-300)]);
     assert!(below.contains("row 1 of the matrix") && below.contains("below the range of f32"), "{below}");
-    let beyond = told(&[(0, 0, 1.0), (1, 1, 1e300)]);
+    let beyond = message(&[(0, 0, 1.0), (1, 1, 1e300)]);
     assert!(
         beyond.contains("1e300 of row 1, column 1") && beyond.contains("beyond the range of f32"),
         "{beyond}"

@@ -292,14 +292,14 @@ fn a_row_below_the_types_range_is_no_row_of_zeros() {
         read_matrix_from(text.as_bytes(), "a.mtx", dtype)
     };
     let tiny = "general\n2 2 3\n1 1 1\n2 1 0\n2 2 -4.5e-300\n";
-    let told = matrix(tiny, DType::F32).unwrap_err().to_string();
+    let message = matrix(tiny, DType::F32).unwrap_err().to_string();
     assert!(
-        told.starts_with("a.mtx: row 2 has no values but 0") && told.contains("below the range of f32"),
-        "{told}"
+        message.starts_with("a.mtx: row 2 has no values but 0") && message.contains("below the range of f32"),
+        "{message}"
     );
     assert_eq!(matrix(tiny, DType::F64).unwrap().get(1, 1), -4.5e-300);
-    let told = matrix("symmetric\n2 2 2\n2 1 1D-400\n2 2 1\n", DType::F64).unwrap_err().to_string();
-    assert!(told.contains("row 1 ") && told.contains("below the range of f64"), "{told}");
+    let message = matrix("symmetric\n2 2 2\n2 1 1D-400\n2 2 1\n", DType::F64).unwrap_err().to_string();
+    assert!(message.contains("row 1 ") && message.contains("below the range of f64"), "{message}");
     // A small value beside larger ones is rounded like any other; zeros that are written are no loss.
     let beside = matrix("general\n2 2 4\n1 1 1\n1 2 1e-60\n2 1 0\n2 2 0.0e-9\n", DType::F32).unwrap();
     assert_eq!(entries(&beside), [(0, 0, 1.0), (0, 1, 0.0), (1, 0, 0.0), (1, 1, 0.0)]);

@@ -286,8 +286,8 @@ mod tests {
             let plan = planned(&matrix, &cg, 2).unwrap();
             let divisions = [&alone, &plan].map(|plan| plan.krylov().unwrap().configuration().division);
             assert_eq!(divisions[0], divisions[1]);
-            let told = plan.notes.iter().any(|note| note.contains("--devices 1 is as fast"));
-            assert_eq!(told, is_slower, "{plan}");
+            let noted = plan.notes.iter().any(|note| note.contains("--devices 1 is as fast"));
+            assert_eq!(noted, is_slower, "{plan}");
         }
     }
 

@@ -127,12 +127,12 @@ pub fn windows(rows: usize, firsts: &[usize], unit: usize) -> usize {
 /// thread. The terms of all rows are in registers. Few registers must leave room for loads in flight, and more room
 /// where a matrix `streams`. Measured on an H200 for the 2D Laplacian 1000×999: runs of 4 take 25.4 µs an iteration on
 /// one device, and 12.1 µs on two, where the matrix stays on the chip; runs of 1 take 19.6 µs and 13.6 µs.
-pub fn most_of_a_run(registers: usize, real: usize, together: usize, streams: bool) -> usize {
-    match (registers <= 64 && real == 8, together) {
+pub fn most_of_a_run(registers: usize, real: usize, at_once: usize, streams: bool) -> usize {
+    match (registers <= 64 && real == 8, at_once) {
         (true, 1) if streams => 1,
         (true, 1) => 4,
         (true, 2) => 1,
-        (_, together) => (8 / together).max(1),
+        (_, at_once) => (8 / at_once).max(1),
     }
 }
 
@@ -183,7 +183,7 @@ impl Sums {
         let mut sums =
             Sums { run, runs, each: of_a_lane / (run * SLICE), lanes: 1, passes, ..Sums::default() };
         sums.chain(&windows);
-        sums.tell(rows, shares, &windows, of_a_lane);
+        sums.lay_out_nodes(rows, shares, &windows, of_a_lane);
         sums.runs = sums.runs.max(sums.groups).max(1);
         sums
     }
@@ -196,13 +196,13 @@ impl Sums {
 
     /// Returns for each slot whether a block stores a node in it.
     pub fn told(&self) -> Vec<bool> {
-        let mut told = vec![false; self.slots];
+        let mut stored = vec![false; self.slots];
         for node in &self.nodes {
-            if let Some(slot) = told.get_mut((node / JOINS) as usize) {
+            if let Some(slot) = stored.get_mut((node / JOINS) as usize) {
                 *slot = true;
             }
         }
-        told
+        stored
     }
 
     /// Lays out the windows' chains.
@@ -233,7 +233,7 @@ impl Sums {
     }
 
     /// Lays out the blocks' nodes.
-    fn tell(&mut self, rows: usize, shares: &[Share], windows: &Windows, of_a_lane: usize) {
+    fn lay_out_nodes(&mut self, rows: usize, shares: &[Share], windows: &Windows, of_a_lane: usize) {
         self.nodes = vec![NOWHERE * JOINS; shares.len() * self.passes * SLICE];
         let all = rows.next_multiple_of(windows.rows);
         for (block, share) in shares.iter().enumerate().filter(|(_, share)| share.rows > 0) {
@@ -241,7 +241,7 @@ impl Sums {
             let end = share.first + share.rows;
             let own = share.first..if end == rows { all } else { end };
             let first = own.start / of_a_lane;
-            let mut told = None;
+            let mut stored = None;
             for lane in first..end.div_ceil(of_a_lane) {
                 // The lane's own rows, and then blocks of the tree around them.
                 let (mut at, mut size, mut joins) = (lane * of_a_lane, of_a_lane, 0);
@@ -262,7 +262,7 @@ impl Sums {
                         (at, size) = (around, 2 * size);
                     }
                 }
-                let slot = if told.replace(at) == Some(at) {
+                let slot = if stored.replace(at) == Some(at) {
                     NOWHERE
                 } else {
                     let chain = self.chains[self.place(at / windows.rows)] & NOWHERE;
@@ -302,7 +302,7 @@ mod tests {
             return of(&(0..sums.lanes).map(part).collect::<Vec<f64>>());
         }
         // No block stores the values missing behind the last row.
-        let mut told = vec![None; sums.slots];
+        let mut stored = vec![None; sums.slots];
         for (block, share) in shares.iter().enumerate() {
             let own = &values[share.first..share.first + share.rows];
             let runs: Vec<f64> = own.chunks(of_a_run).map(&of).collect();
@@ -327,13 +327,13 @@ mod tests {
                     }
                 }
                 for (node, part) in nodes.iter().zip(parts).filter(|(node, _)| **node / JOINS != NOWHERE) {
-                    assert_eq!(told[(node / JOINS) as usize].replace(part), None, "a slot has two nodes");
+                    assert_eq!(stored[(node / JOINS) as usize].replace(part), None, "a slot has two nodes");
                 }
             }
         }
         let chain = |place: usize| {
             let (first, links) = (sums.chains[place] & NOWHERE, sums.chains[place] >> 24);
-            let node = |link: u32| told[first as usize + link as usize * sums.step].unwrap_or(-0.0);
+            let node = |link: u32| stored[first as usize + link as usize * sums.step].unwrap_or(-0.0);
             (0..links).fold(-0.0, |sum, link| sum + node(link))
         };
         let group = |group: usize| {
