@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Returns the bytes that the process may still take: the least of what the system has, what every control
 /// group around the process leaves, and what limits on its address space and data (`ulimit -v`, `ulimit -d`)
-/// leave. `None` where the system does not tell.
+/// leave. `None` where the system does not report it.
 pub fn available() -> Option<u64> {
     let within = [machine(Path::new("/")), groups(Path::new("/")), room_for_addresses(), room_for_data()];
     within.into_iter().flatten().min()

@@ -154,7 +154,7 @@ fn own(threads: usize) -> Result<ThreadPool> {
     pool.map_err(|error| refused(threads, error))
 }
 
-/// Starts the threads of rayon's global pool, unless the program started them before. Rayon panics at the first use of
+/// Starts the threads of rayon's global pool, unless the program has started them. Rayon panics at the first use of
 /// threads that it could not start.
 fn global() -> Result<usize> {
     let threads = wanted();
@@ -164,7 +164,7 @@ fn global() -> Result<usize> {
     {
         return Err(refused(threads, error));
     }
-    // Where somebody else was first, only using the threads tells whether they were granted.
+    // Where other code built the pool first, only using the threads shows whether they could be started.
     catch_unwind(rayon::current_num_threads).map_err(|_| refused(threads, "an earlier attempt failed"))
 }
 

@@ -11,7 +11,7 @@ use abide_tuning::tuned::Tuning;
 /// tuning finds now, or the planner's own choice.
 pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
     if !tuning.problem.is_plain() {
-        // Drivers tell no registers.
+        // Drivers report no registers.
         return tuning.grouped(|| other(tuning, backend), |_| Ok(Vec::new()));
     }
     other(tuning, backend)
