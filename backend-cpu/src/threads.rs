@@ -177,8 +177,8 @@ pub fn on<R: Send>(pool: Option<&Arc<Pool>>, work: impl FnOnce() -> R + Send) ->
     pool.map_or(&GLOBAL, |pool| pool).install(work)
 }
 
-/// StageKind what [`on`] does, and calls `work` on the calling thread where the system grants no threads. That is so after a
-/// fork alone: who opened what works has had threads.
+/// Does what [`on`] does, and calls `work` on the calling thread where the system grants no threads. That happens only
+/// after a fork: a session could not be opened without threads.
 pub fn anyhow<R: Send>(pool: Option<&Arc<Pool>>, work: impl FnOnce() -> R + Send) -> R {
     match pool.map_or(&GLOBAL, |pool| pool).made() {
         Ok(made) => within(made, work),

@@ -22,7 +22,7 @@ use crate::timing::Timer;
 
 const TIMING: &str = "timing launches and waits";
 
-/// Launches of a graph, or passes of a kernel, that are timed together.
+/// Launches of a graph, or passes of a kernel, in one timing.
 const TOGETHER: u32 = 500;
 
 /// Runs, the fastest of which counts: others may be disturbed.

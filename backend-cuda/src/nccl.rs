@@ -83,7 +83,7 @@ impl Network {
         bind(stream)?;
         let mut settings = settings();
         let mut communicator = std::ptr::null_mut();
-        // SAFETY: the call reads the settings, of which it is told the size, and writes a communicator.
+        // SAFETY: the call reads the settings, whose size they state, and writes a communicator.
         let begun = unsafe {
             result::comm_init_rank_config(&raw mut communicator, ranks, id, rank, &raw mut settings)
         };
@@ -205,7 +205,7 @@ impl Drop for Network {
 fn settings() -> sys::ncclConfig_t {
     // SAFETY: the struct is of whole numbers and addresses of texts, which may be none.
     let mut settings: sys::ncclConfig_t = unsafe { MaybeUninit::zeroed().assume_init() };
-    // As NCCL_CONFIG_INITIALIZER of that version has it: what it is not told it chooses itself.
+    // As in NCCL_CONFIG_INITIALIZER of that version: NCCL chooses every value that is not set.
     settings.size = offset_of!(sys::ncclConfig_t, trafficClass);
     settings.magic = 0xcafe_beef;
     settings.version = SETTINGS;

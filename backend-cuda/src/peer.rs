@@ -1,5 +1,6 @@
-//! Planes that go from device to device: copies on the receiver's stream, and events that the lender's stream waits for.
-//! Between processes they go as ipc_handles. Or devices exchange them by work of their own: stores, or a network.
+//! Planes that go from device to device: copies on the receiver's stream, and events that the exporter's stream waits
+//! for. Between processes they go as IPC handles. Or the devices exchange them by their own work: by puts or over a
+//! network.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,7 +28,7 @@ struct Lent {
 /// What a session has of those of other devices, in this process or in others of the machine.
 pub(crate) struct Neighbours {
     put_kernel: Arc<PutKernel>,
-    /// What was lent to it, until its own stream has copied it.
+    /// Imported buffers, until its own stream has copied them.
     borrowed: Vec<DeviceBuffer>,
     /// What it exchanges with other processes, once it has offered to.
     ipc_handles: Option<IpcExchange>,
@@ -60,7 +61,7 @@ impl Neighbours {
         self.ipc_handles.as_mut().is_some_and(|ipc_handles| ipc_handles.accepts(offer))
     }
 
-    /// Lends planes of a buffer.
+    /// Exports planes of a buffer.
     pub fn export(&mut self, buffer: DeviceBuffer, planes: &Planes) -> Result<ExportedHandle> {
         // Whoever exports does not store, and leaves the device to runs that do.
         self.offered = None;
@@ -72,7 +73,7 @@ impl Neighbours {
         Ok(Box::new(Lent { buffer, bytes, made }))
     }
 
-    /// Puts a copy of what was lent to planes of a buffer on the buffer's stream.
+    /// Enqueues a copy of exported planes into planes of a buffer, on the buffer's stream.
     pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, handle: ExportedHandle) -> Result<()> {
         if let (Some(ipc_handles), Some(ipc_handle)) =
             (&mut self.ipc_handles, handle.downcast_ref::<IpcHandle>())
@@ -199,7 +200,7 @@ impl Neighbours {
         self.joined.as_mut().ok_or_else(none)
     }
 
-    /// Gives back what was borrowed, because the stream has done all that it was asked.
+    /// Releases the imports, because the stream has completed its work.
     pub fn done(&mut self) {
         self.borrowed.clear();
     }

@@ -17,7 +17,7 @@ pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan
     other(tuning, backend)
 }
 
-/// StageKind the same, without a search for groups.
+/// Does the same, without a search for groups.
 fn other(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
     let Tuning { problem, device, options, .. } = *tuning;
     let own = match (options.execution, options.cache) {

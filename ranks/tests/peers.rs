@@ -206,7 +206,7 @@ impl CommunicatorFactory for Process {
     }
 }
 
-/// StageKind the same in so many processes, one of which has a fault, and returns what each did.
+/// Does the same in `faults.len()` processes, one of which has a fault, and returns the result of each.
 fn everywhere<R: Send>(faults: &[Fault], work: impl Fn(usize, Ranked) -> R + Sync) -> Vec<R> {
     let (hub, size) = (Arc::default(), faults.len());
     thread::scope(|scope| {
