@@ -1,4 +1,4 @@
-//! The session of all ranks together.
+//! The session of all ranks.
 //!
 //! All ranks are threads of this process, or some are, and other processes have the others: then all processes make the same
 //! calls in the same order, each advances its own ranks, and what is read goes over the communicator to all of them.
@@ -262,7 +262,7 @@ impl DistributedSession {
     }
 }
 
-/// Tells all ranks that one could not begin.
+/// Aborts all ranks because one could not begin.
 fn abort(mut communicator: Box<dyn Communicator>, error: Error) -> RankFailure {
     communicator.abort(&error.to_string());
     error.into()

@@ -35,7 +35,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns the messages that carry the message: one, unless it is longer than MPI's messages are.
+    /// Returns the MPI messages that carry this message: one, unless it exceeds the length of an MPI message.
     pub fn messages(self) -> Vec<Vec<u8>> {
         self.split(MOST - TRAILER)
     }

@@ -1,7 +1,8 @@
-//! Where a process keeps what others have sent it, until its ranks ask.
+//! Keeps the messages that other processes have sent, until the process's ranks receive them.
 //!
-//! Each session has a *channel*, counted alike in all processes because they open the same sessions in the same order. One
-//! may be ahead: what comes for a channel that is not there yet is kept, what comes for one that is no more is dropped.
+//! Each session has a *channel*. All processes number channels alike, because they open the same sessions in the same
+//! order. One process may open a channel before the others: a message for a channel that is not open yet is kept, a
+//! message for a closed one is dropped.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -148,7 +149,7 @@ impl Held {
             .map_err(CommError::Failed)
     }
 
-    /// Tells all ranks, this one too. Whom it cannot be told is gone.
+    /// Sends a message to all ranks, this one included. A rank that cannot be reached is gone.
     pub fn tell(&mut self, channel: u64, kind: Kind, words: &str) {
         for to in 0..self.size {
             let _ = self.send(to, Message { channel, kind, bytes: words.as_bytes().to_vec() });
@@ -163,7 +164,7 @@ impl Held {
         channel
     }
 
-    /// Closes a channel and tells the others, who wait for nothing from it any more.
+    /// Closes a channel and reports that to the others, which then expect no more messages from it.
     pub fn close(&mut self, channel: u64) {
         let own = self.rank;
         for to in (0..self.size).filter(|&to| to != own) {
@@ -198,7 +199,7 @@ impl Held {
         self.fault.clone().map(CommError::Failed)
     }
 
-    /// Returns the lowest rank whose process has failed, and why; this one's own is not told.
+    /// Returns the lowest rank whose process has failed, and why; a failure of this process is left out.
     pub fn failed(&self) -> Option<(usize, String)> {
         let mut others = self.closings.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
         others.find_map(|(rank, closing)| {

@@ -40,7 +40,7 @@ struct Pending {
 }
 
 impl Wire {
-    /// Initialises MPI and makes a communicator of its own for all processes that were started together. Once a process.
+    /// Initialises MPI, once per process, and makes a communicator of its own for all processes of the launch.
     pub fn new() -> Result<Wire, String> {
         let (universe, level) = mpi::initialize_with_threading(Threading::Serialized)
             .ok_or("MPI is initialised already, by another library of this process")?;
