@@ -12,7 +12,7 @@ use abide_tuning::rates::Rates;
 use crate::memory;
 
 /// Returns the machine with the given number of threads at work. The bandwidth of its memory takes a while to
-/// measure, and is 0 where nobody asked for it.
+/// measure, and is 0 where it was not requested.
 pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
     let memory_bytes = total_memory();
     let flops = threads as f64 * peak_per_core();

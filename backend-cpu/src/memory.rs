@@ -49,7 +49,7 @@ struct Version {
     filesystem: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// Pages of files, which count as used and are given up when others need the memory.
+    /// Cached pages of files, which count as used but are evicted when processes need the memory.
     files: [&'static str; 2],
 }
 

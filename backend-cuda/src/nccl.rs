@@ -23,15 +23,15 @@ const IDENTITY: usize = 16;
 /// The version of NCCL of which the settings below are.
 const SETTINGS: u32 = 21800;
 
-/// A session's end of what connects the sessions of all ranks.
+/// A session's end of the NCCL communicator that connects the sessions of all ranks.
 pub(crate) struct Network {
     communicator: sys::ncclComm_t,
     stream: Arc<CudaStream>,
-    /// Whether it was given up, and nothing more is asked of it.
+    /// Whether it was aborted; no call uses it afterwards.
     is_over: bool,
 }
 
-// SAFETY: a communicator belongs to no thread; one at a time uses it.
+// SAFETY: a communicator belongs to no thread; one thread at a time uses it.
 unsafe impl Send for Network {}
 
 /// Returns what other sessions need to join that of a stream; `None` where there is no NCCL.

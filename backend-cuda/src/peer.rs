@@ -92,8 +92,9 @@ impl Neighbours {
         wait(&to.stream, made.cu_event())?;
         let [target, source] = [to.address() + own.start as u64, from.address() + bytes.start as u64];
         let stream = to.stream.cu_stream();
-        // SAFETY: both ranges lie within their buffers, of which this session has one and the list below keeps the other until the
-        // stream has done the copy. It waits for the lender's work on the other, and the lender for the copy.
+        // SAFETY: both ranges lie within their buffers. This session owns one buffer; the list below keeps the other
+        // until the stream has done the copy. The stream waits for the exporter's work on its buffer, and the exporter
+        // for the copy.
         let status = unsafe {
             if here.cu_ctx() == there.cu_ctx() {
                 sys::cuMemcpyDtoDAsync_v2(target, source, own.len(), stream)

@@ -87,7 +87,7 @@ fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
     assert!(of_slabs("slabs-cg-groups").layout().unwrap().sums.groups > 1);
     let defects = slabs::DEFECTS.map(|(name, words, instead)| (of_slabs(name), (words, instead)));
     solver::all(&defects, |(case, change)| case.misses(&compiler, *change));
-    // Without a word to the other slabs, a block that gives up leaves them waiting.
+    // A block that aborts and does not set the abort word of the other slabs leaves them waiting.
     let untold = ("add_devices(beyond(a, a.arrived, other) + GIVEN_UP, 1u);", ";");
     let changes = [&slabs::IMPATIENT[..], &[untold]].concat();
     let error = of_slabs("slabs-cg").compile(&compiler, &changes).and_then(|program| program.run(1, 0));

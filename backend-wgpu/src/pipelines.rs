@@ -11,7 +11,7 @@ use crate::NAME;
 use crate::adapter::Adapter;
 use crate::gpu::{Compiled, Gpu};
 
-/// The most kernels kept in memory; beyond that number all are given up, and those in use compiled once more.
+/// The most kernels kept in memory. Beyond that number all are dropped, and kernels in use are compiled again.
 const MOST: usize = 256;
 
 impl Gpu {

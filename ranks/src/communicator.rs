@@ -44,7 +44,7 @@ pub enum CommError {
         /// The rank.
         rank: usize,
     },
-    /// A rank has given up, and so all do.
+    /// A rank has aborted, and so all do.
     #[error("rank {rank} gave up: {reason}")]
     Aborted {
         /// The rank.
@@ -83,7 +83,7 @@ pub trait Communicator: Send {
     ///
     /// # Errors
     ///
-    /// [`CommError`] after the deadline, or as soon as the rank is gone or any rank has given up.
+    /// [`CommError`] after the deadline, or as soon as the rank is gone or any rank has aborted.
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError>;
 
     /// Returns whether the ranks share an address space, so that they can export each other what lies in it.

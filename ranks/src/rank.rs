@@ -66,7 +66,7 @@ pub struct RankFailure {
     pub error: Error,
     /// Whether the rank stopped only because another one had.
     pub follows: bool,
-    /// The wait that was in vain, by its own deadline or because another rank gave up, in the order in which
+    /// The wait that failed, by its own deadline or because another rank aborted, numbered in the order in which
     /// all ranks wait; 0 for any other reason.
     pub wait: u64,
 }

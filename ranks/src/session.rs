@@ -157,8 +157,8 @@ impl DistributedSession {
         self.workers.len() < self.slabs.slabs.len()
     }
 
-    /// Has some of this process's ranks do something at the same time, and returns what each answers. Where one fails, the
-    /// ranks of other processes, which hear of nothing else, give up.
+    /// Has some of this process's ranks do something at the same time, and returns the answer of each. Where one fails,
+    /// it aborts the ranks of other processes, which would not learn of the failure otherwise.
     fn ask<R: Send + 'static>(
         &self,
         orders: impl IntoIterator<

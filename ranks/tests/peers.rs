@@ -155,7 +155,7 @@ impl LinearSession for Part {
         if let (Fault::Differs, Ok(report)) = (*fault, &mut outcome) {
             report.history[1] += 1e-3;
         }
-        // What is behind the own rows is nobody's.
+        // Only the own rows count: the rest is overwritten.
         match x {
             Array::F32(x) => {
                 x.iter_mut().enumerate().filter(|(at, _)| !rows.contains(at)).for_each(|(_, x)| *x = f32::NAN)

@@ -15,7 +15,7 @@ pub enum Kind {
     Tagged(Tag),
     /// The sender's end of the channel is no more.
     Gone,
-    /// The sender has given up, on this channel; the bytes are its reason.
+    /// The sender has aborted this channel; the bytes are its reason.
     Aborted,
     /// The sender's process ends, with an exit status; the bytes are its reason where it failed.
     Closing {

@@ -26,7 +26,7 @@ pub struct Closing {
 
 pub struct ProgressEngine(Mutex<Held>);
 
-/// What a process holds; whoever has it may call MPI.
+/// The state of a process; a thread that has locked it may call MPI.
 pub struct Held {
     /// None after the end of MPI.
     wire: Option<Wire>,
@@ -42,9 +42,9 @@ pub struct Held {
     /// The number of the next channel, and those that are open.
     next: u64,
     open: BTreeSet<u64>,
-    /// Whether another rank gave up before this one did; none where none has.
+    /// Whether another rank aborted before this one did; `None` where none has aborted.
     follows: Option<bool>,
-    /// The fault of MPI itself, after which nothing more is asked of it.
+    /// The error of MPI itself, after which it is not called any more.
     fault: Option<String>,
 }
 
@@ -72,7 +72,8 @@ impl ProgressEngine {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks again and again, while messages come, until there is an answer. Others have the progress in between.
+    /// Calls `ask` repeatedly, while messages arrive, until it returns a value. Other threads can lock the progress
+    /// engine in between.
     pub fn wait<T>(&self, mut ask: impl FnMut(&mut Held) -> Option<T>) -> T {
         let mut pause = Pause::default();
         loop {
@@ -124,7 +125,7 @@ impl Held {
         }
     }
 
-    /// Notes that a rank gave up; the first reason is the cause of all others.
+    /// Records that a rank aborted; the first reason is the cause of all others.
     fn abort(&mut self, channel: u64, rank: usize, reason: String) {
         self.follows.get_or_insert(rank != self.rank);
         if !self.aborted.iter().any(|(own, ..)| *own == channel) {
