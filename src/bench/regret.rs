@@ -16,7 +16,7 @@ const DEPTHS: [u32; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16];
 /// The plans that are timed in turn with the planner's choice: those that a first look found fastest.
 const FINALISTS: usize = 2;
 
-/// A plan that takes so many times as long as the fastest yet is no finalist: what its calibration told is enough.
+/// A plan that takes this many times as long as the fastest yet is no finalist: its calibration is not refined.
 const HOPELESS: f64 = 1.5;
 
 /// The planner's choice and the best plan for a problem, both timed.

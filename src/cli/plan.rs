@@ -202,7 +202,7 @@ impl PlanArgs {
         self.print(&problem, &plan, papers, fusion, groups.filter(Report::has_groups))
     }
 
-    /// Prints a plan with all that is asked to be told beside it.
+    /// Prints a plan with everything that was asked for beside it.
     fn print(
         &self,
         problem: &Problem,

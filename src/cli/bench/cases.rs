@@ -47,7 +47,7 @@ pub trait Work {
     /// Returns the cells of its domain.
     fn cells(&self) -> usize;
 
-    /// Returns the problem whose kernels are compiled ahead, if they are a problem's.
+    /// Returns the problem whose kernels are compiled in advance; `None` where the kernels belong to no problem.
     fn problem(&self) -> Option<&Problem>;
 }
 
@@ -88,8 +88,8 @@ pub struct Measured<L> {
 }
 
 impl Cases {
-    /// Measures the items one after the other, whose kernels `wanted` names. `header` stands above the rows, `tail` tells
-    /// what all lines say together.
+    /// Measures the items one after the other. `wanted` names their kernels, `header` stands above the rows, and `tail`
+    /// returns the summary of all lines.
     pub fn execute<L: Columns, W: Work + Sync>(
         &self,
         mut items: Vec<Item<W>>,

@@ -404,7 +404,7 @@ mod tests {
             assert!(svg.contains(words), "{words}");
         }
         assert!(!svg.contains("2d5pt 700"), "only the best of a stencil is named");
-        // A device that tells no rates has no roofs.
+        // A device that reports no rates has no roofs.
         let svg = draw(&Machine::default(), &marks[2..]).unwrap();
         assert!(svg.contains("3d7pt 333") && !svg.contains("arithmetic") && !svg.contains("f64"));
     }

@@ -270,7 +270,7 @@ impl Solve {
     /// Ends a solve that did not begin.
     fn refuse(&self, error: &SolverError) -> Ended {
         let refused = Err(Ending::from(error));
-        // Of several processes one tells, at the end.
+        // Of several processes, only one prints the error, at the end.
         if self.json && processes::count() == 1 {
             print_report(&serde_json::json!({ "converged": false }), refused)
         } else {

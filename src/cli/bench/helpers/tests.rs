@@ -23,7 +23,7 @@ impl Notes {
     }
 }
 
-/// Problems that tell their row, and three plans for each.
+/// Problems whose sizes differ by row, and three plans for each.
 fn table(rows: usize) -> (Vec<Problem>, impl Fn(usize) -> Wanted + Sync) {
     fn of(row: usize) -> Problem {
         problem("2d5pt", Shape::new(&[20 + row, 64]).unwrap(), DType::F32).unwrap()
