@@ -187,10 +187,10 @@ fn by_cycles(
 /// The time between two looks at whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Calls `work` on a thread of its own. `work` is told to stop when a signal's handler raises, whose exception
-/// is the result.
+/// Calls `work` on a thread of its own. When a signal's handler raises, the flag that stops `work` is set, and the
+/// handler's exception is the result.
 ///
-/// Only the interpreter's main thread sees signals, and a solver may call its observer on any of its own.
+/// Only the interpreter's main thread receives signals, and a solver may call its observer on any of its threads.
 fn interruptible<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> PyResult<R> + Send,
