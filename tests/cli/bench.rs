@@ -108,7 +108,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is() {
     place.fails("bench roofline nothing.csv --output plot.svg", &["nothing.csv"]);
 }
 
-/// A run that keeps nothing to compare says so. A plan that cannot be made is told in its row, and the
+/// A run that keeps nothing to compare says so. A plan that cannot be made is reported in its row, and the
 /// command fails.
 #[test]
 fn what_is_not_verified_says_so_and_what_cannot_run_fails() {

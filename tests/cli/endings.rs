@@ -180,7 +180,7 @@ mod signals {
         assert!(sent.success());
     }
 
-    /// Starts a run that goes on until it is told to end, and waits until it is some steps in.
+    /// Starts a run that continues until a signal ends it, and waits until it is some steps in.
     fn running(place: &Place, command: &mut Command) -> Child {
         with_own_signals(command);
         let rest = "run heat --size 64x64 --steps 1000000000000 --checkpoint c.npz --every 1000 --backend cpu --json";

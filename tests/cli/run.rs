@@ -204,7 +204,7 @@ fn a_run_that_goes_wrong_says_so() {
     place.works("run heat --size 33x33 --steps 20 --backend cpu --check-finite");
     let report = json(&place.works("run heat --size 33x33 --steps 20 --backend cpu --json"));
     assert!(report["non_finite_since"].is_null(), "{report}");
-    // Values that were not finite to begin with are told as that.
+    // Values that were not finite to begin with are reported as such.
     let mut values = vec![1.0; 25];
     values[12] = f64::NAN;
     place.write("x.npy", &[5, 5], &Array::F64(values));

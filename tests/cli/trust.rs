@@ -149,7 +149,7 @@ fn the_command_line_wins() {
     assert_eq!(report["steps"], 6);
 }
 
-/// Every file that is written is told, of a model file's own wishes too, in words and as JSON.
+/// Every file that is written is reported in words and as JSON, also where the model file asks for it.
 #[test]
 fn every_file_is_told() {
     let place = Place::new();

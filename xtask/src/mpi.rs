@@ -290,7 +290,7 @@ fn told_once(abide: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Changes a bit of a checkpoint in the planes of one process: all tell what one process alone tells.
+/// Changes a bit of a checkpoint in the planes of one process: several processes report what a single one reports.
 fn spoilt(abide: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let run = |processes: usize, arguments: &str| {

@@ -28,7 +28,7 @@ pub fn hang_up(trial: &mut Trial<'_>) -> Result<()> {
     ask(trial, Signal::SIGHUP)
 }
 
-/// Returns the status of a command that ended because it was asked to, as shells tell it.
+/// Returns the status that shells report for a command that a signal ended.
 fn status_of(asked: Signal) -> i32 {
     128 + asked as i32
 }
