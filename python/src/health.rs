@@ -87,8 +87,8 @@ impl Health {
 /// Returns the parameters whose meaning names a limit of stability, with their values.
 fn limits(problem: &Problem) -> String {
     let own = problem.program.parameters().iter().zip(&problem.parameters);
-    let told = own.filter(|(parameter, _)| parameter.about.contains("stable"));
-    let all: Vec<String> = told
+    let limiting = own.filter(|(parameter, _)| parameter.about.contains("stable"));
+    let all: Vec<String> = limiting
         .map(|(parameter, value)| format!("{} is {value} ({})", parameter.name, parameter.about))
         .collect();
     if all.is_empty() { String::new() } else { format!("; {}", all.join(", ")) }

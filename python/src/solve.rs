@@ -98,7 +98,7 @@ pub fn solve<'py>(
             Some(devices) => describe.devices(devices),
             None => describe,
         };
-        let mut system = describe.parameters(parameters.clone()).open().map_err(told)?;
+        let mut system = describe.parameters(parameters.clone()).open().map_err(exception_of)?;
         if let (Some(cycle), Some(callback)) = (cycle, &callback) {
             return by_cycles(&mut system, &b, x, &parameters, cycle, callback, stop);
         }
@@ -126,16 +126,16 @@ pub fn solve<'py>(
             match error.kind() {
                 ErrorKind::NotConverged => match error.report() {
                     Some(report) => (report.clone(), why),
-                    None => return Err(told(error)),
+                    None => return Err(exception_of(error)),
                 },
-                _ => return Err(told(error)),
+                _ => return Err(exception_of(error)),
             }
         }
     };
     Ok((numpy(py, x, &[rows])?, Some(report.iterations.max(1)), why, json(&report)?))
 }
 
-fn told(error: SolverError) -> PyErr {
+fn exception_of(error: SolverError) -> PyErr {
     match error {
         SolverError::Invalid(Error::Invalid { .. }) | SolverError::NotSymmetric { .. } => {
             raise("Invalid", in_python(&error.to_string()))

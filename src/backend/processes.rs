@@ -254,14 +254,14 @@ mod imp {
 
     /// Returns the weights in the messages of processes, and the number of different devices.
     fn taken(all: &[String]) -> Option<(Vec<usize>, usize)> {
-        let told: Vec<(usize, &str)> = all
+        let pairs: Vec<(usize, &str)> = all
             .iter()
             .map(|words| {
                 words.split_once(' ').and_then(|(weight, device)| Some((weight.parse().ok()?, device)))
             })
             .collect::<Option<_>>()?;
-        let devices: BTreeSet<&str> = told.iter().map(|(_, device)| *device).collect();
-        Some((told.iter().map(|(weight, _)| *weight).collect(), devices.len()))
+        let devices: BTreeSet<&str> = pairs.iter().map(|(_, device)| *device).collect();
+        Some((pairs.iter().map(|(weight, _)| *weight).collect(), devices.len()))
     }
 
     /// Returns the threads of each process: those that its cores have, divided among all processes that may run on the same

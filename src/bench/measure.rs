@@ -166,8 +166,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         checked.faults.extend(of_cpu?);
         if let Some(fault) = of_stepwise? {
             checked.stepwise_steps = all;
-            let told = fault.map(|how| format!("after {all} steps from a launch per step: {how}"));
-            checked.faults.extend(told);
+            let described = fault.map(|how| format!("after {all} steps from a launch per step: {how}"));
+            checked.faults.extend(described);
         }
         if settings.baseline {
             let median = |runs: &[f64]| rates(runs).map(|rates| rates.median);

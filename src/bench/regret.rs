@@ -77,8 +77,8 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     // The values of a look are a few steps old: to load them anew would take longer than the look.
     let look = |run: &mut Timed<'_>, fastest: f64| -> Result<Looked> {
         let steps = run.calibrate(settings.seconds / 6.0)?;
-        let told = run.step_seconds();
-        let seconds = if told > HOPELESS * fastest { told } else { run.go_on(steps)? };
+        let calibrated = run.step_seconds();
+        let seconds = if calibrated > HOPELESS * fastest { calibrated } else { run.go_on(steps)? };
         let plan = run.session().plan();
         let recipe = Recipe::of(plan);
         Ok(Looked { plan: plan.summary(), recipe, estimated_seconds: plan.estimated_seconds, seconds })

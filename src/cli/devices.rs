@@ -29,7 +29,7 @@ impl Devices {
                     "backend": name,
                     "kind": kind(opened.kind),
                     "device": opened.backend.device(),
-                    "devices": others(name).iter().map(told).collect::<Vec<_>>(),
+                    "devices": others(name).iter().map(as_json).collect::<Vec<_>>(),
                 }),
                 Err(error) => json!({ "backend": name, "unavailable": error.to_string() }),
             });
@@ -77,7 +77,7 @@ fn others(name: &str) -> Vec<Listed> {
     }
 }
 
-fn told(listed: &Listed) -> Value {
+fn as_json(listed: &Listed) -> Value {
     json!({ "number": listed.number, "device": listed.device, "copies_directly_from": listed.reaches })
 }
 

@@ -229,8 +229,8 @@ mod tests {
     #[test]
     fn reports_keep_their_keys_and_their_order() {
         let report = crate::verify::Verification { findings: Vec::new(), skipped: Vec::new() };
-        let told = Reported { report: &report, error: Some("why"), kind: Some(ErrorKind::NotConverged) };
-        let text = serde_json::to_string(&told).unwrap();
+        let reported = Reported { report: &report, error: Some("why"), kind: Some(ErrorKind::NotConverged) };
+        let text = serde_json::to_string(&reported).unwrap();
         assert_eq!(text, r#"{"findings":[],"skipped":[],"error":"why","kind":"not-converged"}"#);
     }
 

@@ -149,8 +149,8 @@ impl Cases {
                 Err(error) => {
                     holds &= is_refusal(&error);
                     remarks.push(format!("{name} {}", reason(&error)));
-                    let told = json!({ "problem": name, "refused": is_refusal(&error), "reason": error.to_string() });
-                    missing.push(told);
+                    let reported = json!({ "problem": name, "refused": is_refusal(&error), "reason": error.to_string() });
+                    missing.push(reported);
                     format!("{name}  {}\n", reason(&error))
                 }
             };
@@ -166,8 +166,8 @@ impl Cases {
         bar.finish_and_clear();
         let ended = judge(holds);
         if self.json {
-            let told = json!({ "machine": machine, "holds": holds, "rows": lines, "missing": missing });
-            return print_report(&told, ended);
+            let reported = json!({ "machine": machine, "holds": holds, "rows": lines, "missing": missing });
+            return print_report(&reported, ended);
         }
         print(&tail(&lines))?;
         ended

@@ -249,7 +249,7 @@ impl Solve {
         if !processes::is_first() {
             return ended;
         }
-        let told = Reported {
+        let reported = Reported {
             name: &system.name,
             precision: self.dtype,
             opened: &opened,
@@ -261,9 +261,9 @@ impl Solve {
             files: &files,
         };
         if self.json {
-            return print_report(&told.json(), ended);
+            return print_report(&reported.json(), ended);
         }
-        super::print(&told.text())?;
+        super::print(&reported.text())?;
         ended
     }
 

@@ -143,10 +143,14 @@ mod processes {
             };
             let ended = run(Some(&own), [3, helpers], command, &rows, wanted, |row| {
                 let number = rows[row].0;
-                let told = notes(folder.path());
+                let reported = notes(folder.path());
                 for plan in 0..3 {
                     let line = format!("{number} {plan}");
-                    assert_eq!(told.iter().filter(|told| **told == line).count(), 1, "{line} in {told:?}");
+                    assert_eq!(
+                        reported.iter().filter(|reported| **reported == line).count(),
+                        1,
+                        "{line} in {reported:?}"
+                    );
                 }
                 seen.push(number);
                 Ok::<(), ()>(())
