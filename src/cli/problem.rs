@@ -111,8 +111,8 @@ pub struct RunOptions {
     #[arg(long, default_value = "auto")]
     pub team: Team,
 
-    /// With `--lowering loops` or `jammed`, the turns of a loop that share each pass through its inner loops, as rows of
-    /// a double sum: auto (one after another as yet) or a number up to 16; no bit depends on it
+    /// With `--lowering loops` or `jammed`, the turns of a loop that share each pass through its inner loops, as rows
+    /// of a double sum: auto (one after another as yet) or a number up to 16; no bit depends on it
     #[arg(long, default_value = "auto")]
     pub rows: LoopRows,
 

@@ -120,8 +120,8 @@ pub struct Run {
     #[arg(long)]
     trust_file: bool,
 
-    /// End with status 4 where values are NaN or infinite at the end, or were found so on the way; without this option, a
-    /// warning is printed
+    /// End with status 4 where values are NaN or infinite at the end, or were found so on the way; without this option,
+    /// a warning is printed
     #[arg(long)]
     check_finite: bool,
 

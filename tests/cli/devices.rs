@@ -106,7 +106,8 @@ fn plans_tell_the_cut_and_why_there_are_fewer_devices() {
     assert!(plan.contains("in whole leaves of 8 planes of its reductions' tree"), "{plan}");
 }
 
-/// A slower link between devices makes a step longer and exchanges rarer. Of many devices, the first and last are listed.
+/// A slower link between devices makes a step longer and exchanges rarer. Of many devices, the first and last are
+/// listed.
 #[test]
 fn devices_are_planned_for_by_what_connects_them() {
     let place = Place::new();

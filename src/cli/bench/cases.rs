@@ -149,8 +149,8 @@ impl Cases {
                 Err(error) => {
                     holds &= is_refusal(&error);
                     remarks.push(format!("{name} {}", reason(&error)));
-                    let reported = json!({ "problem": name, "refused": is_refusal(&error), "reason": error.to_string() });
-                    missing.push(reported);
+                    let refused = is_refusal(&error);
+                    missing.push(json!({ "problem": name, "refused": refused, "reason": error.to_string() }));
                     format!("{name}  {}\n", reason(&error))
                 }
             };
