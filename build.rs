@@ -1,5 +1,5 @@
-//! Tells the command which commit it was built from, for the results of benchmarks: the variable
-//! `ABIDE_COMMIT` if it is set, else what git says, else `unknown`.
+//! Sets the commit that the command is built from, which results of benchmarks record: the variable
+//! `ABIDE_COMMIT` if it is set, else git's commit, else `unknown`.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn from_git() -> Option<String> {
         return None;
     }
     let root = std::env::var("CARGO_MANIFEST_DIR").ok()?;
-    // Inside another project, git would tell the other project's commit.
+    // Inside another project, git would report the other project's commit.
     let top = git(&["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != Path::new(&root).canonicalize().ok()? {
         return None;

@@ -1,4 +1,4 @@
-//! Has the linker leave to the interpreter what it brings itself, where linkers want to be told.
+//! Passes linker arguments that leave the interpreter's symbols undefined, on systems whose linkers need them.
 
 fn main() {
     pyo3_build_config::add_extension_module_link_args();

@@ -31,7 +31,7 @@ const TABLE: &[Entry] = &[
 struct Entry {
     name: &'static str,
     open: fn() -> Result<Opened>,
-    /// How several devices advance a domain together; `None` where the backend runs on one.
+    /// How several devices advance one domain; `None` where the backend runs on one device.
     several: Option<devices::DeviceKind>,
     /// Every way in which the backend can run a problem.
     variants: fn() -> Vec<Options>,

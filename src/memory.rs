@@ -34,7 +34,7 @@ impl Budget {
         self
     }
 
-    /// Returns the bytes of all items together.
+    /// Returns the sum of the bytes of all items.
     pub fn bytes(&self) -> u128 {
         self.items.iter().fold(0, |sum, item| sum.saturating_add(item.1))
     }
@@ -69,7 +69,7 @@ impl Budget {
     }
 }
 
-/// Returns the bytes of memory that this process may still take; `None` where the system does not tell.
+/// Returns the bytes of memory that this process may still take; `None` where the system does not report them.
 pub fn available() -> Option<u64> {
     abide_cpu::memory::available()
 }

@@ -294,8 +294,8 @@ impl Simulation {
         set_parameters(&mut self.problem, self.session.here()?, values)
     }
 
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where the checkpoint cannot
-    /// be put in its place, it is kept under another name, which the error tells.
+    /// Writes a checkpoint from which [`Simulation::resume`] continues to the bit. Where the checkpoint cannot
+    /// be put in its place, it is kept under another name, which the error states.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let (problem, session) = (&self.problem, self.session.here()?);
         let put = io::Staged::commit_durably;
@@ -334,8 +334,8 @@ impl Running<'_> {
         *self.pictured = range;
     }
 
-    /// Returns the most of what each process gives, where several advance the domain together; by itself what is given.
-    /// What a signal or the clock decides, all decide alike by it.
+    /// Returns the maximum of `own` over all processes that advance the domain; in a single process, `own`. With it,
+    /// all processes decide alike on a signal or on the clock.
     pub fn most(&mut self, own: f64) -> Result<f64> {
         self.session.most(own)
     }
@@ -414,7 +414,7 @@ impl Running<'_> {
     }
 }
 
-/// Refuses to tell one value of the many that the members of a batch have.
+/// Refuses to return one value of a scalar for a batch, whose members each have their own.
 fn check_single(problem: &Problem) -> Result<()> {
     match problem.is_batch() && !problem.program.scalars().is_empty() {
         true => Err(Error::unsupported(

@@ -50,7 +50,7 @@ impl Case {
         Ok(Case { problem, fields, steps: STEPS })
     }
 
-    /// Makes a case of [`STEPS`] steps with the program's own start, for programs whose fields belong together.
+    /// Makes a case of [`STEPS`] steps with the program's own start, for programs whose fields depend on each other.
     pub fn of_start(problem: Problem) -> Result<Case> {
         problem.check()?;
         let fields = (0..problem.program.fields().len())
@@ -370,8 +370,8 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
     all
 }
 
-/// Compares every backend present, or one backend, with the reference for every entry of the catalogue;
-/// `observe` is told how many of all entries are done.
+/// Compares every backend present, or one backend, with the reference for every entry of the catalogue.
+/// `observe` gets the number of entries that are done, and the number of all entries.
 pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
     abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);

@@ -47,7 +47,7 @@ impl CpuBackend {
             ..machine.clone()
         };
         let mut plan = plan_members(problem, Order::AtOnce, |member| plan_cpu(member, &share, options))?;
-        // All members together have all of the machine.
+        // The members share the whole machine.
         plan.device = machine.clone();
         plan.traffic.flops_per_second *= threads as f64;
         Ok(plan)

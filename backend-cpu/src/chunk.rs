@@ -77,7 +77,7 @@ pub struct Row<'a, M> {
     /// The cells along the row that rows in rings hold. Where the window goes beyond the domain, the row
     /// continues at the other side.
     pub window: Range<isize>,
-    /// Rows that memory is asked for ahead of their use.
+    /// Rows that are prefetched.
     pub ahead: Ahead,
 }
 

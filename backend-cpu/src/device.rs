@@ -1,4 +1,4 @@
-//! The machine's properties, as far as a program can tell.
+//! The machine's properties, as far as the system reports them.
 
 use abide_core::process::Found;
 use std::fs;
@@ -12,7 +12,7 @@ use abide_tuning::rates::Rates;
 use crate::memory;
 
 /// Returns the machine with the given number of threads at work. The bandwidth of its memory takes a while to
-/// measure, and is 0 where nobody asked for it.
+/// measure, and is 0 where it was not requested.
 pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
     let memory_bytes = total_memory();
     let flops = threads as f64 * peak_per_core();
@@ -57,15 +57,15 @@ fn name() -> String {
     proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| format!("{} CPU", std::env::consts::ARCH))
 }
 
-/// Returns the bytes of memory; 0 where the system does not tell.
+/// Returns the bytes of memory; 0 where the system does not report them.
 fn total_memory() -> u64 {
     let kib = proc_value("/proc/meminfo", "MemTotal")
         .and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
     kib.unwrap_or(0) << 10
 }
 
-/// Returns the bytes of a data cache of a level, as far as one core has it to itself; `None` where the system
-/// does not tell.
+/// Returns one core's share, in bytes, of the data cache of a level; `None` where the system does not report
+/// it.
 fn cache_bytes(level: usize) -> Option<usize> {
     let read = |index: usize, file: &str| {
         fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}")).ok()
@@ -87,7 +87,7 @@ fn cache_bytes(level: usize) -> Option<usize> {
     })
 }
 
-/// Returns the bytes of the last level of cache; 1 MiB where the system does not tell.
+/// Returns the bytes of the last level of cache; 1 MiB where the system does not report them.
 fn last_level_cache() -> usize {
     (1..=4).rev().find_map(cache_bytes).unwrap_or(1 << 20)
 }

@@ -158,8 +158,8 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
     with_codes!(all)
 }
 
-/// Opcode what one of two codes that are one instruction does; the caller names it, so that nothing is chosen
-/// here.
+/// Does the operation of one of two codes that are one instruction. The caller names it as a constant, so that no
+/// branch remains here.
 #[inline(always)]
 fn simple<T: Real>(does: Opcode, held: T, a: T) -> T {
     match does {

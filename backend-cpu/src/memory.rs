@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Returns the bytes that the process may still take: the least of what the system has, what every control
 /// group around the process leaves, and what limits on its address space and data (`ulimit -v`, `ulimit -d`)
-/// leave. `None` where the system does not tell.
+/// leave. `None` where the system does not report it.
 pub fn available() -> Option<u64> {
     let within = [machine(Path::new("/")), groups(Path::new("/")), room_for_addresses(), room_for_data()];
     within.into_iter().flatten().min()
@@ -49,7 +49,7 @@ struct Version {
     filesystem: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// Pages of files, which count as used and are given up when others need the memory.
+    /// Cached pages of files, which count as used but are evicted when processes need the memory.
     files: [&'static str; 2],
 }
 

@@ -15,7 +15,7 @@ use crate::threads::refused;
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] where the system does not tell which cores there are; [`Error::Limit`] where there
+/// [`Error::Unsupported`] where the system does not list its cores; [`Error::Limit`] where there
 /// are fewer cores than threads.
 pub fn cores(threads: usize) -> Result<Vec<CoreId>> {
     let mut cores = core_affinity::get_core_ids().ok_or_else(|| {

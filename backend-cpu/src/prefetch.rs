@@ -1,8 +1,8 @@
 //! Prefetches: requests of a pass to memory before it needs the cells.
 //!
 //! The first levels read planes in the domain and the last ones write some there. If each of them waited for
-//! memory itself, memory would rest while all others compute. So every level asks, with each row that it
-//! computes, for a share of the rows that the next visit will read and write. By then these rows lie in the
+//! memory itself, memory would be idle while all others compute. So with each row that it computes, every
+//! level prefetches a share of the rows that the next visit reads and writes. By then these rows lie in the
 //! core's second-level cache: on one core `2d5pt` takes a fifth less time with 16 levels.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub struct Prefetch {
     field: usize,
     /// Whether the planes are those after the pass, which are written.
     is_new: bool,
-    /// Planes by which the plane that is read or written is ahead of the front.
+    /// Planes from the front to the plane that is read or written.
     lead: isize,
 }
 
@@ -51,7 +51,7 @@ impl<T: Real> Pass<'_, T> {
         }
     }
 
-    /// Returns the cells along a row for which a level asks memory: all levels together ask for the row.
+    /// Returns the cells of a row that a level prefetches; the shares of all levels make up the row.
     #[inline(always)]
     pub fn share(&self, number: usize, tile: &Tile) -> Range<usize> {
         let (halo, cells, count) = (self.levels.halo[2], &tile.cells[2], self.levels.levels.len());
@@ -60,8 +60,8 @@ impl<T: Real> Pass<'_, T> {
         (low + number * share).min(high)..(low + (number + 1) * share).min(high)
     }
 
-    /// Asks memory for a level's share of some rows of a prefetch while the level computes the rows from `at`
-    /// on. So all levels together ask for the planes of the next visit, and memory works all the time.
+    /// Prefetches a level's share of some rows while the level computes the rows from `at` on. The shares of all
+    /// levels make up the planes of the next visit, and memory is busy all the time.
     #[inline(always)]
     pub fn ask(&self, prefetch: &Prefetch, at: [isize; 2], rows: usize, number: usize, share: &Range<usize>) {
         let levels = self.levels;

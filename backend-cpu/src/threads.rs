@@ -154,7 +154,7 @@ fn own(threads: usize) -> Result<ThreadPool> {
     pool.map_err(|error| refused(threads, error))
 }
 
-/// Starts the threads of rayon's global pool, unless the program started them before. Rayon panics at the first use of
+/// Starts the threads of rayon's global pool, unless the program has started them. Rayon panics at the first use of
 /// threads that it could not start.
 fn global() -> Result<usize> {
     let threads = wanted();
@@ -164,7 +164,7 @@ fn global() -> Result<usize> {
     {
         return Err(refused(threads, error));
     }
-    // Where somebody else was first, only using the threads tells whether they were granted.
+    // Where other code built the pool first, only using the threads shows whether they could be started.
     catch_unwind(rayon::current_num_threads).map_err(|_| refused(threads, "an earlier attempt failed"))
 }
 
@@ -177,8 +177,8 @@ pub fn on<R: Send>(pool: Option<&Arc<Pool>>, work: impl FnOnce() -> R + Send) ->
     pool.map_or(&GLOBAL, |pool| pool).install(work)
 }
 
-/// StageKind what [`on`] does, and calls `work` on the calling thread where the system grants no threads. That is so after a
-/// fork alone: who opened what works has had threads.
+/// Does what [`on`] does, and calls `work` on the calling thread where the system grants no threads. That happens only
+/// after a fork: a session could not be opened without threads.
 pub fn anyhow<R: Send>(pool: Option<&Arc<Pool>>, work: impl FnOnce() -> R + Send) -> R {
     match pool.map_or(&GLOBAL, |pool| pool).made() {
         Ok(made) => within(made, work),

@@ -13,7 +13,7 @@ use crate::region::Region;
 use crate::rings::{Window, padded};
 use crate::shared::Shared;
 
-/// Cells of the domain that are advanced together; only this tile writes the values computed for them.
+/// Cells of the domain that are advanced as one unit; only this tile writes the values computed for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
     /// The cells along the three axes, slowest first.

@@ -1,4 +1,4 @@
-//! The floating-point mode of whoever calls, and of the threads that share work, changes no bit, and comes back.
+//! The floating-point mode of the caller, and of the threads that share work, changes no bit, and is restored.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::asm;

@@ -7,7 +7,7 @@
 //! best; `EXECUTION` names their execution. `BOUNDARY` names another boundary than the stencil's own, `MANY` the
 //! number of the planner's configurations, no two of one form where `FORMS` is set; with `QUICK` nothing is
 //! compared, and with `TEXT` the text of the first kernel is written to that file. Plans that spill more than `SPILLS`
-//! bytes, none unless given, are told and not timed.
+//! bytes (default 0) are reported and not timed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

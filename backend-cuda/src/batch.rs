@@ -76,7 +76,7 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Returns the layout of a field of the first so many members together.
+    /// Returns the layout that a field has over the first `members` members.
     fn layout(&self, members: usize) -> Layout {
         let [planes, rows, width] = self.problem.shape.padded();
         Layout {
@@ -145,7 +145,7 @@ fn share_multiprocessors(function: &CudaFunction, tiles: &plan::Resident, plan: 
     Ok(())
 }
 
-/// Returns the bytes of a field of all members together.
+/// Returns the bytes that a field has over all members.
 fn bytes_of_field(problem: &Problem) -> Result<usize> {
     let one = pitched_cells(problem) * problem.dtype.bytes();
     one.checked_mul(problem.members()).ok_or_else(|| {

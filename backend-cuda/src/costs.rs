@@ -22,7 +22,7 @@ use crate::timing::Timer;
 
 const TIMING: &str = "timing launches and waits";
 
-/// Launches of a graph, or passes of a kernel, that are timed together.
+/// Launches of a graph, or passes of a kernel, in one timing.
 const TOGETHER: u32 = 500;
 
 /// Runs, the fastest of which counts: others may be disturbed.
@@ -161,7 +161,7 @@ impl Stand {
             self.stream.memset_zeros(&mut counters).map_err(during(TIMING))?;
             let addresses = [&words, &counters].map(|memory| memory.device_ptr(&self.stream).0);
             let mut communicator = [addresses[0], addresses[1], u64::from(TOGETHER)];
-            // SAFETY: the kernel takes the struct PeerCommunicator by value, which is two addresses and a number in the first
+            // SAFETY: the kernel takes the struct Rendezvous by value, which is two addresses and a number in the first
             // half of a word, because hosts with CUDA are little-endian; both buffers have the length that it asks
             // for and live until the clock is stopped. All blocks are resident at once.
             unsafe {

@@ -1,4 +1,4 @@
-//! The CUDA driver, found when first needed, and what it tells about the device.
+//! The CUDA driver, found when first needed, and the properties that it reports of the device.
 
 use std::sync::{Arc, OnceLock};
 
@@ -84,8 +84,8 @@ pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
     Ok((context, spec))
 }
 
-/// Returns the driver's versions, as in `CUDA 13.0, kernel module 580.82.07`: of its interface, and of the
-/// operating system's kernel module where the system tells it.
+/// Returns the driver's versions, as in `CUDA 13.0, kernel module 580.82.07`: the version of its interface, and
+/// that of the operating system's kernel module where the system reports one.
 pub(crate) fn version() -> String {
     let mut number = 0;
     // SAFETY: a context is open, so the library is there; the call writes one integer.
@@ -122,8 +122,8 @@ fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverErro
     // Lanes of f32 per multiprocessor: 128 but for Volta, Turing and A100.
     let lanes = if matches!((major, minor), (7, _) | (8, 0)) { 64.0 } else { 128.0 };
     let clocks = clock * multiprocessors as f64;
-    // Double data rate: two transfers per memory clock. The driver does not tell the last-level cache; it is
-    // taken by generation.
+    // Double data rate: two transfers per memory clock. The driver does not report the bandwidth of the
+    // last-level cache; it is taken from the device's generation.
     let memory_bandwidth = 2.0 * memory_clock * bus_bits / 8.0;
     let l2_per_clock = if major >= 9 { 21.0 } else { 32.0 };
     Ok(DeviceSpec {

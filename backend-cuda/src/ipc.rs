@@ -1,8 +1,9 @@
 //! Planes that go between processes of one machine: the driver maps memory of one into the other (`cuIpc`), and events order
 //! the copies on their streams.
 //!
-//! Fields lie in memory of a pool, which cannot be mapped. So planes are copied into an ipc_buffer, memory of their own, and
-//! from there into the other process's halo. The hosts send each other where ipc_buffers and events are to be found.
+//! Fields lie in memory of a pool, which cannot be mapped. So planes are copied into an IPC buffer, which is an
+//! allocation of its own, and from there into the other process's halo. The hosts send each other the handles of
+//! buffers and events.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,26 +18,27 @@ use crate::lent::DeviceBuffer;
 use crate::mapped::{Handle, Mapped, Shared, machine};
 use crate::peer::{span, wait};
 
-/// Points that are used in turns: two neighbours are told one an exchange, and no rank is two exchanges ahead of another.
+/// Points that are used in rotation: each of two neighbours is sent one per exchange, and no rank leads another by two
+/// exchanges.
 const POINTS: usize = 8;
 
 /// What a session exchanges with those of other processes.
 pub(crate) struct IpcExchange {
-    /// What is mapped goes before what others map.
+    /// Drop order: unmap imports before freeing exports.
     opened: Opened,
     /// By field and box.
     ipc_buffers: HashMap<(usize, [[usize; 3]; 2]), IpcBuffer>,
-    /// What others try to map before they agree; it is never used.
+    /// A buffer that others map as a test before they agree; it carries no data.
     _sample: IpcBuffer,
     points: Vec<Point>,
     next: usize,
-    /// Points of others behind their copies of what was lent last.
+    /// Points of others, recorded after they copied the last exports.
     awaited: Vec<Handle>,
-    /// The last to go, because it keeps the context.
+    /// Declared last, because it keeps the context alive.
     stream: Arc<CudaStream>,
 }
 
-/// Memory that other processes map, and the point at which it has what was last put there.
+/// Memory that other processes map, and the point after which it holds the last copy.
 struct IpcBuffer {
     memory: Shared,
     made: Point,
@@ -61,8 +63,8 @@ struct Opened {
 }
 
 impl IpcExchange {
-    /// Makes the points of a session, and what another process needs to see whether it finds them; `None` where the driver or
-    /// the system has no such things.
+    /// Makes the points of a session, and the offer by which another process tests whether it can map them; `None`
+    /// where the driver or the system does not support them.
     pub fn offer(stream: &Arc<CudaStream>) -> Option<(IpcExchange, Vec<u8>)> {
         let (machine, context) = (machine()?, stream.context());
         context.bind_to_thread().ok()?;
@@ -74,7 +76,7 @@ impl IpcExchange {
         Some((IpcExchange { ipc_buffers, _sample: sample, points, next: 0, awaited, opened, stream }, offer))
     }
 
-    /// Returns whether what another process of this machine has offered can be found.
+    /// Returns whether the offer of another process can be mapped; that needs the same machine.
     pub fn accepts(&mut self, offer: &[u8]) -> bool {
         let mut find = || -> Option<()> {
             let (memory, rest) = offer.split_first_chunk()?;
@@ -89,7 +91,7 @@ impl IpcExchange {
         find().is_some()
     }
 
-    /// Copies planes into their ipc_buffer, and returns where that is.
+    /// Copies planes into their IPC buffer, and returns its handle.
     pub fn export(&mut self, buffer: &DeviceBuffer, planes: &Planes) -> Result<IpcHandle> {
         bind(&self.stream)?;
         self.await_taken()?;
@@ -99,8 +101,8 @@ impl IpcExchange {
             Entry::Vacant(free) => free.insert(IpcBuffer::new(stream.context(), bytes.len())?),
         };
         let from = buffer.address() + bytes.start as u64;
-        // SAFETY: the range lies within the buffer and the ipc_buffer, which both live until the stream has done the copy. Other
-        // processes have copied what was there before, because the stream has waited for them.
+        // SAFETY: the range lies within the buffer and the IPC buffer, which both live until the stream has done the
+        // copy. Other processes have copied the former content, because the stream has waited for them.
         unsafe {
             sys::cuMemcpyDtoDAsync_v2(ipc_buffer.memory.address, from, bytes.len(), stream.cu_stream())
         }
@@ -111,7 +113,7 @@ impl IpcExchange {
         Ok(IpcHandle([&ipc_buffer.memory.handle[..], &ipc_buffer.made.handle[..], &length[..]].concat()))
     }
 
-    /// Copies what a session of another process has lent into planes of a buffer.
+    /// Copies the planes that a session of another process exported into planes of a buffer.
     pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, ipc_handle: &IpcHandle) -> Result<()> {
         let own = span(&to.layout, planes)?;
         let parts = || -> Option<(&Handle, &Handle)> {
@@ -131,13 +133,13 @@ impl IpcExchange {
         let made = self.opened.event(event).map_err(during("opening an event of another process"))?;
         wait(&self.stream, made)?;
         let target = to.address() + own.start as u64;
-        // SAFETY: the ipc_buffer has as many bytes, and its process changes them only after this stream's next point.
+        // SAFETY: the IPC buffer has as many bytes, and its process changes them only after this stream's next point.
         unsafe { sys::cuMemcpyDtoDAsync_v2(target, from, own.len(), self.stream.cu_stream()) }
             .result()
             .map_err(during("copying planes from another process"))
     }
 
-    /// Returns the point after all that was taken so far.
+    /// Returns a point after all imports so far.
     pub fn taken(&mut self) -> Result<IpcHandle> {
         bind(&self.stream)?;
         let point = &self.points[self.next];
@@ -146,7 +148,8 @@ impl IpcExchange {
         Ok(IpcHandle(point.handle.to_vec()))
     }
 
-    /// Has what is lent next wait for a point of another process: ipc_buffers alone are written then, so steps need not wait.
+    /// Has the next export wait for a point of another process. Exports write only IPC buffers, so steps need not
+    /// wait.
     pub fn wait_for(&mut self, ipc_handle: &IpcHandle) -> Result<()> {
         let Ok(handle) = <&Handle>::try_from(&ipc_handle.0[..]) else {
             let reason = "it is none of a CUDA session";
@@ -157,7 +160,7 @@ impl IpcExchange {
         Ok(())
     }
 
-    /// Has what follows wait until others have copied what was lent last.
+    /// Has the stream wait until others have copied the last exports.
     fn await_taken(&mut self) -> Result<()> {
         for handle in std::mem::take(&mut self.awaited) {
             let event = self.opened.event(&handle).map_err(during("opening an event of another process"))?;

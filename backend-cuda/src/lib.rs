@@ -3,8 +3,8 @@
 //! A stepwise session launches one kernel per stage and replays these launches from a graph: the baseline. A
 //! persistent session launches one cooperative kernel per epoch; the time loop is inside, and as much of the
 //! domain as the plan says stays in registers and shared memory from step to step. A streaming session
-//! launches one kernel per pass of several steps. The members of a batch that fit a block each have one launch
-//! together (`batch`). The kernels are in `abide-shaders`.
+//! launches one kernel per pass of several steps. The members of a batch that fit a block each share one
+//! launch (`batch`). The kernels are in `abide-shaders`.
 //!
 //! A program that is not plain, of fields on nodes, temporaries or scalars, has a session of its own, which
 //! also launches a kernel per stage from a graph (`program`).

@@ -10,7 +10,7 @@ use cudarc::driver::{CudaContext, DriverError, sys};
 use crate::driver::during;
 use crate::memory::ask_for;
 
-/// What the driver tells another process to find memory or an event by.
+/// The driver's handle by which another process opens memory or an event.
 pub(crate) type Handle = [u8; 64];
 
 /// Whole pieces of this size are shared, in which the driver maps memory, so that nothing else is mapped with them.
@@ -78,7 +78,7 @@ impl Drop for Mapped {
     }
 }
 
-/// Returns words that processes of one machine have in common; `None` where the system does not tell them.
+/// Returns an identifier of the machine, the same in all its processes; `None` where the system publishes none.
 pub(crate) fn machine() -> Option<Vec<u8>> {
     std::fs::read("/proc/sys/kernel/random/boot_id").ok().filter(|words| !words.is_empty())
 }

@@ -23,15 +23,15 @@ const IDENTITY: usize = 16;
 /// The version of NCCL of which the settings below are.
 const SETTINGS: u32 = 21800;
 
-/// A session's end of what connects the sessions of all ranks.
+/// A session's end of the NCCL communicator that connects the sessions of all ranks.
 pub(crate) struct Network {
     communicator: sys::ncclComm_t,
     stream: Arc<CudaStream>,
-    /// Whether it was given up, and nothing more is asked of it.
+    /// Whether it was aborted; no call uses it afterwards.
     is_over: bool,
 }
 
-// SAFETY: a communicator belongs to no thread; one at a time uses it.
+// SAFETY: a communicator belongs to no thread; one thread at a time uses it.
 unsafe impl Send for Network {}
 
 /// Returns what other sessions need to join that of a stream; `None` where there is no NCCL.
@@ -83,7 +83,7 @@ impl Network {
         bind(stream)?;
         let mut settings = settings();
         let mut communicator = std::ptr::null_mut();
-        // SAFETY: the call reads the settings, of which it is told the size, and writes a communicator.
+        // SAFETY: the call reads the settings, whose size they state, and writes a communicator.
         let begun = unsafe {
             result::comm_init_rank_config(&raw mut communicator, ranks, id, rank, &raw mut settings)
         };
@@ -205,7 +205,7 @@ impl Drop for Network {
 fn settings() -> sys::ncclConfig_t {
     // SAFETY: the struct is of whole numbers and addresses of texts, which may be none.
     let mut settings: sys::ncclConfig_t = unsafe { MaybeUninit::zeroed().assume_init() };
-    // As NCCL_CONFIG_INITIALIZER of that version has it: what it is not told it chooses itself.
+    // As in NCCL_CONFIG_INITIALIZER of that version: NCCL chooses every value that is not set.
     settings.size = offset_of!(sys::ncclConfig_t, trafficClass);
     settings.magic = 0xcafe_beef;
     settings.version = SETTINGS;

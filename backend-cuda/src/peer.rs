@@ -1,5 +1,6 @@
-//! Planes that go from device to device: copies on the receiver's stream, and events that the lender's stream waits for.
-//! Between processes they go as ipc_handles. Or devices exchange them by work of their own: stores, or a network.
+//! Planes that go from device to device: copies on the receiver's stream, and events that the exporter's stream waits
+//! for. Between processes they go as IPC handles. Or the devices exchange them by their own work: by puts or over a
+//! network.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,7 +28,7 @@ struct Lent {
 /// What a session has of those of other devices, in this process or in others of the machine.
 pub(crate) struct Neighbours {
     put_kernel: Arc<PutKernel>,
-    /// What was lent to it, until its own stream has copied it.
+    /// Imported buffers, until its own stream has copied them.
     borrowed: Vec<DeviceBuffer>,
     /// What it exchanges with other processes, once it has offered to.
     ipc_handles: Option<IpcExchange>,
@@ -60,7 +61,7 @@ impl Neighbours {
         self.ipc_handles.as_mut().is_some_and(|ipc_handles| ipc_handles.accepts(offer))
     }
 
-    /// Lends planes of a buffer.
+    /// Exports planes of a buffer.
     pub fn export(&mut self, buffer: DeviceBuffer, planes: &Planes) -> Result<ExportedHandle> {
         // Whoever exports does not store, and leaves the device to runs that do.
         self.offered = None;
@@ -72,7 +73,7 @@ impl Neighbours {
         Ok(Box::new(Lent { buffer, bytes, made }))
     }
 
-    /// Puts a copy of what was lent to planes of a buffer on the buffer's stream.
+    /// Enqueues a copy of exported planes into planes of a buffer, on the buffer's stream.
     pub fn take(&mut self, to: &DeviceBuffer, planes: &Planes, handle: ExportedHandle) -> Result<()> {
         if let (Some(ipc_handles), Some(ipc_handle)) =
             (&mut self.ipc_handles, handle.downcast_ref::<IpcHandle>())
@@ -91,8 +92,9 @@ impl Neighbours {
         wait(&to.stream, made.cu_event())?;
         let [target, source] = [to.address() + own.start as u64, from.address() + bytes.start as u64];
         let stream = to.stream.cu_stream();
-        // SAFETY: both ranges lie within their buffers, of which this session has one and the list below keeps the other until the
-        // stream has done the copy. It waits for the lender's work on the other, and the lender for the copy.
+        // SAFETY: both ranges lie within their buffers. This session owns one buffer; the list below keeps the other
+        // until the stream has done the copy. The stream waits for the exporter's work on its buffer, and the exporter
+        // for the copy.
         let status = unsafe {
             if here.cu_ctx() == there.cu_ctx() {
                 sys::cuMemcpyDtoDAsync_v2(target, source, own.len(), stream)
@@ -199,7 +201,7 @@ impl Neighbours {
         self.joined.as_mut().ok_or_else(none)
     }
 
-    /// Gives back what was borrowed, because the stream has done all that it was asked.
+    /// Releases the imports, because the stream has completed its work.
     pub fn done(&mut self) {
         self.borrowed.clear();
     }

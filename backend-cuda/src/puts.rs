@@ -1,8 +1,8 @@
-//! Planes that a kernel of each device stores into the memory of the devices beside it, of one process.
+//! Peer-to-peer puts: a kernel of each device stores planes into the memory of the neighbouring devices of one process.
 //!
-//! An exchange is one launch on the session's stream (shaders/kernels/puts.cu): the kernels of two neighbours tell each other
-//! where planes go and that they have arrived, and the hosts say nothing. What a kernel stores into is kept until the last of those
-//! that do so is gone.
+//! An exchange is one launch on the session's stream (shaders/kernels/puts.cu). The kernels of two neighbours signal
+//! each other where planes go and that they have arrived; the hosts exchange nothing. The target memory is kept alive
+//! until the last session that stores into it is gone.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -27,13 +27,13 @@ use crate::nvrtc::Nvrtc;
 use crate::peer::{connect, reaches, span};
 use crate::streaming::PutPlanes;
 
-/// The most ranks: each has a place for what every other one tells it.
+/// The most ranks: each rank has a slot for the post of every other rank.
 const RANKS: usize = 64;
 
 /// What a block stores before more blocks are worth their launch.
 const BYTES_OF_A_BLOCK: u64 = 16 << 10;
 
-/// How long a kernel waits for that of a neighbour, where no host has given up before.
+/// How long a kernel waits for a neighbour's kernel, unless a host aborts the wait before.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The kernel of a device, compiled when first needed.
@@ -59,13 +59,13 @@ impl PutKernel {
     }
 }
 
-/// Memory of a session into which those of its neighbours store.
+/// Memory of a session into which the neighbours' sessions store.
 struct Shared {
     context: Arc<CudaContext>,
-    /// What each rank tells, [`PUTS_POST`] bytes each, and where that lies.
+    /// The posts of all ranks, [`PUTS_POST`] bytes each, and their address.
     _posts: CudaSlice<u8>,
     posts: u64,
-    /// Fields of which halos were given.
+    /// Fields whose halos neighbours store into.
     fields: Mutex<Vec<DeviceBuffer>>,
     /// The buffers of each array that passes write by turns.
     turns: Vec<[DeviceBuffer; 2]>,

@@ -127,7 +127,7 @@ pub(crate) unsafe fn copy(
     ended.map(|()| true)
 }
 
-/// What is told of a thread that did not come back.
+/// The result that stands for a thread that panicked.
 const LOST: Result<(), DriverError> = Err(DriverError(sys::CUresult::CUDA_ERROR_UNKNOWN));
 
 /// The host's values, of which each thread has parts of its own.

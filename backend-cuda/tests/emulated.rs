@@ -319,7 +319,7 @@ fn defects_are_found() {
         ("cube-gives-below", "q < OWN_FIRST + GIVEN_LOW", "q <= OWN_FIRST + GIVEN_LOW"),
         ("box-gives", "uniform(Offset(OWN_FIRST + low))", "uniform(Offset(low))"),
         // Blocks that stay from pass to pass wait for the blocks around: at all, in the planes before and behind, in the
-        // windows beside, over a periodic side; and tell when they have ended a pass, no sooner.
+        // windows beside, over a periodic side. They publish the end of a pass no sooner than they reach it.
         ("star-chained", "if (pass > 0) await_around(ended, pass);", ""),
         ("cube-chained", "if (pass > 0) await_around(ended, pass);", ""),
         ("cube-chained", "while (!__all_sync(~0u, load_acquire(count) >= passes)) {}", ""),

@@ -62,8 +62,8 @@ fn properties_compile_in_seconds() {
     }
 }
 
-/// The ways whose registers are told: a lowering, the points of a thread, the turns of double sums that go through the loops
-/// within together, and where tables lie.
+/// The ways whose registers are reported: a lowering, the points of a thread, the number of outer iterations of double
+/// sums that share one inner loop, and where tables lie.
 type Way = (Lowering, Jam, LoopRows, Placement);
 
 /// Compiles a way for a device, and prints and returns its registers and spilled bytes.
@@ -118,7 +118,8 @@ fn registers_of_loops() {
     }
 }
 
-/// The registers and spilled bytes of turns of double sums that go through the loops within together (the table of docs/internals/gas.md).
+/// The registers and spilled bytes of double sums whose outer iterations share one inner loop (the table of
+/// docs/internals/gas.md).
 #[test]
 #[ignore = "compiles for some minutes"]
 fn registers_of_rows() {

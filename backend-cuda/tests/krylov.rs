@@ -102,7 +102,7 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
         ("laplacian 83×79", laplacian_2d(83, 79, DType::F64).unwrap().into()),
         ("hpcg 17×19×23 f32", hpcg(17, 19, 23, DType::F32).unwrap().into()),
         ("arrow 5003", arrow(5003)),
-        // A row that is spread over all blocks, with all that puts its sum together.
+        // A row that is split over all blocks, with all code that combines its sum.
         ("arrow 90 001", sparse::arrow(90_001, DType::F64).unwrap().into()),
         ("arrow 60 000 f32", sparse::arrow(60_000, DType::F32).unwrap().into()),
         ("matrix-free 101×97", stencil(&[101, 97], "constant=0", DType::F64)),
@@ -110,7 +110,7 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
     ]
 }
 
-/// Solves twice on the device; the error tells what is wrong.
+/// Solves twice on the device; the error describes what is wrong.
 fn check(
     backend: &CudaBackend,
     matrix: &Matrix,

@@ -1,5 +1,5 @@
 //! Solvers' kernels that run without a GPU: the generated text as C++, every lane on its own, several blocks
-//! together.
+//! concurrently.
 //!
 //! As in `emulated.rs`; each run is compared with the reference solver. It must take as many iterations, give
 //! or take 2, reach a true residual below the threshold, and have the same bits whatever the order of the
@@ -54,12 +54,13 @@ fn the_other_solvers_agree_with_the_reference_without_a_gpu() {
     check_by_turns(true);
 }
 
-/// Holds slabs of one device, whose blocks work as one grid, to the reference's bits, or to those of one slab.
+/// Compares slabs of one device, whose blocks form one grid, with the bits of the reference, or with the bits of one
+/// slab.
 fn check_slabs(cases: &[Case], compiler: &[String]) {
     solver::all(cases, |case| {
-        let told = |why| format!("{}: {why}", case.name);
-        case.check(compiler).map_err(told)?;
-        case.check_on_one_slab(compiler).map_err(told)
+        let fail = |why| format!("{}: {why}", case.name);
+        case.check(compiler).map_err(fail)?;
+        case.check_on_one_slab(compiler).map_err(fail)
     });
 }
 
@@ -74,7 +75,7 @@ fn slabs_have_the_bits_of_one() {
     check_slabs(&["slabs-cg-ring", "slabs-cg-apart", "slabs-pipelined"].map(of_slabs), &compiler);
 }
 
-/// Every method, and each defect in what slabs tell each other and wait for.
+/// Every method, and each defect in the messages of slabs and in their waits.
 #[test]
 #[ignore = "takes a minute"]
 fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
@@ -86,7 +87,7 @@ fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
     assert!(of_slabs("slabs-cg-groups").layout().unwrap().sums.groups > 1);
     let defects = slabs::DEFECTS.map(|(name, words, instead)| (of_slabs(name), (words, instead)));
     solver::all(&defects, |(case, change)| case.misses(&compiler, *change));
-    // Without a word to the other slabs, a block that gives up leaves them waiting.
+    // A block that aborts and does not set the abort word of the other slabs leaves them waiting.
     let untold = ("add_devices(beyond(a, a.arrived, other) + GIVEN_UP, 1u);", ";");
     let changes = [&slabs::IMPATIENT[..], &[untold]].concat();
     let error = of_slabs("slabs-cg").compile(&compiler, &changes).and_then(|program| program.run(1, 0));
@@ -232,7 +233,7 @@ fn cycles_end_as_the_reference_ends_them() {
         ),
     ];
     solver::all(&ends, |end| end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name)));
-    // Between launches, within a cycle and at its end, x is the iterate whose residual was told last.
+    // Between launches, within a cycle and at its end, x is the iterate whose residual was reported last.
     let cuts: Vec<(End, usize)> =
         [5, 7, 10].map(|cut| (end("cut", plane.clone(), 6, random.clone(), parameters.clone()), cut)).into();
     solver::all(&cuts, |(end, cut)| {
@@ -274,19 +275,19 @@ fn directions_made_where_they_are_read_have_the_bits_of_exchanged_ones() {
     chosen.extend(["slabs-cg", "slabs-cg-apart", "slabs-cg-blocks"].map(of_slabs));
     assert_eq!(chosen.len(), 6);
     solver::all(&chosen, |case| {
-        let told = |why| format!("{}: {why}", case.name);
+        let fail = |why| format!("{}: {why}", case.name);
         let how = match case.layout()?.recomputed {
-            RecomputedHalo::Nothing => return Err(told("directions are exchanged".to_owned())),
+            RecomputedHalo::Nothing => return Err(fail("directions are exchanged".to_owned())),
             RecomputedHalo::Slabs => "constexpr int REMADE = OF_SLABS;",
             RecomputedHalo::Blocks => "constexpr int REMADE = OF_BLOCKS;",
         };
         let exchanged = (how, "constexpr int REMADE = NOTHING;");
         let expected = case.compile(&compiler, &[exchanged]).and_then(|program| program.run(1, 0));
         let recomputed = case.compile(&compiler, &[]).and_then(|program| program.run(2, 3));
-        if recomputed.map_err(told)? == expected.map_err(told)? {
+        if recomputed.map_err(fail)? == expected.map_err(fail)? {
             Ok(())
         } else {
-            Err(told("other bits".to_owned()))
+            Err(fail("other bits".to_owned()))
         }
     });
 }

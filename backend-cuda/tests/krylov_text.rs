@@ -160,7 +160,7 @@ fn slabs_compile_without_spills() {
 }
 
 /// The systems that `abide bench scaling` solves, and one of many more rows, have as many threads on one device and on several as they
-/// are planned with, and ask for as much ahead: no spill takes that away.
+/// are planned with, and prefetch as much: no spill reduces either.
 #[test]
 fn systems_that_are_measured_keep_their_threads() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };

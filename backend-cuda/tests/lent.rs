@@ -1,4 +1,4 @@
-//! Memory that a session exports holds what the session reads, with the strides that it tells.
+//! Memory that a session exports holds the values that the session reads, at the strides that it reports.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -15,7 +15,7 @@ fn lent(session: &dyn Session, field: usize) -> DeviceBuffer {
     *session.device_buffer(field).unwrap().downcast().unwrap()
 }
 
-/// Reads values one by one, at the strides told.
+/// Reads values one by one, at the reported strides.
 fn values(buffer: &DeviceBuffer) -> Vec<f64> {
     let ([depth, rows, columns], strides) = (buffer.extents(), buffer.strides());
     let mut all = Vec::new();

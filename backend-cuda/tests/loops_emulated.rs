@@ -22,7 +22,7 @@ use abide_random::looped;
 use case::all;
 use common::present;
 
-/// A lowering, the points of a thread, the turns of a loop that go through others together, and where tables lie.
+/// A lowering, the points of a thread, the number of outer iterations that share one inner loop, and where tables lie.
 type Way = (Lowering, Jam, LoopRows, Placement);
 
 const LOOPS: Way = (Lowering::Loops, Jam::Auto, LoopRows::Turns(1), Placement::Memory);
@@ -42,7 +42,7 @@ const WAYS: [Way; 9] = [
 
 const SHARED: Way = (Lowering::Jammed, Jam::Points(2), LoopRows::Turns(1), Placement::Shared);
 
-/// Four rows together.
+/// Four rows at a time.
 const ROWS: Way = (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Memory);
 
 /// The ways of double sums.
@@ -211,7 +211,7 @@ fn loops_have_the_bits_of_the_reference() {
     });
     let mut cases: Vec<(Problem, Way)> = each.collect();
     cases.push((gas(DType::F64), (Lowering::Loops, Jam::Auto, LoopRows::Turns(4), Placement::Shared)));
-    // Fewer rows than may go together, whole groups, and one, two or five rows that are left.
+    // Fewer rows than a group has, whole groups, and one, two or five rows that are left.
     cases.extend(OF_ROWS.map(|way| (double_sums(5), way)));
     cases.extend(OF_ROWS[1..4].iter().map(|&way| (double_sums(10), way)));
     cases.extend([OF_ROWS[2], OF_ROWS[4]].map(|way| (double_sums(53), way)));

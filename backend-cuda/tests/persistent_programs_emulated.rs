@@ -1,8 +1,8 @@
 //! Programs as one persistent kernel, run without a GPU: blocks that wait for their neighbours alone have the bits of the
-//! reference, and what a wait is taken away from is found.
+//! reference, and a kernel without one of the waits fails.
 //!
-//! Blocks run side by side, any of them far ahead of the others, and what is read as if no block changed it is what it
-//! was when the block first asked.
+//! Blocks run concurrently, and any of them may lead the others by far. A read-only load returns the value that the
+//! block saw at its first load.
 #![cfg(target_os = "linux")]
 
 // The deck's reader names the whole crate.

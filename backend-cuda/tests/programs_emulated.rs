@@ -175,7 +175,7 @@ fn a_mark_halts_a_run_without_a_gpu() {
     problem.marks = Some(Marks::new(&problem.program, "time", 50.0).unwrap());
     let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
     kernels.check(&start, 3).unwrap();
-    // What has ended the run and a mark may come together.
+    // The end of the run and a mark may coincide.
     problem.marks = Some(Marks::new(&problem.program, "time", 0.01).unwrap());
     problem.until = Some(Until::parse("dt > 0", &problem.program).unwrap());
     let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();

@@ -29,7 +29,7 @@ use line::{giving, weighted};
 const SEED: u64 = 70_021;
 /// Seconds to go on for, unless `ABIDE_SOAK` says otherwise.
 const SECONDS: u64 = 600;
-/// The time after which a domain counts as hanging: an exchange that never ends must have been given up before.
+/// The time after which a domain counts as hanging: an exchange that never ends must be aborted before.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How the slabs of a run lie.

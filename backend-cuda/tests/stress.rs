@@ -37,7 +37,7 @@ const STEPS: u64 = 10_000;
 const SEED: u64 = 20_260;
 /// The most cells of a domain that the CPU computes too.
 const CELLS_ON_CPU: usize = 5_000;
-/// The time after which a domain counts as hanging. All its kernels together take seconds.
+/// The time after which a domain counts as hanging. All its kernels take seconds in total.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 /// Returns the calls of every run: a single step, some odd parts, the rest.
@@ -256,7 +256,7 @@ impl Watch {
         };
     }
 
-    /// Ends the process when a domain takes too long; returns when told that all are done.
+    /// Ends the process when a domain takes too long; returns once all are done.
     fn guard(&self, done: &AtomicUsize, all: usize) {
         while done.load(Ordering::Relaxed) < all {
             std::thread::sleep(Duration::from_millis(200));

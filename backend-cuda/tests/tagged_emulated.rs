@@ -2,7 +2,7 @@
 //! exchange by counters.
 //!
 //! The two words of an access are stored and loaded with other lanes between them, as the device may do. One of the
-//! orders of lanes begins in ipc_buffers of 0, the others after so many exchanges that tags begin anew.
+//! orders of lanes begins with exchange buffers of zeros, the others after so many exchanges that tags begin anew.
 #![cfg(target_os = "linux")]
 
 #[path = "emulated/case.rs"]

@@ -26,13 +26,13 @@ pub struct Adapter {
     pub name: String,
     /// The interface: `vulkan`, `metal`, `dx12`, `gl`, or in a browser `webgpu`.
     pub interface: String,
-    /// The driver and its version, as far as it tells.
+    /// The driver and its version, as far as it reports them.
     pub driver: String,
     /// `discrete`, `integrated`, `virtual`, `software` or `other`.
     pub kind: &'static str,
     /// Whether the device computes in f64.
     pub f64: bool,
-    /// Whether the device tells the times at which work began and ended.
+    /// Whether the device reports the times at which work began and ended.
     pub timestamps: bool,
     /// Threads of a subgroup, which can shuffle values; `None` where there are no subgroups, or their number
     /// of threads is not always the same.
@@ -59,7 +59,7 @@ impl Adapter {
                 wgpu::DeviceType::Cpu => "software",
                 wgpu::DeviceType::Other => "other",
             },
-            // Browsers do not tell the device's name.
+            // Browsers do not report the device's name.
             name: if info.name.trim().is_empty() {
                 "unnamed".to_owned()
             } else {

@@ -245,7 +245,7 @@ impl Tuner for WgpuBackend {
     }
 }
 
-/// Returns the properties that a plan needs. Rates that no interface tells and no short copy measures are 0:
+/// Returns the properties that a plan needs. A rate that no interface reports and no short copy measures is 0:
 /// unknown.
 fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
     DeviceSpec {
@@ -253,7 +253,7 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         compute_capability: None,
         multiprocessors: 0,
         registers: None,
-        // A driver that computes on the CPU has the CPU's vector registers; others do not tell theirs.
+        // A driver that computes on the CPU has the CPU's vector registers; others do not report theirs.
         registers_per_thread: adapter.is_software().then_some(16),
         shared_bytes: adapter.workgroup_bytes,
         shared_bytes_per_block: adapter.workgroup_bytes / 16 * 16,

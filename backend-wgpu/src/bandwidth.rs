@@ -1,4 +1,4 @@
-//! The bandwidth of device memory, which no interface tells: measured by copying.
+//! The bandwidth of device memory, which no interface reports: measured by copying.
 
 use abide_core::Result;
 use abide_shaders::wgsl;
@@ -14,7 +14,7 @@ const MOST_COPIES: u32 = 256;
 /// The bandwidths measured in this process, by adapter.
 static MEASURED: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
 
-/// Returns the bytes per second to and from device memory together, measured once per process and adapter.
+/// Returns the combined bytes per second to and from device memory, measured once per process and adapter.
 pub(crate) async fn bandwidth(gpu: &Gpu) -> Result<f64> {
     let key = format!("{} {} {}", gpu.adapter.name, gpu.adapter.interface, gpu.adapter.driver);
     // Locked while measuring: two measurements at once would slow each other down.

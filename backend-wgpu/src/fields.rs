@@ -6,7 +6,7 @@ use abide_core::{Problem, Result};
 use crate::gpu::Gpu;
 use crate::transfers::Stored;
 
-/// Field buffers; the number of rounds done tells which of a pair holds the current values.
+/// Field buffers; the number of rounds done determines which of a pair holds the current values.
 pub(crate) struct Fields {
     pairs: Vec<Vec<Vec<wgpu::Buffer>>>,
     /// Bytes of each piece but the last.

@@ -171,8 +171,8 @@ impl Gpu {
         self.sound(operation).map(|()| value)
     }
 
-    /// Lets the device tell what it has done, once a submission is done, or all are. In a browser the device
-    /// tells by itself, and later.
+    /// Waits until a submission is done, or all are, and runs their callbacks. In a browser it does not wait:
+    /// callbacks run later, without polling.
     fn poll(&self, operation: &str, submission: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: submission, timeout: None };
         let polled = quiet(operation, || self.device.poll(wait))?;

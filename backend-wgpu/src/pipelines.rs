@@ -11,7 +11,7 @@ use crate::NAME;
 use crate::adapter::Adapter;
 use crate::gpu::{Compiled, Gpu};
 
-/// The most kernels kept in memory; beyond that number all are given up, and those in use compiled once more.
+/// The most kernels kept in memory. Beyond that number all are dropped, and kernels in use are compiled again.
 const MOST: usize = 256;
 
 impl Gpu {
@@ -59,8 +59,8 @@ async fn compile<B: Bound>(gpu: &Gpu, kernel: &Kernel<B>) -> Result<Compiled> {
         // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in
         // the domain. The index of a tap, or of a plane on its way, is clamped to the domain (`source` in
         // domain.wgsl). The index of a tile's slot counts through the tile; that of a window's slot lies at
-        // most as far from the thread's own as the slots are padded; and a formula cannot index. Every
-        // field's buffers together hold the whole domain that the text was made for, and its pieces are as
+        // most as far from the thread's own as the slots are padded; and a formula cannot index. The
+        // buffers of a field hold the whole domain that the text was made for, and its pieces are as
         // the text divides it. Stages of programs that are not plain store and tap directly only within the
         // boxes of what a buffer holds; other taps ask the boundary as often as the farthest index asked for
         // needs to come inside. Rows of a group's rings count around, and within a row a stage reads at most as far

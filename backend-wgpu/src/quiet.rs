@@ -4,13 +4,13 @@
 //! instance has `VK_KHR_wayland_surface`. Without a session, libwayland prints `error: XDG_RUNTIME_DIR is invalid or
 //! not set in the environment.` to stderr. wgpu asks for that extension always; kernels need no surface.
 
-/// Returns instances that together have all of a descriptor's interfaces.
+/// Returns instances that cover all of a descriptor's interfaces.
 #[cfg(not(all(target_os = "linux", not(target_env = "ohos"))))]
 pub fn instances(descriptor: wgpu::InstanceDescriptor) -> Vec<wgpu::Instance> {
     vec![wgpu::Instance::new(descriptor)]
 }
 
-/// Returns instances that together have all of a descriptor's interfaces.
+/// Returns instances that cover all of a descriptor's interfaces.
 #[cfg(all(target_os = "linux", not(target_env = "ohos")))]
 pub fn instances(mut descriptor: wgpu::InstanceDescriptor) -> Vec<wgpu::Instance> {
     let mut all = Vec::new();

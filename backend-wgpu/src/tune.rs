@@ -11,13 +11,13 @@ use abide_tuning::tuned::Tuning;
 /// tuning finds now, or the planner's own choice.
 pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
     if !tuning.problem.is_plain() {
-        // Drivers tell no registers.
+        // Drivers report no registers.
         return tuning.grouped(|| other(tuning, backend), |_| Ok(Vec::new()));
     }
     other(tuning, backend)
 }
 
-/// StageKind the same, without a search for groups.
+/// Does the same, without a search for groups.
 fn other(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
     let Tuning { problem, device, options, .. } = *tuning;
     let own = match (options.execution, options.cache) {

@@ -16,7 +16,7 @@ import numpy as np
 __all__ = ["watched"]
 
 _MAKERS = {"default_rng", "RandomState", "SystemRandom", "Generator", "PCG64"}
-"""What makes a generator, whose numbers nothing else tells of."""
+"""Names that make a generator. The numbers that it draws are noticed by nothing else."""
 
 
 @contextmanager

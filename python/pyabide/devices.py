@@ -24,8 +24,8 @@ class Device:
     unavailable: str = ""
     """Why the backend cannot run here; empty where it can."""
     numbers: dict[str, Any] = field(default_factory=dict, repr=False)
-    """All that the device tells: multiprocessors, bytes of its memories, bandwidths in bytes/s and the
-    like."""
+    """All numbers that the device reports: multiprocessors, bytes of its memories, bandwidths in bytes/s and
+    the like."""
 
     def __bool__(self) -> bool:
         return not self.unavailable
@@ -45,9 +45,9 @@ class Entry:
 def devices() -> list[Device]:
     """Returns every backend with its device, in the order in which ``backend="auto"`` tries them."""
     found = []
-    for told in json.loads(_pyabide.devices()):
-        own = told.pop("device", {})
-        found.append(Device(name=own.get("name", ""), numbers=own, **told))
+    for entry in json.loads(_pyabide.devices()):
+        own = entry.pop("device", {})
+        found.append(Device(name=own.get("name", ""), numbers=own, **entry))
     return found
 
 

@@ -216,7 +216,7 @@ class Expr(Refusals):
         return self._binary("Pow", base, swapped=True)
 
     def _is_of_the_host(self, other: Operand) -> bool:
-        """Tells whether an operation with the other operand is one of parameters and numbers alone."""
+        """Returns whether an operation with the other operand takes only parameters and numbers."""
         own, on_host = self._tape.on_host[self._number], not isinstance(other, Expr)
         return own and (on_host or self._tape.on_host[self._tape.expression(other)._number])
 

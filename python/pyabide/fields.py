@@ -98,9 +98,9 @@ class Starts:
 
     @property
     def shape_on_gpu(self) -> tuple[int, ...] | None:
-        """The extents of one of the arrays on a GPU, where no other tells them."""
-        is_told = any(isinstance(value, np.ndarray) for _, value in self.given)
-        return None if is_told or not self.on_gpu else self.shape
+        """The extents of one of the arrays on a GPU; ``None`` where an array on the host states them."""
+        is_on_host = any(isinstance(value, np.ndarray) for _, value in self.given)
+        return None if is_on_host or not self.on_gpu else self.shape
 
 
 class FieldValues:

@@ -69,7 +69,7 @@ class Program:
         defaults: Mapping[str, Any],
         run: list[str],
     ) -> Program:
-        """Makes the program of a model file, with what ``start`` takes where it is told nothing else."""
+        """Makes the program of a model file, with the values that ``start`` takes unless others are given."""
         own = cls.__new__(cls)
         own.name, own.dimensions = core.name, core.dimensions
         own.boundary = defaults.get("boundary", core.boundary)

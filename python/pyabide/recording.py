@@ -40,7 +40,7 @@ RESERVED = (
 """Arguments of ``start``, which no field and no parameter may be named after."""
 
 MOST_STAGES = 4096
-"""The most stages of a program: a function that never ends yielding is told so."""
+"""The most stages of a program. A function that yields more is refused, as one that may never end."""
 
 
 def name_of(function: Any) -> str:

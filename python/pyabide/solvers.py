@@ -157,10 +157,10 @@ def cg(
     warning ``ab.NotConverged`` that says why; ``x`` is then the best or the last iterate. A matrix that the
     method cannot take, and values that are not finite, raise ``ab.Invalid``.
     """
-    told = _residual(callback, callback_type)
+    observe = _residual(callback, callback_type)
     symmetric = assume_symmetric
     return _solve(
-        "cg", A, b, x0, rtol, atol, maxiter, M, told, backend, devices, nullspace, symmetric=symmetric
+        "cg", A, b, x0, rtol, atol, maxiter, M, observe, backend, devices, nullspace, symmetric=symmetric
     )
 
 
@@ -181,8 +181,8 @@ def bicgstab(
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of
     ``ab.cg``. Where the method breaks down it starts anew from its iterate, 40 times at most."""
-    told = _residual(callback, callback_type)
-    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, told, backend, devices, nullspace)
+    observe = _residual(callback, callback_type)
+    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, observe, backend, devices, nullspace)
 
 
 def gmres(
@@ -296,9 +296,9 @@ def _solve(
     iterations = min(iterations, 2**62)
     if iterations < 0:
         raise Invalid(f"maxiter: {iterations} is below 0; give 1 or more")
-    told = None if callback is None else callable_of("callback", callback)
-    if told is not None and relative:
-        told = _over(told, right - right.mean() if nullspace == "constant" else right)
+    observe = None if callback is None else callable_of("callback", callback)
+    if observe is not None and relative:
+        observe = _over(observe, right - right.mean() if nullspace == "constant" else right)
     solution, unfinished, why, _ = _pyabide.solve(
         method,
         matrix,
@@ -310,7 +310,7 @@ def _solve(
         M or "none",
         backend_named(backend),
         devices_named(devices),
-        told,
+        observe,
         cycle,
         "none" if nullspace is None else text_of("nullspace", nullspace, '"constant"'),
         bool(symmetric),

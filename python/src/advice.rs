@@ -77,11 +77,11 @@ pub fn in_python(text: &str) -> String {
     for (from, to) in PHRASES {
         left = left.replace(from, to);
     }
-    let mut told = String::new();
+    let mut translated = String::new();
     let mut rest = left.as_str();
     while let Some(at) = rest.find("--") {
         let (before, after) = (&rest[..at], &rest[at + 2..]);
-        told.push_str(before);
+        translated.push_str(before);
         let name = leading(after, |letter| letter.is_ascii_lowercase() || letter == '-');
         let begins = before
             .chars()
@@ -89,24 +89,24 @@ pub fn in_python(text: &str) -> String {
             .is_none_or(|letter| letter.is_whitespace() || "(`'\"".contains(letter));
         rest = &after[name.len()..];
         if !begins || !name.starts_with(|letter: char| letter.is_ascii_lowercase()) {
-            told.push_str("--");
-            told.push_str(name);
+            translated.push_str("--");
+            translated.push_str(name);
             continue;
         }
         match OPTIONS.iter().find(|option| option.name == name) {
-            Some(option) => rest = argument(&mut told, &option.argument, rest),
+            Some(option) => rest = argument(&mut translated, &option.argument, rest),
             None => {
-                told.push_str("the command's --");
-                told.push_str(name);
+                translated.push_str("the command's --");
+                translated.push_str(name);
             }
         }
     }
-    told.push_str(rest);
-    told
+    translated.push_str(rest);
+    translated
 }
 
 /// Writes an argument with the value that follows, and returns what is behind that.
-fn argument<'t>(told: &mut String, argument: &Argument, rest: &'t str) -> &'t str {
+fn argument<'t>(translated: &mut String, argument: &Argument, rest: &'t str) -> &'t str {
     let (name, value) = match argument {
         Argument::Plain(name) => (name, None),
         Argument::Word(name, words) => (
@@ -132,22 +132,22 @@ fn argument<'t>(told: &mut String, argument: &Argument, rest: &'t str) -> &'t st
                 .map(|(list, rest)| (format!("[{}]", list.trim_end_matches(',').replace(',', ", ")), rest)),
         ),
     };
-    told.push_str(name);
+    translated.push_str(name);
     let Some((value, rest)) = value else { return rest };
-    told.push('=');
-    told.push_str(&value);
-    others(told, argument, rest)
+    translated.push('=');
+    translated.push_str(&value);
+    others(translated, argument, rest)
 }
 
 /// Writes the other words of `a, b or c`, as far as they are values of the argument.
-fn others<'t>(told: &mut String, argument: &Argument, mut rest: &'t str) -> &'t str {
+fn others<'t>(translated: &mut String, argument: &Argument, mut rest: &'t str) -> &'t str {
     let Argument::Word(_, words) = argument else { return rest };
     while let Some((joint, after)) =
         [", ", " or "].iter().find_map(|joint| Some((*joint, rest.strip_prefix(joint)?)))
     {
         let next = leading(after, |letter| letter.is_ascii_alphanumeric());
         let Some((_, python)) = words.iter().find(|(own, _)| *own == next) else { return rest };
-        told.push_str(&format!("{joint}\"{python}\""));
+        translated.push_str(&format!("{joint}\"{python}\""));
         rest = &after[next.len()..];
     }
     rest

@@ -35,7 +35,7 @@ type Entry = (String, String, Vec<usize>, Vec<String>, Vec<(String, f64)>);
 /// All entries of the catalogue.
 #[pyfunction]
 pub fn catalogue() -> PyResult<Vec<Entry>> {
-    let told = |entry: &abide::catalogue::Entry| {
+    let described = |entry: &abide::catalogue::Entry| {
         let program = entry.program(*entry.dimensions.start()).map_err(exception)?;
         let parameters = program.parameters().iter();
         Ok((
@@ -46,5 +46,5 @@ pub fn catalogue() -> PyResult<Vec<Entry>> {
             parameters.map(|parameter| (parameter.name.clone(), parameter.default)).collect(),
         ))
     };
-    caught(|| abide::catalogue::entries().map(told).collect())
+    caught(|| abide::catalogue::entries().map(described).collect())
 }

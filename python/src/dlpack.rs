@@ -119,8 +119,8 @@ unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
 
 /// Frees what an unread capsule points to.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python gives the capsule that goes; its pointer has the type that its name tells, and is only
-    // there where nobody took it.
+    // SAFETY: Python passes the capsule that it destroys. The capsule's name states the type of its pointer, and
+    // only an unread capsule has one of these names.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, PLAIN[0].as_ptr()) == 1 {
             delete_plain(ffi::PyCapsule_GetPointer(capsule, PLAIN[0].as_ptr()).cast());
@@ -175,7 +175,7 @@ pub fn export<'py>(
 pub enum Array<'py> {
     /// What `__dlpack__` returned.
     Capsule(Bound<'py, PyCapsule>),
-    /// What `__cuda_array_interface__` tells: address, shape, strides in bytes where values have gaps, type.
+    /// The entries of `__cuda_array_interface__`: address, shape, strides in bytes where values have gaps, type.
     Interface(u64, Vec<usize>, Option<Vec<i64>>, String),
 }
 
@@ -203,7 +203,7 @@ pub enum Import {
 /// Takes the array of a capsule.
 fn import(capsule: &Bound<'_, PyCapsule>) -> PyResult<Import> {
     let take = |[name, used]: [&'static CStr; 2]| {
-        // SAFETY: the name tells the type of the pointer; from now on the array is this module's.
+        // SAFETY: the name states the type of the pointer; from now on this module owns the array.
         unsafe {
             if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) != 1 {
                 return None;
@@ -291,7 +291,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Reads what `__cuda_array_interface__` tells; strides are in bytes.
+    /// Reads the entries of `__cuda_array_interface__`; strides are in bytes.
     fn of_interface(
         address: u64,
         shape: &[usize],

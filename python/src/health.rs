@@ -36,7 +36,7 @@ impl Watch {
     /// Counts the values between two epochs, seldom enough to be cheap.
     pub fn look(&mut self, running: &mut Running<'_>) -> Result<()> {
         let wanted = self.noticed.is_none() && Instant::now() >= self.next;
-        // Processes that share a domain count together, or not at all.
+        // Processes that share a domain all count, or none does.
         if running.most(f64::from(u8::from(wanted)))? > 0.0 {
             let begun = Instant::now();
             if running.non_finite()? > 0 {
@@ -87,8 +87,8 @@ impl Health {
 /// Returns the parameters whose meaning names a limit of stability, with their values.
 fn limits(problem: &Problem) -> String {
     let own = problem.program.parameters().iter().zip(&problem.parameters);
-    let told = own.filter(|(parameter, _)| parameter.about.contains("stable"));
-    let all: Vec<String> = told
+    let limiting = own.filter(|(parameter, _)| parameter.about.contains("stable"));
+    let all: Vec<String> = limiting
         .map(|(parameter, value)| format!("{} is {value} ({})", parameter.name, parameter.about))
         .collect();
     if all.is_empty() { String::new() } else { format!("; {}", all.join(", ")) }

@@ -1,4 +1,4 @@
-//! What runs and plans tell.
+//! Reports of runs and plans.
 
 use abide::RunReport;
 use pyo3::prelude::*;

@@ -98,7 +98,7 @@ pub fn solve<'py>(
             Some(devices) => describe.devices(devices),
             None => describe,
         };
-        let mut system = describe.parameters(parameters.clone()).open().map_err(told)?;
+        let mut system = describe.parameters(parameters.clone()).open().map_err(exception_of)?;
         if let (Some(cycle), Some(callback)) = (cycle, &callback) {
             return by_cycles(&mut system, &b, x, &parameters, cycle, callback, stop);
         }
@@ -126,16 +126,16 @@ pub fn solve<'py>(
             match error.kind() {
                 ErrorKind::NotConverged => match error.report() {
                     Some(report) => (report.clone(), why),
-                    None => return Err(told(error)),
+                    None => return Err(exception_of(error)),
                 },
-                _ => return Err(told(error)),
+                _ => return Err(exception_of(error)),
             }
         }
     };
     Ok((numpy(py, x, &[rows])?, Some(report.iterations.max(1)), why, json(&report)?))
 }
 
-fn told(error: SolverError) -> PyErr {
+fn exception_of(error: SolverError) -> PyErr {
     match error {
         SolverError::Invalid(Error::Invalid { .. }) | SolverError::NotSymmetric { .. } => {
             raise("Invalid", in_python(&error.to_string()))
@@ -187,10 +187,10 @@ fn by_cycles(
 /// The time between two looks at whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Calls `work` on a thread of its own. `work` is told to stop when a signal's handler raises, whose exception
-/// is the result.
+/// Calls `work` on a thread of its own. When a signal's handler raises, the flag that stops `work` is set, and the
+/// handler's exception is the result.
 ///
-/// Only the interpreter's main thread sees signals, and a solver may call its observer on any of its own.
+/// Only the interpreter's main thread receives signals, and a solver may call its observer on any of its threads.
 fn interruptible<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> PyResult<R> + Send,

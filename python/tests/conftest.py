@@ -77,8 +77,8 @@ def random() -> np.random.Generator:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tells the results as cargo's runners do, so that they are counted with theirs, and names what was
-    skipped."""
+    """Prints the results in the form of cargo's runners, so that both are counted alike, and names skipped
+    tests."""
     count = {
         name: len(terminalreporter.stats.get(name, [])) for name in ("passed", "failed", "error", "skipped")
     }

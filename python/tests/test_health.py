@@ -23,11 +23,11 @@ def test_values_that_are_not_finite_are_warned_of() -> None:
     ) as caught:
         report = sim.run(2000)
     assert caught[0].filename == __file__
-    told = str(caught[0].message)
-    assert "kappa is 0.5 (diffusivity · step / width²; stable up to 1/(2·axes))" in told
-    assert told in report.notes and told in repr(report)
-    assert f"{sim.non_finite} of 4096 values" in told
-    step = int(told.split("after step ")[1].split(";")[0])
+    shown = str(caught[0].message)
+    assert "kappa is 0.5 (diffusivity · step / width²; stable up to 1/(2·axes))" in shown
+    assert shown in report.notes and shown in repr(report)
+    assert f"{sim.non_finite} of 4096 values" in shown
+    step = int(shown.split("after step ")[1].split(";")[0])
     assert 0 < step <= 2000
     # Once is enough; the note stays.
     with warnings.catch_warnings():
@@ -77,12 +77,12 @@ def test_a_bar_shows_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     sim.run(100, progress=False)
     assert capsys.readouterr() == ("", "")
     assert sim.run(100, progress=True).steps == 100
-    told = capsys.readouterr().err
-    assert "100%|" in told and "100/100 steps" in told and told.endswith("\n")
+    shown = capsys.readouterr().err
+    assert "100%|" in shown and "100/100 steps" in shown and shown.endswith("\n")
     sim.run(0, progress=True)
     sim.run(10**9, seconds=0.4, progress=True)
-    told = capsys.readouterr().err
-    assert told.count("\r") > 2 and "s left" in told
+    shown = capsys.readouterr().err
+    assert shown.count("\r") > 2 and "s left" in shown
 
 
 def test_a_bar_appears_on_a_terminal_where_a_run_lasts(

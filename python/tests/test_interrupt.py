@@ -81,12 +81,12 @@ def test_frames_can_be_interrupted_and_begun_again() -> None:
 
 def test_a_handler_may_not_use_the_run_that_it_interrupts() -> None:
     sim = shift.start(u=1.0, shape=(64, 64), backend="cpu")
-    told: list[str] = []
+    messages: list[str] = []
 
     def handle(*_: object) -> None:
         with pytest.raises(ab.Invalid) as caught:
             sim.run(1)
-        told.append(str(caught.value))
+        messages.append(str(caught.value))
         raise RuntimeError("from the handler")
 
     before = signal.signal(signal.SIGUSR1, handle)
@@ -98,7 +98,7 @@ def test_a_handler_may_not_use_the_run_that_it_interrupts() -> None:
     finally:
         timer.join()
         signal.signal(signal.SIGUSR1, before)
-    assert told == [
+    assert messages == [
         "the simulation: it is running, and this is called from within the run, as by a signal's handler; "
         "call it once the run has ended"
     ]

@@ -293,5 +293,5 @@ def test_warnings_tell_relative_residuals() -> None:
     A, b = laplacian(), 1e6 * right(400)
     with pytest.warns(ab.NotConverged, match=r"of \|b\| \(wanted 1e-12\)") as caught:
         x, _ = ab.cg(A, b, rtol=1e-12, maxiter=3, backend="cpu")
-    told = float(str(caught[0].message).split("residual of ")[1].split()[0])
-    assert np.isclose(told, np.linalg.norm(b - A @ x) / np.linalg.norm(b))
+    reported = float(str(caught[0].message).split("residual of ")[1].split()[0])
+    assert np.isclose(reported, np.linalg.norm(b - A @ x) / np.linalg.norm(b))

@@ -1,4 +1,4 @@
-"""Words of other packages: taken where they mean the same, else told what may be meant; advice in Python's words."""
+"""Words of other packages: taken where they mean the same, else refused with a suggestion; advice in Python's words."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ pub struct Device {
 
 type Make = dyn Fn(usize) -> Result<Vec<Device>> + Send + Sync;
 
-/// Several devices of one kind that advance a domain together, or one where the domain is too thin for more.
+/// Several devices of one kind that advance a domain jointly, or one where the domain is too thin for more.
 pub struct Ranked {
     /// The backend of a single device.
     pub(crate) single: Arc<dyn Backend>,
@@ -67,7 +67,7 @@ impl Ranked {
         self
     }
 
-    /// Has the devices solve linear systems together by themselves, in place of ranks that send each other messages.
+    /// Has the device group solve linear systems, in place of ranks that exchange messages.
     pub fn with_team(mut self, team: Arc<dyn LinearDeviceGroup>) -> Ranked {
         self.team = Some(team);
         self

@@ -19,7 +19,7 @@ pub struct Tag {
 pub enum What {
     /// Planes for the halo at this side of the receiver.
     Planes(Side),
-    /// The word that the planes lent at this side of the receiver were taken.
+    /// Acknowledges that the planes exported at this side of the receiver were copied.
     Taken(Side),
     /// A rank's part of what all ranks gather.
     Gathered,
@@ -44,7 +44,7 @@ pub enum CommError {
         /// The rank.
         rank: usize,
     },
-    /// A rank has given up, and so all do.
+    /// A rank has aborted, and so all do.
     #[error("rank {rank} gave up: {reason}")]
     Aborted {
         /// The rank.
@@ -63,7 +63,7 @@ pub enum CommError {
     Failed(String),
 }
 
-/// Why something cannot be lent.
+/// Why a handle cannot be exported.
 const APART: &str = "the ranks do not share memory, so only ipc_handles can be lent";
 
 /// A rank's end of what connects all ranks.
@@ -83,7 +83,7 @@ pub trait Communicator: Send {
     ///
     /// # Errors
     ///
-    /// [`CommError`] after the deadline, or as soon as the rank is gone or any rank has given up.
+    /// [`CommError`] after the deadline, or as soon as the rank is gone or any rank has aborted.
     fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError>;
 
     /// Returns whether the ranks share an address space, so that they can export each other what lies in it.
@@ -107,14 +107,14 @@ pub trait Communicator: Send {
         unpacked(&bytes).ok_or_else(|| CommError::Failed(format!("rank {from} lent something else")))
     }
 
-    /// Returns whether a rank may go on waiting for what devices have done together since then.
+    /// Checks whether a rank may keep waiting for joint work that the devices began at `since`.
     ///
     /// # Errors
     ///
-    /// [`CommError`] after the deadline, or as soon as any rank is gone or has given up.
+    /// [`CommError`] after the deadline, or as soon as any rank is gone or has aborted.
     fn check(&mut self, since: Instant) -> Result<(), CommError>;
 
-    /// Tells all ranks to give up, and why: whoever waits, or begins to, gets [`CommError::Aborted`].
+    /// Aborts all ranks, for a reason: every wait, current or later, returns [`CommError::Aborted`].
     fn abort(&mut self, reason: &str);
 
     /// Returns the bytes that each rank gives, in the order of ranks. Each rank calls it with the same rounds in order.
@@ -133,7 +133,7 @@ pub trait Communicator: Send {
     }
 }
 
-/// Returns ipc_handles as one message, each behind its length; `None` where another handle is among them.
+/// Packs IPC handles into one message, each after its length; `None` where a handle is of another kind.
 fn packed(handles: Vec<ExportedHandle>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for handle in handles {
@@ -144,7 +144,7 @@ fn packed(handles: Vec<ExportedHandle>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the ipc_handles of a message; `None` where it is none of theirs.
+/// Unpacks the IPC handles of a message; `None` where the message is not of that form.
 fn unpacked(mut bytes: &[u8]) -> Option<Vec<ExportedHandle>> {
     let mut handles: Vec<ExportedHandle> = Vec::new();
     while !bytes.is_empty() {

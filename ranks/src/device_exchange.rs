@@ -1,5 +1,5 @@
-//! Exchanges by stores, or over a network of the ranks' devices ([`Network`]): they are work of the devices, in order with their
-//! steps, and the communicator only tells whether all ranks are still there.
+//! Exchanges by puts, or over a network of the ranks' devices ([`Network`]): they are work of the devices, in order
+//! with their steps. The communicator only checks whether all ranks are still there.
 
 use std::time::Instant;
 
@@ -58,10 +58,10 @@ fn waiting<R>(
 }
 
 impl Rank {
-    /// Puts an exchange behind all that the device was asked before.
+    /// Enqueues an exchange on the device, after all earlier work.
     pub(crate) fn swap(&mut self, exchanges: &[Exchange]) -> Result<(), RankFailure> {
-        // Two ranks of a ring are neighbours at both sides. What goes from one to the other is told apart by its order: first
-        // what lies at the sender's low side.
+        // Two ranks of a ring are neighbours at both sides. Only the order distinguishes the planes that go from one to
+        // the other: planes at the sender's low side come first.
         let at = |side: Side| exchanges.iter().filter(move |exchange| exchange.side == side);
         let mut sent = Vec::new();
         for exchange in at(Side::Low).chain(at(Side::High)) {

@@ -43,7 +43,8 @@ impl Endpoint {
         let follows = matches!(broken, CommError::Aborted { .. } | CommError::Gone { .. });
         let operation =
             format!("rank {} of {}, {when}: {what}", self.communicator.rank(), self.communicator.size());
-        // All ranks exchange and gather in the same order. Each counts twice, because what was lent is waited for once more.
+        // All ranks exchange and gather in the same order. Each counts twice, because a rank waits once more, for its
+        // exports to be copied.
         let is_wait = matches!(broken, CommError::Late { .. } | CommError::Aborted { .. });
         let wait = if is_wait { 2 * (self.rounds + self.gathers) } else { 0 };
         let error = Error::Device { backend: self.backend, operation, message: broken.to_string() };
@@ -58,7 +59,8 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a rank and of its session. They never use it at the same time: the rank waits for its session's steps.
+/// The endpoint that a rank and its session share. They never use it at the same time: the rank waits for its session's
+/// steps.
 #[derive(Clone)]
 pub(crate) struct SharedEndpoint(Arc<Mutex<Endpoint>>);
 

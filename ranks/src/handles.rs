@@ -43,8 +43,8 @@ pub(crate) fn gathered(endpoint: &mut Endpoint, own: &[u8]) -> Result<Vec<Vec<u8
 }
 
 impl Rank {
-    /// Lends the outermost own planes to the neighbours, copies theirs into the halo, and has the steps that follow wait
-    /// until all of that is copied. The host waits for messages alone.
+    /// Exports the outermost own planes to the neighbours, copies theirs into the halo, and has the following steps
+    /// wait until all planes are copied. The host waits only for messages.
     pub(crate) fn exchange_loans(&mut self, exchanges: &[Exchange]) -> Result<(), RankFailure> {
         for exchange in exchanges {
             let lent = (exchange.fields.iter())
@@ -69,7 +69,7 @@ impl Rank {
                 self.peer()?.take(planes, handle)?;
             }
             let point = self.peer()?.taken()?;
-            // The receiver's side is the one at which it has lent.
+            // The receiver's side is the one at which it exported.
             let tag = self.tag(What::Taken(exchange.side.other()));
             let sent = self.endpoint.lock().communicator.export(exchange.neighbour, tag, vec![point]);
             sent.map_err(|own| broken(self, own))?;

@@ -3,7 +3,7 @@
 //! A [`Ranked`] backend plans slabs and opens a session for all of them, in which each rank is a thread that drives an
 //! ordinary session of its device ([`rank`](mod@rank)). Linear systems are solved likewise, by slabs of rows (`solver`). Ranks hand each other planes through a [`Communicator`]: [`threads`] is
 //! the one for ranks of one process, and with the feature `mpi` the module `mpi` has the one for processes. Nothing waits
-//! for ever: every wait of a communicator has a deadline, and ends where another rank is gone or has given up.
+//! for ever: every wait of a communicator has a deadline, and ends where another rank is gone or has aborted.
 #![deny(missing_docs)]
 
 mod answer;

@@ -34,7 +34,7 @@ pub fn is_launched() -> bool {
     LAUNCHERS.iter().any(|names| names.iter().all(is_set))
 }
 
-/// The processes that were started together, seen from one of them.
+/// The processes of one launch, seen from one of them.
 #[derive(Clone)]
 pub struct Processes {
     progress: Arc<ProgressEngine>,
@@ -87,8 +87,8 @@ impl Processes {
         communicator.all_gather(*round, own)
     }
 
-    /// Returns words in which processes differ that share no cores: the machine's name and the cores that the process may
-    /// run on, where the system tells them.
+    /// Returns text that differs between processes that share no cores: the machine's name and the cores that the
+    /// process may run on, where the system lists them.
     pub fn cores(&self) -> String {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let cores = status.endpoints().find(|endpoint| endpoint.starts_with("Cpus_allowed_list:"));
@@ -97,14 +97,14 @@ impl Processes {
 
     /// Returns the name of the process's machine, as MPI has it.
     pub fn host(&self) -> String {
-        // MPI is asked with the progress held, as always.
+        // Every call into MPI holds the lock on the progress engine.
         let _held = self.progress.lock();
         wire::host()
     }
 
-    /// Tells the others how this process ends, and returns how each does once all have said so. Where a process failed,
-    /// `None` stands for those that said nothing within five seconds; without a failure all are waited for, however long:
-    /// one of them may be writing files, and where one dies the launcher ends the others.
+    /// Reports to the others how this process ends, and returns how each process ends once all have reported. Where a
+    /// process failed, `None` stands for each that did not report within five seconds. Without a failure it waits for
+    /// all, however long: one of them may be writing files, and where one dies the launcher ends the others.
     pub fn close(&self, status: u8, reason: &str) -> Vec<Option<Closing>> {
         let mut held = self.progress.lock();
         held.poll();
@@ -120,7 +120,7 @@ impl Processes {
         })
     }
 
-    /// Ends MPI, after [`Processes::close`]; where a process said nothing there, all processes at once.
+    /// Ends MPI, after [`Processes::close`]; where a process did not report there, it ends all processes at once.
     pub fn end(&self, status: u8) {
         let begun = Instant::now();
         let is_whole = self.progress.wait(|held| {
@@ -172,7 +172,7 @@ impl CommunicatorFactory for Processes {
     }
 }
 
-/// A process's end of a communicator over MPI; dropping it tells the others that the rank is gone.
+/// A process's end of a communicator over MPI; dropping it reports to the others that the rank is gone.
 pub struct Mpi {
     progress: Arc<ProgressEngine>,
     channel: u64,
@@ -208,7 +208,8 @@ impl Communicator for Mpi {
             if let Some(bytes) = held.find(channel, from, tag) {
                 return Some(Ok(bytes));
             }
-            // Before anything that others say: of several waits that end together, the first to begin is the cause.
+            // Checked before the reports of others: of several waits that end at the same time, the first to begin is
+            // the cause.
             if is_late(begun, deadline) {
                 return Some(Err(CommError::Late { from, within: deadline }));
             }

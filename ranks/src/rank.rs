@@ -46,8 +46,8 @@ pub struct Rank {
     seconds: [f64; 2],
 }
 
-/// The times that steps are begun before the host waits for the device: neither its queue nor what it has borrowed grows
-/// for ever, and an error is seen.
+/// The times that steps are begun before the host waits for the device. The wait bounds the device's queue and the
+/// number of its imports, and reports errors.
 const MOST_BEGUN: u32 = 64;
 
 /// What a rank did in an advance.
@@ -66,7 +66,7 @@ pub struct RankFailure {
     pub error: Error,
     /// Whether the rank stopped only because another one had.
     pub follows: bool,
-    /// The wait that was in vain, by its own deadline or because another rank gave up, in the order in which
+    /// The wait that failed, by its own deadline or because another rank aborted, numbered in the order in which
     /// all ranks wait; 0 for any other reason.
     pub wait: u64,
 }
@@ -335,7 +335,7 @@ impl Rank {
         all.map_err(|broken| endpoint.stopped(what, "all ranks", broken))
     }
 
-    /// Tells all ranks to give up, because this one has, unless it only follows another.
+    /// Aborts all ranks because this one stopped, unless its error only follows from another rank's.
     pub fn abort(&mut self, stopped: &RankFailure) {
         if !stopped.follows {
             self.endpoint.lock().communicator.abort(&stopped.error.to_string());

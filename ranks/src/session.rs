@@ -1,4 +1,4 @@
-//! The session of all ranks together.
+//! The session of all ranks.
 //!
 //! All ranks are threads of this process, or some are, and other processes have the others: then all processes make the same
 //! calls in the same order, each advances its own ranks, and what is read goes over the communicator to all of them.
@@ -157,8 +157,8 @@ impl DistributedSession {
         self.workers.len() < self.slabs.slabs.len()
     }
 
-    /// Has some of this process's ranks do something at the same time, and returns what each answers. Where one fails, the
-    /// ranks of other processes, which hear of nothing else, give up.
+    /// Has some of this process's ranks do something at the same time, and returns the answer of each. Where one fails,
+    /// it aborts the ranks of other processes, which would not learn of the failure otherwise.
     fn ask<R: Send + 'static>(
         &self,
         orders: impl IntoIterator<
@@ -262,7 +262,7 @@ impl DistributedSession {
     }
 }
 
-/// Tells all ranks that one could not begin.
+/// Aborts all ranks because one could not begin.
 fn abort(mut communicator: Box<dyn Communicator>, error: Error) -> RankFailure {
     communicator.abort(&error.to_string());
     error.into()

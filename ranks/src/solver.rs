@@ -1,8 +1,9 @@
 //! Linear systems on several devices: each has a slab of rows ([`row_slabs`]), and all have the bits of one. Devices that
-//! solve together by themselves, such as GPUs, are handed the system (`LinearDeviceGroup`); those of processes with one each meet over
-//! the communicator (`LinearPeer`). Others are ranks that send each other messages:
+//! solve jointly by themselves, such as GPUs, are handed the system (`LinearDeviceGroup`). Where each process has one
+//! device, the processes gather over the communicator (`LinearPeer`). Other devices are ranks that exchange messages:
 //!
-//! [`together`] has all ranks work at the same time, `swap` brings them the entries that their rows read, `session` solves.
+//! [`concurrent::together`] runs the work of all ranks at the same time, `swap` exchanges the entries that their rows
+//! read, and `session` solves.
 
 mod concurrent;
 mod exchange;
@@ -29,7 +30,7 @@ fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {
     })
 }
 
-/// Returns the part of a device's solvers that solves together with other devices.
+/// Returns the part of a device's solvers that solves jointly with other devices.
 fn slabs_of(backend: &dyn Backend, asked: usize) -> Result<&dyn LinearSlabs> {
     linear(backend)?.slabs().ok_or_else(|| {
         Error::unsupported(

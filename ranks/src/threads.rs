@@ -7,12 +7,12 @@ use abide_core::backend::ExportedHandle;
 
 use crate::communicator::{CommError, Communicator, Tag};
 
-/// How long a rank waits for another unless told otherwise. All ranks advance about as many planes between two exchanges,
-/// so that a wait is the difference of their times: this is far beyond any.
+/// How long a rank waits for another by default. All ranks advance about as many planes between two exchanges, so a
+/// wait is the difference of their times, which is far shorter.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 
-/// How long a rank looks for a handle before it sleeps: whoever is woken comes some 50 µs late, and short exchanges take no longer.
-/// A rank that waits for values computes on the cores that it would look with, and sleeps at once.
+/// How long a rank polls for a handle before it sleeps: waking takes some 50 µs, and short exchanges take no longer. A
+/// rank that waits for values sleeps at once, because its cores compute.
 const SPINNING: Duration = Duration::from_micros(100);
 
 /// Returns the ends of a communicator for so many ranks, in order, whose waits end after `deadline`.
@@ -21,7 +21,7 @@ pub fn threads(size: usize, deadline: Duration) -> Vec<Threads> {
     (0..size).map(|rank| Threads { rank, deadline, shared: shared.clone() }).collect()
 }
 
-/// An end of the communicator; dropping it tells the others that the rank is gone.
+/// An end of the communicator; dropping it reports to the others that the rank is gone.
 pub struct Threads {
     rank: usize,
     deadline: Duration,
@@ -32,7 +32,7 @@ struct Shared {
     inboxes: Vec<Inbox>,
 }
 
-/// What has come for a rank, and what it has been told.
+/// The messages for a rank, and the reports of ranks that are gone or aborted.
 #[derive(Default)]
 struct Inbox {
     held: Mutex<Held>,
@@ -71,7 +71,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Returns what a message has, once it is there. It is looked for without a pause for as long as `spins` says.
+    /// Returns the content of a message once it has arrived. It polls for the duration `spins`, and then sleeps.
     fn take(&self, from: usize, tag: Tag, spins: Duration) -> Result<Content, CommError> {
         let begun = Instant::now();
         let inbox = &self.shared.inboxes[self.rank];
@@ -80,7 +80,8 @@ impl Threads {
             if let Some(at) = held.messages.iter().position(|(rank, own, _)| *rank == from && *own == tag) {
                 return Ok(held.messages.swap_remove(at).2);
             }
-            // Before anything that others say: of several waits that end together, the first to begin is the cause.
+            // Checked before the reports of others: of several waits that end at the same time, the first to begin is
+            // the cause.
             let Some(left) = self.deadline.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
                 return Err(CommError::Late { from, within: self.deadline });
             };
@@ -101,7 +102,7 @@ impl Threads {
     }
 }
 
-/// What is told of a message that has a handle in place of bytes, or bytes in place of a handle.
+/// The error for a message that has a handle in place of bytes, or bytes in place of a handle.
 fn other_content(from: usize) -> CommError {
     CommError::Failed(format!("rank {from} hands planes on in another way"))
 }

@@ -1,5 +1,5 @@
-//! Sessions that only begin steps, as a device's stream does them later: the host runs ahead of steps and copies, and the
-//! bits are those of the definition.
+//! Sessions that only begin steps, which a device's stream completes later: the host does not wait for steps and
+//! copies, and the bits are those of the definition.
 
 mod common;
 
@@ -39,9 +39,9 @@ impl Point {
 struct Stream {
     plan: Plan,
     inner: Inner,
-    /// Planes that are lent and whose copies were not yet waited for, as the stream sees it.
+    /// Exported planes whose copies the stream has not waited for yet.
     out: Arc<AtomicUsize>,
-    /// Lenders' counts of what this stream copies since it last told so.
+    /// The exporters' counters for the planes that this stream copied since its last acknowledgement.
     taken: Vec<Arc<AtomicUsize>>,
     /// Steps begun and not waited for.
     begun: u64,
@@ -49,7 +49,7 @@ struct Stream {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is lent: planes of a session, from a point of its stream on.
+/// An export: planes of a session, from a point of its stream on.
 struct Lent {
     inner: Inner,
     planes: Planes,

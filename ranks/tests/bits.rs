@@ -127,7 +127,7 @@ fn programs_that_read_unequally_far_have_the_same_bits() {
     }
 }
 
-/// A program that knows where it is, sets points, counts planes, and ends by a condition.
+/// A program that uses coordinates, sets points, counts planes, and ends by a condition.
 fn placed(dimensions: usize, boundary: Boundary) -> Program {
     let mut p = Definition::new("placed", dimensions);
     p.field("u", Centring::CELL).field("w", Centring::face(dimensions, 0)).boundary(boundary);

@@ -13,16 +13,16 @@ use abide_ranks::threads::{Threads, threads};
 use abide_ranks::{CommError, Communicator, Tag, What};
 use common::{Wrap, as_inner, assert_held_up_by_rank_1, assert_same, open, problem, wrapped};
 
-/// A field's planes, and the lender's count of those that are out.
+/// A field's planes, and the exporter's count of exports that are not released yet.
 struct Lent(Array, Arc<AtomicUsize>);
 
-/// The CPU's session, which counts what is lent and not yet waited for.
+/// The CPU's session, which counts exports whose copies it has not waited for yet.
 struct Lender {
     inner: Box<dyn Session>,
     out: Arc<AtomicUsize>,
-    /// Lenders' counts of what this session has taken since it last told so.
+    /// The exporters' counters for the planes that this session copied since its last acknowledgement.
     taken: Vec<Arc<AtomicUsize>>,
-    /// What it offers to sessions of other processes, and whether they have all that it exports in ipc_handles.
+    /// What it offers to sessions of other processes, and whether it exports planes as IPC handles.
     offer: Option<&'static [u8]>,
     packs: bool,
     ipc_handles: u8,
@@ -90,7 +90,7 @@ impl Peer for Lender {
     }
 }
 
-/// Lends, and sends values.
+/// Sessions that export planes, and sessions that send values.
 const LENDS: Option<Wrap> = Some(|inner| Box::new(Lender::new(inner, None)));
 const SENDS: Option<Wrap> = None;
 
@@ -134,7 +134,7 @@ impl Communicator for Apart {
     }
 }
 
-/// Lends to sessions of other processes too, of one machine and of another.
+/// Sessions that export to other processes too, on one machine and on another.
 const PACKS: Option<Wrap> = Some(|inner| Box::new(Lender::new(inner, Some(b"here"))));
 const PACKS_ELSEWHERE: Option<Wrap> = Some(|inner| Box::new(Lender::new(inner, Some(b"there"))));
 

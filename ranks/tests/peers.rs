@@ -1,6 +1,6 @@
-//! Devices of processes that solve together by themselves meet over the communicator: the first decides for all, each process has
-//! the whole solution, and one that fails ends all. The processes are threads here, and their devices a stand-in that solves
-//! the whole system, of which only its own rows count.
+//! Processes whose devices solve jointly by themselves: they gather over the communicator, and the first process
+//! decides for all. Each process has the whole solution, and one that fails ends all. Here the processes are threads.
+//! Their devices are stand-ins that solve the whole system, of which only their own rows count.
 
 mod common;
 
@@ -155,7 +155,7 @@ impl LinearSession for Part {
         if let (Fault::Differs, Ok(report)) = (*fault, &mut outcome) {
             report.history[1] += 1e-3;
         }
-        // What is behind the own rows is nobody's.
+        // Only the own rows count: the rest is overwritten.
         match x {
             Array::F32(x) => {
                 x.iter_mut().enumerate().filter(|(at, _)| !rows.contains(at)).for_each(|(_, x)| *x = f32::NAN)
@@ -206,7 +206,7 @@ impl CommunicatorFactory for Process {
     }
 }
 
-/// StageKind the same in so many processes, one of which has a fault, and returns what each did.
+/// Does the same in `faults.len()` processes, one of which has a fault, and returns the result of each.
 fn everywhere<R: Send>(faults: &[Fault], work: impl Fn(usize, Ranked) -> R + Sync) -> Vec<R> {
     let (hub, size) = (Arc::default(), faults.len());
     thread::scope(|scope| {
@@ -273,7 +273,7 @@ fn processes_have_the_solution_of_one_device() {
         for (words, x, ranks) in all {
             assert_eq!(words, expected.0);
             assert!(x.same_bits(&expected.1));
-            // Twice the seconds that each device tells, of which a quarter are waits.
+            // Twice the seconds that each device reports, of which a quarter are waits.
             assert_eq!(ranks.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
             for own in ranks {
                 assert_eq!((own.exchange, own.exchange_seconds, own.efficiency), ("stores", 1.0, 0.75));

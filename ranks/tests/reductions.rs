@@ -1,5 +1,5 @@
-//! Programs with reductions on several ranks: the one tree knows no ranks, so that its value, and all that it steers, has the
-//! bits of one device.
+//! Programs with reductions on several ranks: the reduction tree does not depend on the ranks. So its value, and all
+//! results that depend on it, have the bits of one device.
 
 mod common;
 

@@ -203,7 +203,7 @@ fn backends_that_solve_on_one_device_refuse_more_by_name() {
     assert!(error.contains("cpu on 2 devices") && error.contains("one device alone"), "{error}");
 }
 
-/// Devices that solve together by themselves, and tell what they are handed.
+/// Devices that solve jointly by themselves, and report what they are handed.
 struct Team;
 
 impl abide_core::solver::LinearDeviceGroup for Team {

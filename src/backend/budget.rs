@@ -31,7 +31,7 @@ impl Host {
     }
 }
 
-/// Returns the bytes of a field, in a batch of all members together.
+/// Returns the bytes of a field, in a batch the sum over all members.
 fn field_bytes(problem: &Problem) -> u128 {
     problem.shape.bytes(problem.dtype) as u128 * problem.members() as u128
 }

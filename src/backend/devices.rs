@@ -99,7 +99,7 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
 
 /// A backend's way to run on several devices.
 pub(super) struct DeviceKind {
-    /// Opens devices that advance a domain together.
+    /// Opens devices that jointly advance one domain.
     open: fn(&Devices) -> Result<Opened>,
     /// Counts the devices that can be asked for by number.
     count: fn() -> Result<usize>,
@@ -145,7 +145,7 @@ pub fn list(name: &str) -> Result<Vec<Listed>> {
     entry(name)?.several.as_ref().map_or(Ok(Vec::new()), |several| (several.list)())
 }
 
-/// Opens devices of a backend, which advance a domain together.
+/// Opens devices of a backend, which jointly advance one domain.
 ///
 /// # Errors
 ///

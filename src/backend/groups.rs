@@ -126,9 +126,9 @@ mod tests {
                 assert!((efficiency - expected).abs() < 1e-12 * expected, "{row:?}");
             }
         }
-        let told = report.to_string();
-        assert!(told.contains("slower than their loops one by one: "), "{told}");
-        assert!(told.contains("projection: off by "), "{told}");
+        let text = report.to_string();
+        assert!(text.contains("slower than their loops one by one: "), "{text}");
+        assert!(text.contains("projection: off by "), "{text}");
     }
 
     #[test]

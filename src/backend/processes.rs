@@ -5,10 +5,10 @@
 use super::{Devices, Opened};
 use crate::{Error, Result};
 
-/// How a process is to end, after all have said how they do.
+/// How a process is to end, once all processes have reported how they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closed {
-    /// Whether this process is the one that tells how the run ended.
+    /// Whether this process is the one that prints how the run ended.
     pub tells: bool,
     /// The exit status: the process's own, or that of one that failed.
     pub status: u8,
@@ -72,7 +72,7 @@ mod imp {
         0
     }
 
-    /// Tells other processes how this one ends; there are none.
+    /// Reports to other processes how this one ends; there are none.
     pub fn close(status: u8, _reason: &str) -> Closed {
         Closed { tells: true, status }
     }
@@ -136,8 +136,8 @@ mod imp {
         JOINED.get().map_or(0, Processes::rank)
     }
 
-    /// Tells the other processes how this one ends, and why where it failed, and waits until all have said so. The lowest
-    /// of those that failed by themselves tells the user.
+    /// Reports to the other processes how this one ends, and why if it failed, and waits for the reports of all. The
+    /// lowest rank that failed by itself prints its error.
     pub fn close(status: u8, reason: &str) -> Closed {
         let Some(processes) = JOINED.get() else { return Closed { tells: true, status } };
         let all = processes.close(status, reason);
@@ -245,23 +245,23 @@ mod imp {
         Ok((Kind::Gpu, Arc::new(backend), weights))
     }
 
-    /// Returns the seconds that a process tells.
+    /// Returns the seconds in the message of a process.
     fn costs_of(words: &str) -> Option<[f64; 3]> {
         let costs: Option<Vec<f64>> =
             words.split(' ').map(|word| Some(f64::from_bits(word.parse().ok()?))).collect();
         costs?.try_into().ok()
     }
 
-    /// Returns the weights that processes tell, and the number of different devices.
+    /// Returns the weights in the messages of processes, and the number of different devices.
     fn taken(all: &[String]) -> Option<(Vec<usize>, usize)> {
-        let told: Vec<(usize, &str)> = all
+        let pairs: Vec<(usize, &str)> = all
             .iter()
             .map(|words| {
                 words.split_once(' ').and_then(|(weight, device)| Some((weight.parse().ok()?, device)))
             })
             .collect::<Option<_>>()?;
-        let devices: BTreeSet<&str> = told.iter().map(|(_, device)| *device).collect();
-        Some((told.iter().map(|(weight, _)| *weight).collect(), devices.len()))
+        let devices: BTreeSet<&str> = pairs.iter().map(|(_, device)| *device).collect();
+        Some((pairs.iter().map(|(weight, _)| *weight).collect(), devices.len()))
     }
 
     /// Returns the threads of each process: those that its cores have, divided among all processes that may run on the same

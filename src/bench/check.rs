@@ -215,8 +215,8 @@ mod tests {
         let mut values = vec![1.0f32; 20];
         values[7] = 1.0 + f32::EPSILON;
         values[13] = 2.0;
-        let told = differs(&problem, &a, &[Array::F32(values)]).unwrap();
-        assert!(told.contains("2 of 20 values of u differ, the first at [1, 2]"), "{told}");
+        let reported = differs(&problem, &a, &[Array::F32(values)]).unwrap();
+        assert!(reported.contains("2 of 20 values of u differ, the first at [1, 2]"), "{reported}");
         assert!(differs(&problem, &a, &[Array::F64(vec![1.0; 20])]).unwrap().contains("f32 and f64"));
         assert!(differs(&problem, &a, &[Array::F32(vec![-0.0; 20])]).is_some());
         assert!(

@@ -78,7 +78,7 @@ pub struct Row {
     pub gcells_per_s: f64,
     /// Distance from the median to the farthest run, in percent of the median.
     pub spread_percent: f64,
-    /// The most that the device's arithmetic allows (see [`ceiling`]); `None` where the device does not tell
+    /// The most that the device's arithmetic allows (see [`ceiling`]); `None` where the device does not report
     /// its peak.
     pub ceiling_gcells_per_s: Option<f64>,
     /// The median over the ceiling.
@@ -116,7 +116,7 @@ impl Row {
 }
 
 /// Returns the rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells per second:
-/// one multiply-add for each point of each cell. `None` where the device does not tell its peak.
+/// one multiply-add for each point of each cell. `None` where the device does not report its peak.
 pub fn ceiling(device: &DeviceSpec, dtype: DType, points: usize) -> Option<f64> {
     let flops = device.flops(dtype);
     (flops > 0.0 && points > 0).then(|| flops / (2 * points) as f64 / 1e9)
@@ -166,8 +166,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         checked.faults.extend(of_cpu?);
         if let Some(fault) = of_stepwise? {
             checked.stepwise_steps = all;
-            let told = fault.map(|how| format!("after {all} steps from a launch per step: {how}"));
-            checked.faults.extend(told);
+            let described = fault.map(|how| format!("after {all} steps from a launch per step: {how}"));
+            checked.faults.extend(described);
         }
         if settings.baseline {
             let median = |runs: &[f64]| rates(runs).map(|rates| rates.median);

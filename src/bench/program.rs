@@ -46,7 +46,7 @@ impl Way {
 pub struct ProgramRow {
     /// The way in which it ran.
     pub way: Way,
-    /// The launches of a step, the mean of the cycle's; `None` on a device whose plan does not tell.
+    /// The mean launches of a step over the cycle; `None` on a device whose plan does not state them.
     pub groups: Option<f64>,
     /// Milliseconds per step: the median of the runs.
     pub ms_per_step: f64,

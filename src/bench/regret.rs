@@ -16,7 +16,7 @@ const DEPTHS: [u32; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16];
 /// The plans that are timed in turn with the planner's choice: those that a first look found fastest.
 const FINALISTS: usize = 2;
 
-/// A plan that takes so many times as long as the fastest yet is no finalist: what its calibration told is enough.
+/// A plan that takes this many times as long as the fastest yet is no finalist: its calibration is not refined.
 const HOPELESS: f64 = 1.5;
 
 /// The planner's choice and the best plan for a problem, both timed.
@@ -77,8 +77,8 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     // The values of a look are a few steps old: to load them anew would take longer than the look.
     let look = |run: &mut Timed<'_>, fastest: f64| -> Result<Looked> {
         let steps = run.calibrate(settings.seconds / 6.0)?;
-        let told = run.step_seconds();
-        let seconds = if told > HOPELESS * fastest { told } else { run.go_on(steps)? };
+        let calibrated = run.step_seconds();
+        let seconds = if calibrated > HOPELESS * fastest { calibrated } else { run.go_on(steps)? };
         let plan = run.session().plan();
         let recipe = Recipe::of(plan);
         Ok(Looked { plan: plan.summary(), recipe, estimated_seconds: plan.estimated_seconds, seconds })

@@ -66,7 +66,7 @@ impl ScalingCase {
         DOMAINS.into_iter().flat_map(case).collect()
     }
 
-    /// Returns the problem of so many devices together.
+    /// Returns the problem that this number of devices advance jointly.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Ranks of a CPU are timed, have the bits of one, and tell how they exchanged; a wrong state is told.
+    /// Ranks of a CPU are timed, have the bits of one, and report how they exchanged; a wrong state is reported.
     #[test]
     fn several_are_timed_and_compared_with_one() {
         let case = ScalingCase {

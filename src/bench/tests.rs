@@ -133,21 +133,22 @@ fn what_is_right_holds_and_says_what_was_compared() {
 fn a_fault_that_few_steps_do_not_show_is_found_by_a_launch_a_step() {
     let row = measured(Fault::Beyond(100), Check::Full);
     assert!(!row.holds());
-    let told = faults(&row);
+    let reported = faults(&row);
     assert!(
-        told.contains("after 1097 steps from a launch per step") && told.contains("values of u differ"),
-        "{told}"
+        reported.contains("after 1097 steps from a launch per step")
+            && reported.contains("values of u differ"),
+        "{reported}"
     );
-    assert!(!told.contains("the CPU's"), "{told}");
+    assert!(!reported.contains("the CPU's"), "{reported}");
     assert!(measured(Fault::Beyond(100), Check::Sampled).holds(), "as few steps are right");
 }
 
 #[test]
 fn a_fault_in_few_steps_is_found_with_the_cpu() {
-    let told = faults(&measured(Fault::Beyond(12), Check::Sampled));
+    let reported = faults(&measured(Fault::Beyond(12), Check::Sampled));
     assert!(
-        told.contains("after 13 steps from the CPU's: 1 of 2000 values of u differ, the first at [2, 0]"),
-        "{told}"
+        reported.contains("after 13 steps from the CPU's: 1 of 2000 values of u differ, the first at [2, 0]"),
+        "{reported}"
     );
 }
 
@@ -155,10 +156,13 @@ fn a_fault_in_few_steps_is_found_with_the_cpu() {
 #[test]
 fn a_run_that_differs_from_the_others_is_found() {
     for run in 1..=5 {
-        let told = faults(&measured(Fault::Run(run), Check::Full));
+        let reported = faults(&measured(Fault::Run(run), Check::Full));
         let expected = if run == 1 { 2 } else { run };
-        assert!(told.contains(&format!("run 1 and run {expected}: 1 of 2000 values")), "{run}: {told}");
-        assert_eq!(told.contains("a launch per step"), run == 1, "{told}");
+        assert!(
+            reported.contains(&format!("run 1 and run {expected}: 1 of 2000 values")),
+            "{run}: {reported}"
+        );
+        assert_eq!(reported.contains("a launch per step"), run == 1, "{reported}");
     }
     assert!(measured(Fault::Run(6), Check::Full).holds());
 }

@@ -97,7 +97,7 @@ impl Values {
     }
 }
 
-/// Returns the number of a field's values, of all members together.
+/// Returns the number of a field's values, summed over all members.
 pub(super) fn all_values(problem: &Problem, field: usize) -> usize {
     problem.values_of(field) * problem.members()
 }

@@ -282,7 +282,7 @@ impl Builder {
         self
     }
 
-    /// Sets how many points of a thread go through jammed loops together.
+    /// Sets how many points of a thread share each pass through jammed loops.
     pub fn jam(mut self, jam: Jam) -> Self {
         self.options.jam = jam;
         self
@@ -294,7 +294,7 @@ impl Builder {
         self
     }
 
-    /// Sets how many turns of a loop that is kept go through the loops within it together.
+    /// Sets how many turns of a kept loop share each pass through its inner loops.
     pub fn rows(mut self, rows: LoopRows) -> Self {
         self.options.rows = rows;
         self
@@ -340,8 +340,8 @@ impl Builder {
         self
     }
 
-    /// Sets the bytes that reading fields back and writing files will take at once. The builder asks whether
-    /// the machine has memory for these and all else together. Unless given: the bytes of one field.
+    /// Sets the bytes that reading fields back and writing files will take at once. The builder checks that
+    /// the machine has memory for these and everything else combined. Unless given: the bytes of one field.
     pub fn output_bytes(mut self, bytes: u64) -> Self {
         self.output_bytes = Some(bytes);
         self

@@ -98,7 +98,7 @@ impl Model {
     }
 }
 
-/// Values for a field; those of an `ndarray` also tell the size.
+/// Values for a field; an `ndarray` also determines the size.
 pub struct Values {
     pub(super) values: Array,
     /// Their extents; in a batch perhaps with the members' axis before the domain's.

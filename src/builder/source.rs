@@ -128,7 +128,7 @@ fn check_read(path: &Path, own: Shape, shape: Shape) -> Result<()> {
     Err(Error::file(path, message, "give inputs of the field's size"))
 }
 
-/// Makes the initial fields in the program's order; `notes` tell what was changed to make the values fit.
+/// Makes the initial fields in the program's order; `notes` state what was changed to make the values fit.
 fn fill(
     problem: &Problem,
     mut initial: Vec<(String, Initial)>,

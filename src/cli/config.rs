@@ -51,7 +51,7 @@ impl OfFile {
 pub fn with_options(typed: &[OsString]) -> Result<Arguments> {
     let mut arguments = Arguments { all: typed.to_vec(), of_file: OfFile::default() };
     let command = super::described();
-    // Faults are told when all options are there.
+    // Faults are reported once all options are there.
     let asked = command.clone().ignore_errors(true).try_get_matches_from(typed);
     let Some((verb, own)) = asked.as_ref().ok().and_then(ArgMatches::subcommand) else {
         return Ok(arguments);
@@ -69,7 +69,7 @@ pub fn with_options(typed: &[OsString]) -> Result<Arguments> {
         trust::check_option(model, name)?;
         let Some(argument) = described.get_arguments().find(|argument| argument.get_long() == Some(name))
         else {
-            // The parser tells of an option that there is not.
+            // The parser reports an option that does not exist.
             if verb == "run" {
                 kept.push(option);
             }

@@ -29,7 +29,7 @@ impl Devices {
                     "backend": name,
                     "kind": kind(opened.kind),
                     "device": opened.backend.device(),
-                    "devices": others(name).iter().map(told).collect::<Vec<_>>(),
+                    "devices": others(name).iter().map(as_json).collect::<Vec<_>>(),
                 }),
                 Err(error) => json!({ "backend": name, "unavailable": error.to_string() }),
             });
@@ -71,13 +71,13 @@ impl Devices {
 /// Returns the devices of a backend that has more than one to choose from.
 fn others(name: &str) -> Vec<Listed> {
     match backend::count(name) {
-        // What keeps one of them from being listed is told where it is asked for.
+        // Why a device cannot be listed is reported when that device is asked for.
         Ok(2..) => backend::list(name).unwrap_or_default(),
         _ => Vec::new(),
     }
 }
 
-fn told(listed: &Listed) -> Value {
+fn as_json(listed: &Listed) -> Value {
     json!({ "number": listed.number, "device": listed.device, "copies_directly_from": listed.reaches })
 }
 
@@ -89,7 +89,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Formats the numbers that the device tells; numbers that it does not tell are left out.
+/// Formats the numbers that the device reports, and leaves out all others.
 fn numbers(d: &DeviceSpec) -> String {
     let mut parts = Vec::new();
     if let Some((major, minor)) = d.compute_capability {

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{complain, print, signals};
 
 /// Whether the one value that `--json` promises has been begun.
-static TOLD: AtomicBool = AtomicBool::new(false);
+static WROTE_JSON: AtomicBool = AtomicBool::new(false);
 
 /// The exit status of a panic.
 const PANICKED: u8 = 101;
@@ -65,8 +65,8 @@ impl Ending {
         Ending { kind, sentence: first_sentence(words) }
     }
 
-    /// Makes the ending for files that could not be written: the first fault is the ending's, the others are
-    /// told before it.
+    /// Makes the ending for files that could not be written. The first fault is the ending's; the others are
+    /// printed before it.
     pub fn unwritten(faults: &[Error]) -> Ended {
         let Some((first, others)) = faults.split_first() else { return Ok(()) };
         // DeviceArguments processes have the same, but for those of the first's files.
@@ -116,7 +116,7 @@ pub fn wants_json(arguments: &[OsString]) -> bool {
 pub fn conclude(json: bool, command: impl FnOnce() -> Result<Ended, clap::Error>) -> ExitCode {
     let last = move |ending: &Ending| {
         if processes::is_first() {
-            tell(json, &ending.json());
+            write_once(json, &ending.json());
         }
     };
     if let Err(error) = signals::listen(last) {
@@ -138,21 +138,21 @@ pub fn conclude(json: bool, command: impl FnOnce() -> Result<Ended, clap::Error>
         Err(Fault::Parser(error)) => (if error.use_stderr() { 2 } else { 0 }, "its arguments are wrong"),
         Err(Fault::Panic(sentence)) => (PANICKED, &sentence[..]),
     };
-    // Of several processes one tells.
+    // Only one of several processes prints the ending.
     let closed = processes::close(status, words);
     match &ended {
         _ if !closed.tells => {}
         Ok(Ok(())) => {}
         Ok(Err(ending)) => report(json, ending),
         Err(Fault::Parser(error)) => {
-            // An error of standard error itself cannot be told there.
+            // A failure to write to standard error cannot be reported there.
             let _ = error.print();
             if error.use_stderr() {
-                tell(json, &Ending::of_parser(error).json());
+                write_once(json, &Ending::of_parser(error).json());
             }
         }
         // The panic's hook has written to standard error; a script reads standard output.
-        Err(Fault::Panic(sentence)) => tell(json, &json!({ "error": sentence, "kind": "defect" })),
+        Err(Fault::Panic(sentence)) => write_once(json, &json!({ "error": sentence, "kind": "defect" })),
     }
     processes::end(closed.status);
     ExitCode::from(closed.status)
@@ -168,12 +168,12 @@ fn report(json: bool, ending: &Ending) {
     if !ending.sentence.is_empty() {
         complain(format_args!("error: {}", ending.sentence));
     }
-    tell(json, &ending.json());
+    write_once(json, &ending.json());
 }
 
-/// Writes an error as JSON, unless a report has told it already.
-fn tell(json: bool, error: &serde_json::Value) {
-    if json && !TOLD.swap(true, Ordering::SeqCst) {
+/// Writes an error as JSON, unless JSON has been written already.
+fn write_once(json: bool, error: &serde_json::Value) {
+    if json && !WROTE_JSON.swap(true, Ordering::SeqCst) {
         // Where standard output cannot be written, the exit status is all that is left.
         let _ = write(error);
     }
@@ -181,8 +181,8 @@ fn tell(json: bool, error: &serde_json::Value) {
 
 /// Writes a value to standard output as JSON: the only value there.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
-    if TOLD.swap(true, Ordering::SeqCst) {
-        // A signal's handler has told how the command ends, and is about to end it.
+    if WROTE_JSON.swap(true, Ordering::SeqCst) {
+        // A signal's handler has reported how the command ends, and is about to end it.
         loop {
             std::thread::park();
         }
@@ -229,8 +229,8 @@ mod tests {
     #[test]
     fn reports_keep_their_keys_and_their_order() {
         let report = crate::verify::Verification { findings: Vec::new(), skipped: Vec::new() };
-        let told = Reported { report: &report, error: Some("why"), kind: Some(ErrorKind::NotConverged) };
-        let text = serde_json::to_string(&told).unwrap();
+        let reported = Reported { report: &report, error: Some("why"), kind: Some(ErrorKind::NotConverged) };
+        let text = serde_json::to_string(&reported).unwrap();
         assert_eq!(text, r#"{"findings":[],"skipped":[],"error":"why","kind":"not-converged"}"#);
     }
 

@@ -1,4 +1,4 @@
-//! What `abide plan` tells and draws of a program's loops in groups.
+//! What `abide plan` prints and draws of a program's loops in groups.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -84,7 +84,7 @@ pub fn as_json(
             "fastest": Some(row) == fastest,
         })
     });
-    let mut told = json!({
+    let mut reported = json!({
         "program": problem.program.name(),
         "shape": problem.shape,
         "dtype": problem.dtype,
@@ -96,18 +96,18 @@ pub fn as_json(
         "plans": plans.collect::<Vec<_>>(),
     });
     if let Some(papers) = papers {
-        told["papers"] = json!(papers);
+        reported["papers"] = json!(papers);
     }
-    told
+    reported
 }
 
 /// Returns the groups of a program's loops for machines, with what follows from all of them.
 pub fn groups_as_json(groups: &Report) -> Value {
-    let mut told = json!(groups);
-    told["efficiency"] = json!(groups.efficiency());
-    told["projection_error"] = json!(groups.error());
-    told["slower"] = json!(groups.slower());
-    told
+    let mut reported = json!(groups);
+    reported["efficiency"] = json!(groups.efficiency());
+    reported["projection_error"] = json!(groups.error());
+    reported["slower"] = json!(groups.slower());
+    reported
 }
 
 fn or_dash(value: Option<impl ToString>) -> String {
@@ -165,18 +165,21 @@ mod tests {
     fn machines_are_told_the_same() {
         let (problem, mut rows) = measured();
         let opened = backend::open("cpu").unwrap();
-        let told = as_json(&rows, &problem, &opened, &Options::default(), None);
-        assert_eq!(told["own_over_fastest"], 1.25);
-        assert_eq!(told["plans"].as_array().unwrap().len(), rows.len());
-        assert_eq!(told["plans"][0]["own"], true);
-        assert_eq!(told["plans"][2]["fastest"], true);
-        assert_eq!(told["plans"][1]["measured_seconds"], Value::Null);
-        assert_eq!((&told["tune"], &told["papers"]), (&json!("kept"), &Value::Null));
+        let reported = as_json(&rows, &problem, &opened, &Options::default(), None);
+        assert_eq!(reported["own_over_fastest"], 1.25);
+        assert_eq!(reported["plans"].as_array().unwrap().len(), rows.len());
+        assert_eq!(reported["plans"][0]["own"], true);
+        assert_eq!(reported["plans"][2]["fastest"], true);
+        assert_eq!(reported["plans"][1]["measured_seconds"], Value::Null);
+        assert_eq!((&reported["tune"], &reported["papers"]), (&json!("kept"), &Value::Null));
         let papers = compare(&problem, &rows[0].plan, &rows).unwrap();
-        let told = as_json(&rows, &problem, &opened, &Options::default(), Some(&papers));
-        assert_eq!(told["papers"]["plan"]["measured_seconds"], 15e-6);
-        assert_eq!(told["papers"]["plan"]["reached"], 10e-6 / 15e-6);
-        assert!(told["papers"]["perks"]["projected"]["gcells_per_s"].as_f64().unwrap() > 0.0, "{told}");
+        let reported = as_json(&rows, &problem, &opened, &Options::default(), Some(&papers));
+        assert_eq!(reported["papers"]["plan"]["measured_seconds"], 15e-6);
+        assert_eq!(reported["papers"]["plan"]["reached"], 10e-6 / 15e-6);
+        assert!(
+            reported["papers"]["perks"]["projected"]["gcells_per_s"].as_f64().unwrap() > 0.0,
+            "{reported}"
+        );
         rows[0].seconds = None;
         assert_eq!(own_over_fastest(&rows), None);
         assert!(table(&rows, &problem, &opened).ends_with("The planner's own choice was not timed.\n"));

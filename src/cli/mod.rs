@@ -77,7 +77,7 @@ enum Verb {
     Run(Box<run::Run>),
     /// Solve a system of linear equations, its matrix from a file or a stencil
     Solve(Box<solve::Solve>),
-    /// Tell properties of real-gas mixtures, at single states or for a table of them
+    /// Print properties of real-gas mixtures, at single states or for a table of them
     Gas(Box<gas::Gas>),
     /// Watch a simulation in a window, see its rate, change it by hand
     View(view::View),
@@ -122,8 +122,8 @@ pub fn main() -> ExitCode {
     let arguments = config::with_options(&typed);
     let wants_json = ending::wants_json(arguments.as_ref().map_or(&typed, |arguments| &arguments.all));
     ending::conclude(wants_json, || {
-        // Before the arguments are looked at, so that of several processes one tells what is wrong with them. Other commands than
-        // these are of one process, whoever starts it.
+        // Processes join before the arguments are parsed, so that only one of them reports wrong arguments. All other
+        // commands run in a single process, whoever starts it.
         let is_divided = typed.get(1).is_some_and(|verb| verb == "run" || verb == "solve");
         let joined = if is_divided { processes::join() } else { Ok(()) };
         let arguments = match joined.and(arguments) {
@@ -145,8 +145,8 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Describes the command to its parser. A value may be a negative number wherever an option takes one, so that what is
-/// wrong with it is told by the option's own words.
+/// Describes the command to its parser. Wherever an option takes a value, the value may be a negative number. So the
+/// option itself refuses a wrong one, in its own words.
 fn described() -> clap::Command {
     let takes_one = |argument: &Arg| {
         argument.get_long().is_some() && matches!(argument.get_action(), ArgAction::Set | ArgAction::Append)

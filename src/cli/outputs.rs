@@ -103,7 +103,7 @@ pub struct Wrote {
 
 impl Writer {
     /// Checks everything that can be checked before the run except the files themselves: fields, and
-    /// arguments that belong together.
+    /// arguments that need each other.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape, members: Option<usize>) -> Result<Writer> {
         let Asked { outputs, frames, checkpoint, every, is_every_of_file, range, .. } = asked;
         let needs = [
@@ -272,7 +272,7 @@ impl Writer {
         Ok(news)
     }
 
-    /// Writes as many as possible of the files that are due at the end, and tells the outcome of all files.
+    /// Writes as many as possible of the files that are due at the end, and returns the outcome of all files.
     pub fn finish(mut self, simulation: &mut Simulation) -> Wrote {
         let (mut batch, mut notes) = (Batch::default(), Vec::new());
         for (field, path, mut movie) in std::mem::take(&mut self.movies) {
@@ -294,7 +294,7 @@ impl Writer {
                 continue;
             }
             let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>();
-            // An error is the same everywhere, and told by one.
+            // An error is the same in all processes, and one of them reports it.
             if !processes::is_first() && values.is_ok() {
                 continue;
             }
@@ -366,7 +366,7 @@ impl Writer {
                 .and_then(Staged::commit),
             false => Ok(()),
         };
-        // In all processes, which write the checkpoint together.
+        // In all processes, because all of them write the checkpoint.
         self.seen = seen;
         written
     }

@@ -202,7 +202,7 @@ impl PlanArgs {
         self.print(&problem, &plan, papers, fusion, groups.filter(Report::has_groups))
     }
 
-    /// Prints a plan with all that is asked to be told beside it.
+    /// Prints a plan with everything that was asked for beside it.
     fn print(
         &self,
         problem: &Problem,
@@ -247,11 +247,11 @@ impl PlanArgs {
             None => None,
         };
         if self.json {
-            let mut told = measured::as_json(&rows, problem, &opened, options, papers.as_ref());
+            let mut reported = measured::as_json(&rows, problem, &opened, options, papers.as_ref());
             if let Some(fusion) = fusion {
-                told["fusion"] = serde_json::json!(fusion);
+                reported["fusion"] = serde_json::json!(fusion);
             }
-            print_json(&told)?;
+            print_json(&reported)?;
         } else {
             let groups = fusion.map(|answer| answer.table()).unwrap_or_default();
             print(&(measured::table(&rows, problem, &opened) + &after(papers.as_ref()) + &groups))?;

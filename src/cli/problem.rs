@@ -96,13 +96,13 @@ pub struct RunOptions {
     pub fuse: Fuse,
 
     /// How loops in formulas become kernels: auto, straight (each turn is written out), loops, which launches per stage of
-    /// a GPU keep, jammed (loops that several points of a thread go through together, on CUDA), or team (tree sums, and
-    /// loops that only store, which several threads share for each point, on CUDA); no bit depends on it
+    /// a GPU keep, jammed (several points of a thread share each pass through the loops, on CUDA), or team (tree sums,
+    /// and loops that only store, which several threads share for each point, on CUDA); no bit depends on it
     #[arg(long, default_value = "auto")]
     pub lowering: Lowering,
 
-    /// With `--lowering jammed`, the points of a thread that go through loops together: auto (as many as registers allow) or
-    /// a number
+    /// With `--lowering jammed`, the points of a thread that share each pass through the loops: auto (as many as
+    /// registers allow) or a number
     #[arg(long, default_value = "auto")]
     pub jam: Jam,
 
@@ -111,8 +111,8 @@ pub struct RunOptions {
     #[arg(long, default_value = "auto")]
     pub team: Team,
 
-    /// With `--lowering loops` or `jammed`, the turns of a loop that go through the loops within it together, as rows of a
-    /// double sum: auto (one after another as yet) or a number up to 16; no bit depends on it
+    /// With `--lowering loops` or `jammed`, the turns of a loop that share each pass through its inner loops, as rows
+    /// of a double sum: auto (one after another as yet) or a number up to 16; no bit depends on it
     #[arg(long, default_value = "auto")]
     pub rows: LoopRows,
 

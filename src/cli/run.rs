@@ -120,8 +120,8 @@ pub struct Run {
     #[arg(long)]
     trust_file: bool,
 
-    /// End with status 4 where values are NaN or infinite at the end, or were found so on the way; else a warning tells of
-    /// them
+    /// End with status 4 where values are NaN or infinite at the end, or were found so on the way; without this option,
+    /// a warning is printed
     #[arg(long)]
     check_finite: bool,
 
@@ -216,7 +216,7 @@ impl Run {
                 Some(recording) => recording.add(&running.records()?),
                 None => None,
             };
-            // Faults of files that processes write together are the same in all.
+            // Faults of files that all processes write are the same in all of them.
             let news = fault.into_iter().chain(writer.observe(running)?);
             for fault in news.filter(|_| processes::is_first()) {
                 bar.suspend(|| complain(format_args!("warning: {fault}; the run goes on")));

@@ -72,7 +72,7 @@ pub fn check_path(model: &str, option: &str, value: &str) -> Result<()> {
         }
     }
     let found = match option {
-        // The files of any number; a pattern that is none is told by the parser.
+        // The files of any number. The parser reports a wrong pattern.
         "frames" => value_of(value).parse::<Numbered>().map_or(Vec::new(), |names| names.found()),
         _ => vec![path.clone()],
     };

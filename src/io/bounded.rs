@@ -82,19 +82,19 @@ pub struct Records<R> {
     source: R,
     /// Bytes that may still be read for the record.
     left: usize,
-    /// Bytes that the reader may read ahead of the record.
-    ahead: usize,
+    /// Bytes that the reader's buffer may hold beyond the record.
+    buffered: usize,
 }
 
 impl<R: Read> Records<R> {
-    /// Makes a source for a reader that has a buffer of `ahead` bytes.
-    pub fn new(source: R, ahead: usize) -> Records<R> {
-        Records { source, left: ahead.saturating_add(LONGEST), ahead }
+    /// Makes a source for a reader that has a buffer of `buffered` bytes.
+    pub fn new(source: R, buffered: usize) -> Records<R> {
+        Records { source, left: buffered.saturating_add(LONGEST), buffered }
     }
 
     /// Begins a record.
     pub fn begin(&mut self) {
-        self.left = self.ahead.saturating_add(LONGEST);
+        self.left = self.buffered.saturating_add(LONGEST);
     }
 }
 

@@ -147,8 +147,8 @@ pub fn write(
     staged.ok_or_else(|| foreign(path, "nothing was written".to_owned()))
 }
 
-/// Writes a checkpoint as [`write()`] does, together with the processes that have the rest of the fields. Returns the file
-/// in the first process, which puts it in its place, and nothing in the others.
+/// Writes this process's part of a checkpoint as [`write()`] does; the other processes write the rest of the fields.
+/// Returns the file in the first process, which puts it in its place, and nothing in the others.
 ///
 /// # Errors
 ///

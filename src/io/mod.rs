@@ -179,8 +179,8 @@ impl Announced {
     }
 }
 
-/// Reads what a file's header announces. `None` where the header says nothing that can be relied on, or where
-/// the file, such as a pipe, can be read only once; [`read`] then tells what is wrong, if anything.
+/// Reads what a file's header announces. `None` where the header is not reliable, or where the file, such as a
+/// pipe, can be read only once; [`read`] then reports what is wrong, if anything.
 pub fn announced(path: &Path) -> Result<Option<Announced>> {
     announced_as(path, &Axes::DOMAIN)
 }
@@ -270,7 +270,7 @@ fn open(path: &Path) -> Result<(BufReader<File>, u64)> {
     if metadata.is_dir() {
         return Err(Error::file(path, "it is a folder", "give a file"));
     }
-    // Only a regular file tells its length; a pipe does not.
+    // A regular file has a known length; a pipe does not.
     let length = if metadata.is_file() { metadata.len() } else { u64::MAX };
     Ok((BufReader::new(file), length))
 }

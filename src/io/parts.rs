@@ -1,10 +1,11 @@
-//! Files that several processes write together, each the planes that it has; a process alone has all of them.
+//! Files that several processes write, each the planes that it has; a process alone has all of them.
 //!
 //! The first process makes the file under its temporary name, in its full length, with a random token at its beginning.
 //! The others open it by that name and compare the token, so that a folder that is not shared is found before anything is
-//! written. Each writes its planes at their place, and what they say of their success is gathered. Then the first
-//! process writes what stands around the planes, over the token too: a file that is not whole never passes for one that
-//! is. Devices and pipes cannot be opened by all: for them the first process is sent the planes, some at a time.
+//! written. Each writes its planes at their place, and the outcomes are gathered. Then the first process writes
+//! everything around the planes, and overwrites the token: an incomplete file is never taken for a complete one.
+//! Devices and pipes cannot be opened by all processes: for them the others send their planes to the first, some at a
+//! time.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -14,7 +14,7 @@ use super::members::foreign;
 use super::{Announced, Axes, Loaded, Staged};
 use crate::{Array, DType, Error, Result, Shape};
 
-/// A picture whose header has been read: its rows are decoded together, and made grey one at a time.
+/// A picture whose header has been read. All its rows are decoded at once, and made grey one at a time.
 struct Picture<'p> {
     path: &'p Path,
     decoder: Box<dyn ImageDecoder>,

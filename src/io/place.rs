@@ -1,4 +1,4 @@
-//! Destinations of outputs: links are followed to their end, and devices and pipes told from files.
+//! Destinations of outputs: links are followed to their end, and devices and pipes are distinguished from files.
 
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(super) enum Place {
     Stream(Stream),
 }
 
-/// The identity of a place, which tells it from other places.
+/// The identity of a place, which distinguishes it from other places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     /// The device and inode number of what exists there.
@@ -85,8 +85,7 @@ impl Place {
         Ok(Place::File { path, old: Some(metadata) })
     }
 
-    /// Returns what tells this place from other places; `None` for a device, where outputs do not replace
-    /// each other.
+    /// Returns the identity of this place; `None` for a device, where outputs do not replace each other.
     pub(super) fn identity(&self) -> Option<Identity> {
         match self {
             Place::File { old: Some(metadata), path } => Some(identity_of(path, metadata)),
@@ -128,7 +127,7 @@ impl Place {
     }
 }
 
-/// Returns what tells an input from outputs; `None` for devices and for files that do not exist.
+/// Returns the identity of an input; `None` for devices and for files that do not exist.
 pub(super) fn identity_of_input(path: &Path) -> Option<Identity> {
     let metadata = path.metadata().ok().filter(|m| m.is_file() || is_pipe(m))?;
     Some(identity_of(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), &metadata))

@@ -120,7 +120,7 @@ fn replaces_others(user: u32) -> bool {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rustix::fs::StatxAttributes as Mark;
 
-/// Returns whether a file or folder has one of these marks; `false` where the system does not tell.
+/// Returns whether a file or folder has one of these marks; `false` where the system does not report them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_marked(path: &Path, marks: Mark) -> bool {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -130,7 +130,7 @@ fn is_marked(path: &Path, marks: Mark) -> bool {
 
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 mod marks {
-    /// A stand-in for marks that other systems do not tell.
+    /// A stand-in for marks that other systems do not report.
     pub struct Mark;
 
     impl Mark {

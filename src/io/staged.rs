@@ -158,7 +158,7 @@ fn copy(place: &Place, file: &mut File) -> std::io::Result<()> {
     std::io::copy(file, &mut open).map(drop)
 }
 
-/// Makes a file whose temporary name tells what it is to become, for its owner alone or by the user's mask.
+/// Makes a file with a temporary name that contains its final one, for its owner alone or by the user's mask.
 fn temporary(
     folder: &Path,
     target: &Path,
@@ -215,7 +215,7 @@ pub fn check_target(target: &Path) -> Result<()> {
     Staged::new(target).map(drop)
 }
 
-/// Files that are put in their places together: once each of them is complete or has failed.
+/// Files that are put in their places at the same time: once each of them is complete or has failed.
 #[derive(Default)]
 pub struct Batch {
     staged: Vec<(String, Staged)>,

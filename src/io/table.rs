@@ -103,7 +103,7 @@ impl Table {
         if let Some(whole) = &mut self.whole {
             match &written {
                 Ok(()) => *whole += self.text.len() as u64,
-                // What cannot be cut stays as it is; the fault is told.
+                // A file that cannot be cut stays as it is; the fault is reported.
                 Err(_) => drop(self.file.set_len(*whole)),
             }
         }

@@ -360,7 +360,7 @@ fn fallen_back(
 ) -> Result<Report, SolverError> {
     let name = report.method;
     let original = SolverError::Indefinite { quantity, value, report: report.clone() };
-    // A singular system is told as one.
+    // A singular system is reported as singular.
     let explained = nullspace::explained(original, matrix, b, parameters)?;
     if !matches!(explained, SolverError::Indefinite { .. }) || !system.take_gmres() {
         return Err(explained);

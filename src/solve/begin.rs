@@ -133,8 +133,8 @@ fn begin_on(
     Ok(Begun { backend: name, kind: opened.kind, session, notes: Vec::new() })
 }
 
-/// Iterations whose residuals are counted ahead. A history grows with the iterations, and few solves have
-/// more.
+/// Iterations whose residuals the memory check counts in advance. A history grows with the iterations, and few solves
+/// have more.
 const HISTORY: usize = 1 << 20;
 
 /// Sums up what a solve will hold of the host's memory beside the matrix, which is there already.

@@ -71,15 +71,15 @@ pub(super) fn solve(
         });
         add(x, &d);
         outcome = match corrected {
-            Ok(told) => Ok(joined(*report, &told)),
-            Err(SolverError::Stagnation { report: told }) if told.true_residual.is_some() => {
-                Ok(joined(*report, &told))
+            Ok(correction) => Ok(joined(*report, &correction)),
+            Err(SolverError::Stagnation { report: correction }) if correction.true_residual.is_some() => {
+                Ok(joined(*report, &correction))
             }
             // A right-hand side that is too small for a correction is as good as none.
             Err(SolverError::Invalid(_)) => return Err(SolverError::Stagnation { report }),
             Err(mut error) => {
-                if let Some(told) = error.report_mut() {
-                    *told = joined(*report, told);
+                if let Some(correction) = error.report_mut() {
+                    *correction = joined(*report, correction);
                 }
                 Err(error)
             }

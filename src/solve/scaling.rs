@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::backend::{Devices, open, open_on};
 
-    /// Ranks of a CPU are timed, have the bits of one, and tell how they exchanged.
+    /// Ranks of a CPU are timed, have the bits of one, and report how they exchanged.
     #[test]
     fn several_are_timed_and_compared_with_one() {
         let settings = Settings { seconds: 1e-3, repeats: 3, ..Settings::default() };

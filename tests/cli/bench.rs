@@ -108,7 +108,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is() {
     place.fails("bench roofline nothing.csv --output plot.svg", &["nothing.csv"]);
 }
 
-/// A run that keeps nothing to compare says so. A plan that cannot be made is told in its row, and the
+/// A run that keeps nothing to compare says so. A plan that cannot be made is reported in its row, and the
 /// command fails.
 #[test]
 fn what_is_not_verified_says_so_and_what_cannot_run_fails() {
@@ -119,9 +119,12 @@ fn what_is_not_verified_says_so_and_what_cannot_run_fails() {
         .command(&format!("{QUICK} --stencil 2d5pt --dtype f32 --size 9x9 --depth 300 --csv results.csv"))
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}{}", words(&output));
-    assert!(told.contains("2d5pt") && (told.contains("FAILED") || told.contains("refused")), "{told}");
+    let reported = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{reported}{}", words(&output));
+    assert!(
+        reported.contains("2d5pt") && (reported.contains("FAILED") || reported.contains("refused")),
+        "{reported}"
+    );
     let results = std::fs::read_to_string(place.path("results.csv")).unwrap();
     assert_eq!(table(&results).len(), 1, "{results}");
 }
@@ -224,16 +227,23 @@ fn loops_are_grouped_so_that_little_is_moved() {
     let place = Place::new();
     std::fs::write(place.path("loops.json"), LOOPS).unwrap();
     for method in ["search", "greedy", "exhaustive"] {
-        let told = json(&place.works(&format!("bench search loops.json --method {method} --seed 4 --json")));
+        let reported =
+            json(&place.works(&format!("bench search loops.json --method {method} --seed 4 --json")));
         // Array 0 is loaded, 1 and 2 are stored; 4 and 5 are the other loop's.
-        assert_eq!((told["cost"].as_u64(), told["group_count"].as_u64()), (Some(40), Some(2)), "{told}");
         assert_eq!(
-            (&told["groups"][0], told["seed"].as_u64()),
-            (&serde_json::json!([0, 2, 3]), Some(4)),
-            "{told}"
+            (reported["cost"].as_u64(), reported["group_count"].as_u64()),
+            (Some(40), Some(2)),
+            "{reported}"
         );
-        assert!(told["evaluations"].as_u64() > told["evaluations_computed"].as_u64());
-        assert!(told["evaluations_per_s"].as_f64() > Some(0.0) && told["seconds"].as_f64() >= Some(0.0));
+        assert_eq!(
+            (&reported["groups"][0], reported["seed"].as_u64()),
+            (&serde_json::json!([0, 2, 3]), Some(4)),
+            "{reported}"
+        );
+        assert!(reported["evaluations"].as_u64() > reported["evaluations_computed"].as_u64());
+        assert!(
+            reported["evaluations_per_s"].as_f64() > Some(0.0) && reported["seconds"].as_f64() >= Some(0.0)
+        );
     }
     let text = place.works("bench search loops.json --seconds 0.01");
     assert!(text.contains("4 loops of 64 bytes per cell: 2 groups of 40 bytes, 37.5 % less"), "{text}");

@@ -19,12 +19,12 @@ fn files_are_the_same_bytes_from_any_number_of_devices() {
         assert!(bytes(&format!("c{devices}.npz")) == bytes("c1.npz"), "{devices} devices");
     }
     place.works("run gray-scott --backend cpu --resume c1.npz --steps 9 --output one.npy");
-    let told = json(&place.works(
+    let reported = json(&place.works(
         "run gray-scott --backend cpu --resume c4.npz --steps 9 --devices 3 --output three.npy --json",
     ));
     assert!(bytes("one.npy") == bytes("three.npy"));
-    assert_eq!(told["ranks"].as_array().unwrap().len(), 3);
-    assert_eq!(told["plan"]["ranks"]["own"].as_array().unwrap().len(), 3);
+    assert_eq!(reported["ranks"].as_array().unwrap().len(), 3);
+    assert_eq!(reported["plan"]["ranks"]["own"].as_array().unwrap().len(), 3);
 }
 
 /// CloverLeaf's time step is a reduction, which steers all that follows and is in the record.
@@ -41,8 +41,8 @@ fn reductions_have_the_same_bytes_from_any_number_of_devices() {
                 "{line} --devices {devices} --output energy0=e{devices}.npy --checkpoint c{devices}.npz \
                  --record r{devices}.csv"
             ));
-            let told = report.matches("% efficiency").count();
-            assert_eq!(told, if devices > 1 { devices } else { 0 }, "{report}");
+            let reported = report.matches("% efficiency").count();
+            assert_eq!(reported, if devices > 1 { devices } else { 0 }, "{report}");
             for name in ["e#.npy", "c#.npz", "r#.csv"] {
                 let [own, one] = [devices, 1].map(|n| bytes(&name.replace('#', &n.to_string())));
                 assert!(own == one, "{model}, {devices} devices: {name}");
@@ -106,21 +106,22 @@ fn plans_tell_the_cut_and_why_there_are_fewer_devices() {
     assert!(plan.contains("in whole leaves of 8 planes of its reductions' tree"), "{plan}");
 }
 
-/// A slower link between them makes a step longer and exchanges rarer; many devices are told by the first and the last.
+/// A slower link between devices makes a step longer and exchanges rarer. Of many devices, the first and last are
+/// listed.
 #[test]
 fn devices_are_planned_for_by_what_connects_them() {
     let place = Place::new();
-    let told = |more: &str| {
+    let reported = |more: &str| {
         let line =
             format!("plan 3d7pt --size 2048x256x256 --dtype f64 --device h200 --devices 16 --json {more}");
         let plan = json(&place.works(&line));
         (plan["estimated_seconds"].as_f64().unwrap(), plan["ranks"]["depth"].as_u64().unwrap())
     };
-    let (near, far) = (told(""), told("--link 400,10"));
+    let (near, far) = (reported(""), reported("--link 400,10"));
     assert!(near.0 < far.0 && near.1 < far.1, "{near:?} {far:?}");
     // A link that is given is a network. Copies between these devices take as long as over one of 30 µs and their bandwidth; stores
     // take less.
-    let (copies, network) = (told("--exchange copies"), told("--link 30,390"));
+    let (copies, network) = (reported("--exchange copies"), reported("--link 30,390"));
     assert!(
         (copies.0 - network.0).abs() < 1e-12 * network.0 && copies.1 == network.1,
         "{copies:?} {network:?}"
@@ -148,12 +149,12 @@ fn slabs_near_the_size_of_a_chip_have_plans() {
 #[test]
 fn several_devices_that_are_not_here_are_planned_for() {
     let place = Place::new();
-    let told = |devices: usize, rows: usize| {
+    let reported = |devices: usize, rows: usize| {
         let line =
             format!("plan 2d5pt --size {rows}x8352 --dtype f64 --device h200 --devices {devices} --json");
         json(&place.works(&line))
     };
-    let (one, two, four) = (told(1, 8352), told(2, 2 * 8352), told(4, 8352));
+    let (one, two, four) = (reported(1, 8352), reported(2, 2 * 8352), reported(4, 8352));
     let seconds = |plan: &serde_json::Value| plan["estimated_seconds"].as_f64().unwrap();
     // A device beside another takes a little longer for as much; four take less than a third of the time.
     let weak = seconds(&one) / seconds(&two);
@@ -207,8 +208,8 @@ fn systems_have_the_same_solutions_from_any_number_of_devices() {
             ));
             // Whole blocks of three rows and whole leaves are 768 rows.
             let ranks = if system.contains("block-jacobi:3") { devices.min(2) } else { devices };
-            let told = report.matches("% efficiency").count();
-            assert_eq!(told, if ranks > 1 { ranks } else { 0 }, "{report}");
+            let reported = report.matches("% efficiency").count();
+            assert_eq!(reported, if ranks > 1 { ranks } else { 0 }, "{report}");
             for name in ["x#.npy", "h#.csv"] {
                 let [own, one] = [devices, 1].map(|n| bytes(&name.replace('#', &n.to_string())));
                 assert!(own == one, "{system}, {devices} devices: {name}");
@@ -216,12 +217,12 @@ fn systems_have_the_same_solutions_from_any_number_of_devices() {
         }
     }
     let line = "solve --matrix laplacian2d:43x41 --backend cpu --json";
-    let told = json(&place.works(&format!("{line} --devices 3")));
-    assert_eq!(told["report"]["ranks"].as_array().unwrap().len(), 3);
-    assert_eq!(told["plan"]["ranks"][2]["end"].as_u64(), Some(43 * 41));
+    let reported = json(&place.works(&format!("{line} --devices 3")));
+    assert_eq!(reported["report"]["ranks"].as_array().unwrap().len(), 3);
+    assert_eq!(reported["plan"]["ranks"][2]["end"].as_u64(), Some(43 * 41));
     let output = place.command(line).env("ABIDE_DEVICES", "2").output().unwrap();
-    let told = json(std::str::from_utf8(&output.stdout).unwrap());
-    assert_eq!(told["report"]["ranks"].as_array().unwrap().len(), 2);
+    let reported = json(std::str::from_utf8(&output.stdout).unwrap());
+    assert_eq!(reported["report"]["ranks"].as_array().unwrap().len(), 2);
     assert!(json(&place.works(line))["report"]["ranks"].is_null());
 }
 

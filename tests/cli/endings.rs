@@ -102,9 +102,12 @@ fn every_error_has_its_kind_its_status_and_one_json_value() {
     ] {
         for line in lines {
             let output = place.command(&format!("{line} --json")).output().unwrap();
-            let told = words(&output);
-            assert_eq!(output.status.code(), Some(status), "abide {line}: {told}");
-            assert!(told.contains("error: ") && !told.contains("panicked"), "abide {line}: {told}");
+            let reported = words(&output);
+            assert_eq!(output.status.code(), Some(status), "abide {line}: {reported}");
+            assert!(
+                reported.contains("error: ") && !reported.contains("panicked"),
+                "abide {line}: {reported}"
+            );
             let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
                 panic!("abide {line}: {e} in {}", String::from_utf8_lossy(&output.stdout))
             });
@@ -135,17 +138,18 @@ fn json_says_that_all_went_well() {
 #[test]
 fn a_solvers_errors_keep_their_report() {
     let place = place();
-    let told = |line: &str| json(&String::from_utf8(place.command(line).output().unwrap().stdout).unwrap());
-    let refused = told("solve hole.mtx --backend cpu --json");
+    let reported =
+        |line: &str| json(&String::from_utf8(place.command(line).output().unwrap().stdout).unwrap());
+    let refused = reported("solve hole.mtx --backend cpu --json");
     assert_eq!((refused["converged"].as_bool(), refused.get("report").is_some()), (Some(false), false));
-    let ended = told("solve --matrix laplacian2d:40x40 --backend cpu --max-iterations 7 --json");
+    let ended = reported("solve --matrix laplacian2d:40x40 --backend cpu --max-iterations 7 --json");
     assert_eq!(
         (ended["converged"].as_bool(), ended["report"]["iterations"].as_u64()),
         (Some(false), Some(7))
     );
     for dtype in ["f32", "mixed"] {
         let sentence =
-            told(&format!("solve tiny.mtx --backend cpu --dtype {dtype} --json"))["error"].to_string();
+            reported(&format!("solve tiny.mtx --backend cpu --dtype {dtype} --json"))["error"].to_string();
         assert!(sentence.contains("below the range of f32") && !sentence.contains("singular"), "{sentence}");
     }
     place.works("solve tiny.mtx --backend cpu --dtype f64");
@@ -180,7 +184,7 @@ mod signals {
         assert!(sent.success());
     }
 
-    /// Starts a run that goes on until it is told to end, and waits until it is some steps in.
+    /// Starts a run that continues until a signal ends it, and waits until it is some steps in.
     fn running(place: &Place, command: &mut Command) -> Child {
         with_own_signals(command);
         let rest = "run heat --size 64x64 --steps 1000000000000 --checkpoint c.npz --every 1000 --backend cpu --json";
@@ -199,14 +203,14 @@ mod signals {
 
     fn ended(child: Child, status: i32, name: &str) -> serde_json::Value {
         let output = child.wait_with_output().unwrap();
-        let told = json(&String::from_utf8(output.stdout).unwrap());
+        let reported = json(&String::from_utf8(output.stdout).unwrap());
         assert_eq!(
-            (output.status.code(), told["kind"].as_str()),
+            (output.status.code(), reported["kind"].as_str()),
             (Some(status), Some("interrupted")),
-            "{told}"
+            "{reported}"
         );
-        assert!(told["error"].as_str().unwrap().contains(name), "{told}");
-        told
+        assert!(reported["error"].as_str().unwrap().contains(name), "{reported}");
+        reported
     }
 
     #[test]
@@ -241,8 +245,8 @@ mod signals {
         let name = "endings::signals::each_signal_has_its_status";
         let line = "trap '' HUP INT QUIT; exec timeout 300 \"$0\" --exact \"$1\"";
         let output = Command::new("sh").args(["-c", line]).arg(tests).arg(name).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        let reported = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && reported.contains("1 passed"), "{reported}");
     }
 
     /// The command inherits an ignored signal, as under `nohup`.

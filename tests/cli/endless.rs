@@ -107,15 +107,18 @@ impl Place {
     fn ends(&self, line: &str, what: &str, room: u32) {
         let begun = Instant::now();
         let output = self.small(line, room);
-        let (told, time) = (words(&output), begun.elapsed());
-        let start: String = told.chars().take(600).collect();
+        let (reported, time) = (words(&output), begun.elapsed());
+        let start: String = reported.chars().take(600).collect();
         assert!(
             matches!(output.status.code(), Some(1 | 2)),
             "abide {line}: {what}: {}: {start}",
             output.status
         );
-        assert!(told.starts_with("error: ") && !told.contains("panicked"), "abide {line}: {what}: {start}");
-        assert!(told.len() < 4000, "abide {line}: {what}: {} bytes of words: {start}", told.len());
+        assert!(
+            reported.starts_with("error: ") && !reported.contains("panicked"),
+            "abide {line}: {what}: {start}"
+        );
+        assert!(reported.len() < 4000, "abide {line}: {what}: {} bytes of words: {start}", reported.len());
         assert!(time < Duration::from_secs(SECONDS), "abide {line}: {what}: {time:?}");
     }
 }
@@ -219,11 +222,11 @@ fn files_that_stand_for_much_are_errors() {
     for (line, name, text, words_of_limit) in &bombs {
         fs::write(place.path(name), text).unwrap();
         place.ends(&line.replace("FILE", name), name, room);
-        let told = words(&place.command(&line.replace("FILE", name)).output().unwrap());
+        let reported = words(&place.command(&line.replace("FILE", name)).output().unwrap());
         assert!(
-            told.contains(words_of_limit),
+            reported.contains(words_of_limit),
             "{name}: {} does not say {words_of_limit}",
-            &told[..told.len().min(400)]
+            &reported[..reported.len().min(400)]
         );
     }
 }
@@ -256,10 +259,10 @@ fn models_of_many_parts_end() {
         fs::write(place.path(name), text).unwrap();
         let begun = Instant::now();
         let output = place.small(&format!("run {name} --size 8x8 --steps 2 --backend cpu"), 1 << 22);
-        let told = words(&output);
-        let start: String = told.chars().take(400).collect();
+        let reported = words(&output);
+        let start: String = reported.chars().take(400).collect();
         assert!(matches!(output.status.code(), Some(0 | 2)), "{name}: {}: {start}", output.status);
-        assert!(output.status.success() || told.starts_with("error: "), "{name}: {start}");
+        assert!(output.status.success() || reported.starts_with("error: "), "{name}: {start}");
         assert!(begun.elapsed() < Duration::from_secs(SECONDS), "{name}: {:?}", begun.elapsed());
         println!("{name}: {:?} {}: {start}", begun.elapsed(), output.status);
     }

@@ -117,8 +117,8 @@ fn a_checkpoint_of_an_earlier_version_is_resumed_with_a_note() {
     let place = place();
     place.works(&format!("{RESUME} --output rest.npy"));
     made_old(&place);
-    let told = place.works(&format!("{RESUME} --output old.npy"));
-    assert!(told.contains("does not say of which formulas it is"), "{told}");
+    let reported = place.works(&format!("{RESUME} --output old.npy"));
+    assert!(reported.contains("does not say of which formulas it is"), "{reported}");
     assert_eq!(place.read("old.npy"), place.read("rest.npy"));
     let report = json(&place.works("run heat --resume c.npz --steps 1 --backend cpu --json"));
     assert!(report["notes"].to_string().contains("does not say"), "{report}");

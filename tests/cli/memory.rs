@@ -20,11 +20,14 @@ impl Place {
     /// Runs the command under limits, where it must fail with an error that says all of `reasons`.
     fn refuses(&self, limits: &str, line: &str, reasons: &[&str]) {
         let output = self.limited(limits, line);
-        let told = words(&output);
-        assert_eq!(output.status.code(), Some(1), "abide {line}: {told}");
-        assert!(told.starts_with("error: ") && !told.contains("panicked"), "abide {line}: {told}");
+        let reported = words(&output);
+        assert_eq!(output.status.code(), Some(1), "abide {line}: {reported}");
+        assert!(
+            reported.starts_with("error: ") && !reported.contains("panicked"),
+            "abide {line}: {reported}"
+        );
         for reason in reasons {
-            assert!(told.contains(reason), "abide {line}: {told} does not say {reason}");
+            assert!(reported.contains(reason), "abide {line}: {reported} does not say {reason}");
         }
     }
 }
@@ -91,9 +94,12 @@ fn drivers_are_not_looked_for_in_a_small_address_space() {
     let place = Place::new();
     for line in ["devices", "run heat --size 8x8 --steps 1"] {
         let output = place.limited("ulimit -v 300000", line);
-        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &words(&output);
-        assert!(output.status.success(), "abide {line}: {told}");
-        assert!(told.contains("of address space") && told.contains("ulimit -v"), "abide {line}: {told}");
+        let reported = String::from_utf8_lossy(&output.stdout).into_owned() + &words(&output);
+        assert!(output.status.success(), "abide {line}: {reported}");
+        assert!(
+            reported.contains("of address space") && reported.contains("ulimit -v"),
+            "abide {line}: {reported}"
+        );
     }
 }
 

@@ -49,8 +49,8 @@ fn spots(place: &Place) {
 fn a_model_file_is_run() {
     let place = Place::new();
     spots(&place);
-    let told = place.works("run spots.toml");
-    assert!(told.contains("48x37 f64, boundary periodic: 300 steps"), "{told}");
+    let reported = place.works("run spots.toml");
+    assert!(reported.contains("48x37 f64, boundary periodic: 300 steps"), "{reported}");
     assert!(exists(&place.path("spots.png")));
     place.works("run spots.toml --steps 0 --output u=u0.npy --output v=v0.npy");
     let [mut u, mut v] = ["u0.npy", "v0.npy"].map(|name| place.read(name).values.to_f64());
@@ -85,12 +85,12 @@ fn a_model_file_is_run() {
 fn options_given_win() {
     let place = Place::new();
     spots(&place);
-    let told = place.works("run spots.toml --steps 3 --size 10x11 --output other.png");
-    assert!(told.contains("10x11 f64") && told.contains("3 steps"), "{told}");
+    let reported = place.works("run spots.toml --steps 3 --size 10x11 --output other.png");
+    assert!(reported.contains("10x11 f64") && reported.contains("3 steps"), "{reported}");
     assert!(exists(&place.path("other.png")));
     assert!(!exists(&place.path("u.npy")) && !exists(&place.path("spots.png")));
-    let told = place.works("plan spots.toml --dtype f32");
-    assert!(told.contains("48x37 f32"), "{told}");
+    let reported = place.works("plan spots.toml --dtype f32");
+    assert!(reported.contains("48x37 f32"), "{reported}");
 }
 
 /// A run written as a model file has the same bits again.
@@ -142,9 +142,9 @@ fn faults_of_model_files_are_told() {
     with("[fields]", "[fields");
     place.fails("run bad.toml", &["bad.toml, line 6", "TOML"]);
     with("steps = 300", "step = 300");
-    let told = place.command("run bad.toml").output().unwrap();
-    assert_eq!(told.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&told.stderr).contains("--step"));
+    let reported = place.command("run bad.toml").output().unwrap();
+    assert_eq!(reported.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&reported.stderr).contains("--step"));
     place.fails("run none.toml", &["none.toml", "No such file", "give a model file"]);
     std::fs::write(place.path("bytes.toml"), b"axes = \xff").unwrap();
     place.fails("run bytes.toml", &["bytes.toml", "UTF-8"]);

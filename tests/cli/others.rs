@@ -78,15 +78,15 @@ fn plan_shows_the_papers_models_beside_it() {
     assert!(line("plan ").contains("2.5-D streaming"), "{text}");
     assert!(!text.contains("reached"), "nothing was measured: {text}");
 
-    let told = json(&place.works(&format!("{a100} --papers --json")));
-    assert_eq!(told["device"]["name"], "A100");
-    let ebisu = &told["papers"]["ebisu"]["projected"];
+    let reported = json(&place.works(&format!("{a100} --papers --json")));
+    assert_eq!(reported["device"]["name"], "A100");
+    let ebisu = &reported["papers"]["ebisu"]["projected"];
     assert_eq!(ebisu["details"]["sm"]["depth"], 7);
     assert_eq!(ebisu["bound"], "shared");
-    assert_eq!(told["papers"]["ebisu"]["reached"], serde_json::Value::Null);
-    assert!(told["papers"]["perks"]["projected"]["details"]["in_registers"].as_f64().unwrap() > 0.0);
-    let own = told["papers"]["plan"]["projected"]["seconds"].as_f64().unwrap();
-    assert!((own / told["estimated_seconds"].as_f64().unwrap() - 1.0).abs() < 1e-12);
+    assert_eq!(reported["papers"]["ebisu"]["reached"], serde_json::Value::Null);
+    assert!(reported["papers"]["perks"]["projected"]["details"]["in_registers"].as_f64().unwrap() > 0.0);
+    let own = reported["papers"]["plan"]["projected"]["seconds"].as_f64().unwrap();
+    assert!((own / reported["estimated_seconds"].as_f64().unwrap() - 1.0).abs() < 1e-12);
     assert!(json(&place.works(&format!("{a100} --json"))).get("papers").is_none());
 
     // A device of which the models' numbers are not known, and a line.
@@ -117,8 +117,8 @@ fn plan_draws_a_programs_loops_and_lists_their_groups() {
 
     let text = place.works(&format!("{clover} --device h200 --papers"));
     assert!(text.contains("paper µs") && text.contains("0 ideal gas, 1 viscosity"), "{text}");
-    let told = json(&place.works(&format!("{clover} --device h200 --papers --json")));
-    let groups = told["fusion"]["groups"].as_array().unwrap();
+    let reported = json(&place.works(&format!("{clover} --device h200 --papers --json")));
+    let groups = reported["fusion"]["groups"].as_array().unwrap();
     let loops: usize = groups.iter().map(|group| group["loops"].as_array().unwrap().len()).sum();
     assert_eq!(loops, 33);
     assert!(groups.iter().all(|group| group["bytes"].as_u64() <= group["unfused_bytes"].as_u64()));
@@ -148,11 +148,13 @@ fn groups_of_loops_are_measured() {
     for words in ["groups of cloverleaf on ", "measured µs", "FE", "projection: off by ", "one by one: "] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let told = json(&place.works(&format!("{clover} --backend cpu --fuse off --measured --json")));
-    let groups = told["groups"]["groups"].as_array().unwrap();
+    let reported = json(&place.works(&format!("{clover} --backend cpu --fuse off --measured --json")));
+    let groups = reported["groups"]["groups"].as_array().unwrap();
     assert!(groups.iter().all(|group| group["stages"].as_array().unwrap().len() == 1));
     assert!(groups.iter().all(|group| group["measured"].as_f64() > Some(0.0)), "{groups:?}");
-    assert!(told["groups"]["efficiency"].is_null() && told["groups"]["slower"] == serde_json::json!([]));
+    assert!(
+        reported["groups"]["efficiency"].is_null() && reported["groups"]["slower"] == serde_json::json!([])
+    );
     // Without a device groups are listed as they are projected.
     let text = place.works("plan cloverleaf --size 3840x3840 --dtype f64 --device h200 --fuse greedy");
     assert!(text.contains("projected µs") && !text.contains("measured"), "{text}");
@@ -193,9 +195,9 @@ fn verify_compares_and_says_what_is_absent() {
         assert_eq!(output.status.code(), Some(1), "{}", words(&output));
         assert!(String::from_utf8_lossy(&output.stdout).contains("skipped: cuda, but it is required"));
         let output = place.command("verify --backend cuda --json").output().unwrap();
-        let told = json(&String::from_utf8(output.stdout).unwrap());
-        assert_eq!(told["skipped"][0]["backend"], "cuda", "{told}");
-        assert_eq!(told["findings"].as_array().map(Vec::len), Some(0), "{told}");
+        let reported = json(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(reported["skipped"][0]["backend"], "cuda", "{reported}");
+        assert_eq!(reported["findings"].as_array().map(Vec::len), Some(0), "{reported}");
     }
 }
 
@@ -218,8 +220,8 @@ fn view_without_the_windows_program_says_what_to_build() {
     let words = words(&output);
     assert_eq!(output.status.code(), Some(1), "{words}");
     assert!(words.contains("cargo build --release -p abide-viewer") && output.stdout.is_empty(), "{words}");
-    let told = json(&String::from_utf8(view(&["heat", "--json"]).stdout).unwrap());
-    assert_eq!(told["kind"], "refusal");
+    let reported = json(&String::from_utf8(view(&["heat", "--json"]).stdout).unwrap());
+    assert_eq!(reported["kind"], "refusal");
     assert!(view(&["--", "--json"]).stdout.is_empty());
     for help in ["--help", "-h"] {
         let output = view(&["heat", help]);

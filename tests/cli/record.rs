@@ -183,7 +183,7 @@ mod signals {
 
     use super::*;
 
-    /// Starts a run that goes on until it is told to end, waits until it has written some rows, and sends it a
+    /// Starts a run that continues until a signal ends it, waits until it has written some rows, and sends the
     /// signal. Returns the exit status and the report.
     fn ended_by(place: &Place, signal: &str) -> (Option<i32>, String) {
         let line = format!("{CLOVER} --steps 1000000000000 --record s.csv --probe density0@1,1 --json");
@@ -220,7 +220,7 @@ mod signals {
     }
 }
 
-/// A run that halts at each step tells the passes that it took and what they moved, and not those that were planned.
+/// A run that halts at each step reports the passes that it took and what they moved, not the planned ones.
 #[test]
 fn a_run_that_halts_tells_what_ran() {
     let place = Place::new();

@@ -81,8 +81,8 @@ fn what_came_after_the_checkpoint_is_written_anew() {
     whole.works(&format!("{line} --steps 23 --checkpoint c.npz"));
     parts.works(&format!("{line} --steps 10 --checkpoint c.npz"));
     parts.works(&format!("{line} --steps 17"));
-    let told = parts.works(&format!("{line} --steps 13 --resume c.npz --checkpoint c.npz"));
-    assert!(told.contains("r.csv (14 rows, behind the 10 of earlier steps)"), "{told}");
+    let reported = parts.works(&format!("{line} --steps 13 --resume c.npz --checkpoint c.npz"));
+    assert!(reported.contains("r.csv (14 rows, behind the 10 of earlier steps)"), "{reported}");
     assert_eq!(whole.names(), parts.names());
     for ((path, expected), (_, found)) in whole.contents().iter().zip(parts.contents()) {
         assert!(*expected == found, "{}", path.display());

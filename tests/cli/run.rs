@@ -178,10 +178,13 @@ fn a_run_that_goes_wrong_says_so() {
     let place = Place::new();
     let line = "run heat --size 33x33 --param kappa=0.9 --steps 2000 --backend cpu";
     let output = place.command(line).output().unwrap();
-    let told = words(&output);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.starts_with("warning: ") && told.contains("of 1089 values are NaN or infinite"), "{told}");
-    assert!(told.contains("kappa is 0.9 and is stable up to 1/(2·axes), here with 2 axes"), "{told}");
+    let reported = words(&output);
+    assert_eq!(output.status.code(), Some(0), "{reported}");
+    assert!(
+        reported.starts_with("warning: ") && reported.contains("of 1089 values are NaN or infinite"),
+        "{reported}"
+    );
+    assert!(reported.contains("kappa is 0.9 and is stable up to 1/(2·axes), here with 2 axes"), "{reported}");
     let output = place.command(&format!("{line} --json --check-finite")).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", words(&output));
     let report = json(&String::from_utf8(output.stdout).unwrap());
@@ -204,12 +207,15 @@ fn a_run_that_goes_wrong_says_so() {
     place.works("run heat --size 33x33 --steps 20 --backend cpu --check-finite");
     let report = json(&place.works("run heat --size 33x33 --steps 20 --backend cpu --json"));
     assert!(report["non_finite_since"].is_null(), "{report}");
-    // Values that were not finite to begin with are told as that.
+    // Values that were not finite to begin with are reported as such.
     let mut values = vec![1.0; 25];
     values[12] = f64::NAN;
     place.write("x.npy", &[5, 5], &Array::F64(values));
-    let told = words(&place.command("run life --steps 0 --input x.npy --backend cpu").output().unwrap());
-    assert!(told.contains("1 of 25 values are NaN or infinite: some before the first step"), "{told}");
+    let reported = words(&place.command("run life --steps 0 --input x.npy --backend cpu").output().unwrap());
+    assert!(
+        reported.contains("1 of 25 values are NaN or infinite: some before the first step"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -221,9 +227,9 @@ fn rates_and_amounts_have_units_that_fit() {
     let out = place.works("plan 1d3pt --size 3 --device a100");
     assert!(out.contains("12 B for all fields together"), "{out}");
     place.fails("run 2d5pt --size 30000000x30000000 --steps 1 --backend cpu", &["choose a smaller --size"]);
-    let told =
+    let reported =
         words(&place.command("run 2d5pt --size 30000000x30000000 --steps 1 --backend cpu").output().unwrap());
-    assert!(!told.contains("--dtype f32"), "{told}");
+    assert!(!reported.contains("--dtype f32"), "{reported}");
     place.fails("run 2d5pt --size 30000000x30000000 --dtype f64 --steps 1 --backend cpu", &["--dtype f32"]);
 }
 

@@ -58,9 +58,9 @@ fn the_report_the_history_and_the_plot_tell_the_same() {
     let place = Place::new();
     let line =
         "solve --matrix laplacian2d:20x21 --rhs random:3 --backend cpu --history h.csv --plot h.svg --json";
-    let told = json(&place.works(line));
-    assert_eq!((told["converged"].as_bool(), told["error"].is_null()), (Some(true), true));
-    let report = &told["report"];
+    let reported = json(&place.works(line));
+    assert_eq!((reported["converged"].as_bool(), reported["error"].is_null()), (Some(true), true));
+    let report = &reported["report"];
     let history: Vec<f64> =
         report["history"].as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
     let iterations = report["iterations"].as_u64().unwrap() as usize;
@@ -74,15 +74,15 @@ fn the_report_the_history_and_the_plot_tell_the_same() {
     }
     assert!(std::fs::read_to_string(place.path("h.svg")).unwrap().contains("<svg"));
     // The residual of the iterate at 0 is the right-hand side.
-    let residual = &told["residual"];
+    let residual = &reported["residual"];
     assert!((residual["norm_of_b"].as_f64().unwrap() / history[0] - 1.0).abs() < 1e-12);
     let (recurred, truth) = (residual["recurred"].as_f64().unwrap(), residual["true"].as_f64().unwrap());
     assert!(truth <= 1.001e-8 * history[0] && (truth / recurred - 1.0).abs() < 1e-3, "{truth} {recurred}");
     assert_eq!(
-        (told["plan"]["method"].as_str(), told["plan"]["product"].as_str()),
+        (reported["plan"]["method"].as_str(), reported["plan"]["product"].as_str()),
         (Some("cg"), Some("rows"))
     );
-    assert!(told["us_per_iteration"].as_f64().unwrap() > 0.0);
+    assert!(reported["us_per_iteration"].as_f64().unwrap() > 0.0);
     let text = place.works("solve --matrix laplacian2d:20x21 --backend cpu");
     for words in [
         "420 rows, 2018 entries",
@@ -123,8 +123,11 @@ fn what_does_not_converge_is_reported_and_fails() {
         "{}",
         words(&output)
     );
-    let told = json(std::str::from_utf8(&output.stdout).unwrap());
-    assert_eq!((told["converged"].as_bool(), told["report"]["iterations"].as_u64()), (Some(false), Some(7)));
+    let reported = json(std::str::from_utf8(&output.stdout).unwrap());
+    assert_eq!(
+        (reported["converged"].as_bool(), reported["report"]["iterations"].as_u64()),
+        (Some(false), Some(7))
+    );
     assert_eq!(std::fs::read_to_string(place.path("h.csv")).unwrap().lines().count(), 9);
     // A vector that is no solution is not written as one.
     assert!(!exists(&place.path("x.npy")));
@@ -157,10 +160,10 @@ fn bad_requests_are_refused_in_words() {
     ];
     for (line, reasons) in cases {
         let output = place.command(line).output().unwrap();
-        let told = words(&output);
-        assert!(!output.status.success() && !told.contains("panicked"), "abide {line}: {told}");
+        let reported = words(&output);
+        assert!(!output.status.success() && !reported.contains("panicked"), "abide {line}: {reported}");
         for reason in reasons {
-            assert!(told.contains(reason), "abide {line}: {told} does not say {reason}");
+            assert!(reported.contains(reason), "abide {line}: {reported} does not say {reason}");
         }
     }
     place.fails("bench solvers --matrix cube:3", &["cube:3"]);
@@ -189,10 +192,10 @@ fn solvers_are_timed_and_checked() {
     assert_eq!(lines.len(), 5, "{results}");
     assert!(lines[1].starts_with("\"a.mtx\",f64,4,10,cg,none,"), "{results}");
     assert!(lines[3].starts_with("\"laplacian2d/9x8 matrix-free\",f64,72,360,cg,none,"), "{results}");
-    let told =
+    let reported =
         json(&place.works("bench solvers --backend cpu --quick --matrix trefethen:50 --dtype mixed --json"));
-    let row = &told["rows"][0];
-    assert_eq!((told["holds"].as_bool(), row["dtype"].as_str()), (Some(true), Some("mixed")));
+    let row = &reported["rows"][0];
+    assert_eq!((reported["holds"].as_bool(), row["dtype"].as_str()), (Some(true), Some("mixed")));
     assert!(row["true_residual"].as_f64().unwrap() <= 1e-8);
 }
 

@@ -175,8 +175,8 @@ fn no_output_goes_into_the_cache() {
     }
     for rest in ["--output cache/abide/kernels/u.npy", "--every 1 --frames cache/abide/tuned/f%d.npy"] {
         let mut command = place.command(&format!("run heat --size 8x8 --steps 2 --backend cpu {rest}"));
-        let told = words(&command.env("ABIDE_CACHE", place.path("cache")).output().unwrap());
-        assert!(told.contains("Abide's own cache folder"), "{told}");
+        let reported = words(&command.env("ABIDE_CACHE", place.path("cache")).output().unwrap());
+        assert!(reported.contains("Abide's own cache folder"), "{reported}");
     }
 }
 
@@ -357,13 +357,13 @@ mod unix {
         place.works(&format!("{line} --steps 2"));
         let before = std::fs::read(place.path("c.npz")).unwrap();
         let output = with_little_room(&place, &format!("{line} --steps 8 --output u=v.npy --json"));
-        let told = words(&output);
-        assert_eq!(output.status.code(), Some(1), "{told}");
+        let reported = words(&output);
+        assert_eq!(output.status.code(), Some(1), "{reported}");
         assert!(
-            told.starts_with("warning: c.npz: writing failed") && told.contains("\nerror: c.npz: "),
-            "{told}"
+            reported.starts_with("warning: c.npz: writing failed") && reported.contains("\nerror: c.npz: "),
+            "{reported}"
         );
-        assert_eq!(told.lines().count(), 2, "said once on the way and once at the end: {told}");
+        assert_eq!(reported.lines().count(), 2, "said once on the way and once at the end: {reported}");
         let report = json(std::str::from_utf8(&output.stdout).unwrap());
         assert_eq!(report["steps"], 8);
         assert!(report["error"].as_str().unwrap().contains("c.npz"));
@@ -387,8 +387,11 @@ mod unix {
         );
         let output = with_little_room(&place, "solve a.mtx --output x.npy --plot p.svg --backend cpu --json");
         assert_eq!(output.status.code(), Some(1));
-        let told = json(std::str::from_utf8(&output.stdout).unwrap());
-        assert!(told["error"].as_str().unwrap().contains("p.svg") && told["converged"] == true, "{told}");
+        let reported = json(std::str::from_utf8(&output.stdout).unwrap());
+        assert!(
+            reported["error"].as_str().unwrap().contains("p.svg") && reported["converged"] == true,
+            "{reported}"
+        );
         assert!(exists(&place.path("x.npy")) && !exists(&place.path("p.svg")));
     }
 }

@@ -69,8 +69,8 @@ fn a_model_file_writes_nowhere_else() {
     assert_eq!(outside.names(), ["far.npy"]);
     place.works("run m.toml --output here.npy");
     model(&place, "m.toml", "output = [\"d/x.npy\", \"./y.npy\"]");
-    let told = place.works("run m.toml");
-    assert!(told.contains("d/x.npy") && told.contains("y.npy"), "{told}");
+    let reported = place.works("run m.toml");
+    assert!(reported.contains("d/x.npy") && reported.contains("y.npy"), "{reported}");
     // A verb that writes nothing takes nothing from the table that does.
     model(&place, "m.toml", "output = \"/far/away.npy\"");
     place.works("plan m.toml --device a100");
@@ -149,7 +149,7 @@ fn the_command_line_wins() {
     assert_eq!(report["steps"], 6);
 }
 
-/// Every file that is written is told, of a model file's own wishes too, in words and as JSON.
+/// Every file that is written is reported in words and as JSON, also where the model file asks for it.
 #[test]
 fn every_file_is_told() {
     let place = Place::new();
@@ -157,10 +157,13 @@ fn every_file_is_told() {
     let more = "output = [\"a.npy\", \"b.png\"]\nrecord = \"c.csv\"\nprobe = \"u@1,1\"\ncheckpoint = \"d.npz\"\n\
                 write-config = \"e.toml\"\nframes = \"f%d.npy\"\nevery = 5";
     model(&place, "m.toml", more);
-    let told = place.works("run m.toml");
+    let reported = place.works("run m.toml");
     let report = json(&place.works("run m.toml --trust-file --json"));
     for name in names {
-        assert!(told.lines().any(|line| line.starts_with("wrote") && line.contains(name)), "{name}: {told}");
+        assert!(
+            reported.lines().any(|line| line.starts_with("wrote") && line.contains(name)),
+            "{name}: {reported}"
+        );
         assert!(
             report["files"].as_array().unwrap().iter().any(|file| file.as_str().unwrap().contains(name)),
             "{report}"
@@ -186,9 +189,15 @@ fn names_are_checked_where_they_are_read() {
         );
         std::fs::write(place.path("n.toml"), text).unwrap();
         let output = place.command("run n.toml --steps 1 --size 4 --backend cpu").output().unwrap();
-        let told = words(&output);
-        assert!(!output.status.success() && !told.contains('\u{1b}'), "{field} {name} {about}: {told:?}");
-        assert!(told.contains("its name is a path") || told.contains("control character"), "{told:?}");
+        let reported = words(&output);
+        assert!(
+            !output.status.success() && !reported.contains('\u{1b}'),
+            "{field} {name} {about}: {reported:?}"
+        );
+        assert!(
+            reported.contains("its name is a path") || reported.contains("control character"),
+            "{reported:?}"
+        );
     }
 }
 

@@ -27,9 +27,9 @@ fn values_may_begin_with_a_minus_sign() {
         ("solve a.mtx --time-limit -1", "time `-1`"),
     ] {
         let output = place.command(line).output().unwrap();
-        let told = words(&output);
-        assert_eq!(output.status.code(), Some(2), "{line}: {told}");
-        assert!(told.contains(reason) && !told.contains("unexpected argument"), "{line}: {told}");
+        let reported = words(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {reported}");
+        assert!(reported.contains(reason) && !reported.contains("unexpected argument"), "{line}: {reported}");
     }
 }
 
@@ -73,9 +73,9 @@ fn other_words_lead_to_ours() {
         ("verify --backend gpu", "did you mean"),
     ] {
         let output = place.command(line).output().unwrap();
-        let told = words(&output);
+        let reported = words(&output);
         assert!(!output.status.success(), "{line} works");
-        assert!(told.contains(meant), "{line}: {told} does not say {meant}");
+        assert!(reported.contains(meant), "{line}: {reported} does not say {meant}");
     }
     for (text, meant) in [
         ("boundary = \"neumann\"", "did you mean `mirror`?"),
@@ -92,7 +92,7 @@ fn other_words_lead_to_ours() {
             format!("axes = 1\n{text}")
         };
         std::fs::write(place.path("m.toml"), &text).unwrap();
-        let told = words(&place.command("run m.toml --steps 1 --size 8").output().unwrap());
-        assert!(told.contains(meant), "{text}: {told} does not say {meant}");
+        let reported = words(&place.command("run m.toml --steps 1 --size 8").output().unwrap());
+        assert!(reported.contains(meant), "{text}: {reported} does not say {meant}");
     }
 }

@@ -53,7 +53,7 @@ pub fn powers_of_two_change_exponents_alone(subject: &Subject) {
     }
 }
 
-/// What is lost where the solution leaves the range is told.
+/// The loss is reported where the solution leaves the range.
 pub fn solutions_below_the_range_are_errors(subject: &Subject) {
     for dtype in subject.dtypes() {
         let matrix = Matrix::from(named::matrix("laplacian2d:9x10", dtype).unwrap());

@@ -48,7 +48,7 @@ pub fn matrices_that_cannot_be_solved_have_their_own_errors(subject: &Subject) {
                 assert!(matches!(fails(&one_sided), SolverError::NotSymmetric { .. }));
                 let negative = matrix(2, 2, &[(0, 0, 2.0), (1, 1, -2.0)], dtype);
                 assert_eq!(fails(&negative), SolverError::NotPositive { method: name, row: 1, value: -2.0 });
-                // The eigenvalues are 1 + 2 and 1 - 2: only the iteration can tell.
+                // The eigenvalues are 1 + 2 and 1 - 2: only the iteration can notice it.
                 let indefinite = matrix(2, 2, &[(0, 0, 1.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 1.0)], dtype);
                 assert!(
                     matches!(fails(&indefinite), SolverError::Indefinite { .. }),

@@ -82,8 +82,8 @@ pub fn gmres_keeps_the_better_iterate(subject: &Subject) {
             // Short cycles lower the residual slowly, and stagnate there.
             let is_whole = method == "gmres:40".parse().unwrap();
             assert!(!is_whole || x.magnitude() < 1e4, "{what}: {:e}", x.magnitude());
-            let told = error.report().and_then(|report| report.true_residual).expect("a true residual");
-            assert!((told / truth - 1.0).abs() < 1e-3, "{what}: {told:e}, {truth:e}");
+            let reported = error.report().and_then(|report| report.true_residual).expect("a true residual");
+            assert!((reported / truth - 1.0).abs() < 1e-3, "{what}: {reported:e}, {truth:e}");
             let words = error.to_string();
             assert!(!words.contains("2.2e-16"), "{words}");
         }

@@ -96,7 +96,7 @@ impl Tuning<'_> {
             plan = plan_searched(self.problem, self.device, self.options, &without)?;
         };
         let seconds = begun.elapsed().as_secs_f64();
-        plan.notes.push(told(seconds, without.len(), left));
+        plan.notes.push(search_note(seconds, without.len(), left));
         if keeps && let Some(tiles) = plan.stepwise() {
             let (question, groups) = (self.grouped_question(), tiles.partition.groups().steps);
             let splits = tiles.partition.splits.clone();
@@ -129,7 +129,7 @@ impl Tuning<'_> {
     }
 }
 
-fn told(seconds: f64, refused: usize, left: usize) -> String {
+fn search_note(seconds: f64, refused: usize, left: usize) -> String {
     let count = |count: usize| format!("{count} group{}", if count == 1 { "" } else { "s" });
     let mut note = format!("groups found by a search in {seconds:.1} s");
     if refused > 0 {

@@ -77,7 +77,7 @@ pub(crate) fn write(folder: &Path, key: &str, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// StageKind nothing, because a browser keeps no files.
+/// Does nothing, because a browser keeps no files.
 #[cfg(target_family = "wasm")]
 pub(crate) fn write(_: &Path, _: &str, _: &[u8]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

@@ -226,7 +226,7 @@ mod tests {
         let tuned = Options { tune: Tune::Full, ..Options::default() };
         let device = DeviceSpec::preset("h200").unwrap();
         assert_eq!(Question::new(&base, &tuned, &device, "CUDA 13.0"), ask(&base));
-        // Programs are told apart by their formula, not by their name.
+        // Programs are distinguished by their formula, not by their name.
         let taps = |edge: f64| [([-1], edge), ([0], 0.5), ([1], edge)];
         let of = |name: &str, edge: f64| {
             let program = Program::new(&LinearStencil::new(name, &taps(edge)).unwrap()).unwrap();

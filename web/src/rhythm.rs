@@ -24,8 +24,8 @@ impl Rhythm {
         (self.passes * self.depth).min(left)
     }
 
-    /// Learns from a frame whose `steps` steps took `seconds`. A frame of fewer steps than planned tells
-    /// nothing of how many fit.
+    /// Learns from a frame whose `steps` steps took `seconds`. A frame of fewer steps than planned
+    /// does not show how many fit.
     pub fn learn(&mut self, steps: u64, seconds: f64) {
         if steps >= self.passes * self.depth {
             let fitting = (TARGET / seconds.max(1e-6) * self.passes as f64) as u64;

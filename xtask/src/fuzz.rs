@@ -91,7 +91,7 @@ fn build() -> Result<PathBuf> {
     Ok(root().join("target").join(&host).join("fuzz").join(name))
 }
 
-/// Returns the target that this machine's compiler builds for unless told otherwise.
+/// Returns the target that this machine's compiler builds for by default.
 fn host() -> Result<String> {
     let output = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

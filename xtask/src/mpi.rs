@@ -86,29 +86,29 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     if gpus < 2 {
         counts.skipped.push(format!("MPI: processes with a GPU each: {gpus} CUDA devices are there"));
     }
-    let mut tell = |name: &str, outcome: Result<()>| {
+    let mut count = |name: &str, outcome: Result<()>| {
         let fault = outcome.err().map(|error| format!("{error:#}"));
         println!("{name}: {}", fault.as_deref().unwrap_or("ok"));
         *(if fault.is_none() { &mut counts.passed } else { &mut counts.failed }) += 1;
         ok &= fault.is_none();
     };
     for (name, arguments) in RUNS {
-        tell(name, same_files(&abide.path, arguments, "cpu", &[1, 2, 4]));
+        count(name, same_files(&abide.path, arguments, "cpu", &[1, 2, 4]));
     }
     for (name, arguments) in SOLVES {
-        tell(name, same_files(&abide.path, arguments, "cpu", &[1, 2, 4]));
+        count(name, same_files(&abide.path, arguments, "cpu", &[1, 2, 4]));
     }
     if gpus >= 2 {
         for (name, arguments) in RUNS.iter().chain(&SOLVES) {
-            tell(&format!("{name}, on GPUs"), same_files(&abide.path, arguments, "cuda", &[1, 2]));
+            count(&format!("{name}, on GPUs"), same_files(&abide.path, arguments, "cuda", &[1, 2]));
         }
     }
-    tell("a checkpoint that others go on from", resumed(&abide.path));
-    tell("one process without a launcher", alone(&abide.path));
-    tell("an error told once", told_once(&abide.path));
-    tell("a process whose part cannot be written", unwritten(&abide.path));
-    tell("a checkpoint that is spoilt", spoilt(&abide.path));
-    tell("a process that is killed", killed(&abide.path));
+    count("a checkpoint that others go on from", resumed(&abide.path));
+    count("one process without a launcher", alone(&abide.path));
+    count("an error told once", told_once(&abide.path));
+    count("a process whose part cannot be written", unwritten(&abide.path));
+    count("a checkpoint that is spoilt", spoilt(&abide.path));
+    count("a process that is killed", killed(&abide.path));
     Ok(ok)
 }
 
@@ -282,15 +282,15 @@ fn told_once(abide: &Path) -> Result<()> {
         let mut command = ranks(abide, 2);
         command.args(words(arguments));
         let ended = ended(command, folder.path())?;
-        let told = ended.err.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>();
-        if ended.status != Some(status) || told.len() != 1 || !told[0].contains(reason) {
-            bail!("{arguments}: status {:?}, {told:?}: {}", ended.status, ended.err);
+        let found = ended.err.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>();
+        if ended.status != Some(status) || found.len() != 1 || !found[0].contains(reason) {
+            bail!("{arguments}: status {:?}, {found:?}: {}", ended.status, ended.err);
         }
     }
     Ok(())
 }
 
-/// Changes a bit of a checkpoint in the planes of one process: all tell what one process alone tells.
+/// Changes a bit of a checkpoint in the planes of one process: several processes report what a single one reports.
 fn spoilt(abide: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let run = |processes: usize, arguments: &str| {
@@ -304,15 +304,15 @@ fn spoilt(abide: &Path) -> Result<()> {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&path, bytes)?;
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     for processes in [1, 2, 4] {
         let ended = run(processes, "--steps 20 --resume c.npz")?;
         let errors = ended.err.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned);
-        told.push((ended.status, errors.collect::<Vec<_>>()));
+        found.push((ended.status, errors.collect::<Vec<_>>()));
     }
-    match told[0].0 == Some(1) && told[0].1.len() == 1 && told.iter().all(|own| *own == told[0]) {
+    match found[0].0 == Some(1) && found[0].1.len() == 1 && found.iter().all(|own| *own == found[0]) {
         true => Ok(()),
-        false => bail!("{told:?}"),
+        false => bail!("{found:?}"),
     }
 }
 
@@ -327,8 +327,8 @@ fn unwritten(abide: &Path) -> Result<()> {
         "run heat --size 100x80 --steps 30 --backend cpu --every 9 --output u.npy --checkpoint c.npz",
     ));
     let ended = ended(command, folder.path())?;
-    let told = |start: &str| ended.err.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>();
-    let (errors, warnings) = (told("error: "), told("warning: "));
+    let found = |start: &str| ended.err.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>();
+    let (errors, warnings) = (found("error: "), found("warning: "));
     let is_named = |line: &&str, file: &str| line.contains(file) && line.contains("rank 2: writing failed");
     // On the way one warning, in the end an error for each file.
     let is_right = ended.status == Some(1)

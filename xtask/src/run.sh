@@ -29,8 +29,8 @@ log=$(mktemp)
 trap 'rm -f "$log" "$log".*' EXIT
 
 # Runs a program in so many processes, each a part of its work. The first is shown, and kept in $log; any other has the
-# same tests with other work, and is told whole where it fails. Sets $status to that of the first and $lost to how many
-# others failed.
+# same tests with other work, and is printed in full where it fails. Sets $status to the status of the first, and $lost
+# to the number of others that failed.
 in_parts() {
     local all=$1 part waited=()
     shift

@@ -53,7 +53,7 @@ const BROWSER_VARIABLE: &str = "ABIDE_BROWSER";
 /// The last release of the compiler that still knows Volta (sm_70).
 const NVRTC_WHEEL: &str = "nvidia-cuda-nvrtc-cu12==12.8.93";
 
-/// The environment variable that tells where NVRTC is; the CUDA backend reads it.
+/// The environment variable that names the path of NVRTC; the CUDA backend reads it.
 pub const NVRTC_VARIABLE: &str = "ABIDE_NVRTC";
 
 /// Installs rustfmt and clippy if they are missing.
@@ -257,7 +257,7 @@ fn apt_install(packages: &[&str]) -> Result<()> {
         command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-y"]).args(arguments);
         succeeds(&mut command)
     };
-    // A stale list may still do; the installation will tell.
+    // A stale list may still do; else the installation fails.
     if !apt(&["update"])? {
         println!("apt-get update failed; trying with the lists there are");
     }

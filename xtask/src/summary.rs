@@ -10,7 +10,7 @@ pub struct Counts {
     pub passed: u64,
     /// Tests that failed.
     pub failed: u64,
-    /// Tests that were told not to run.
+    /// Tests that are marked to be ignored.
     pub ignored: u64,
     /// Backends or tools that were absent, each once: `name: reason`.
     pub skipped: Vec<String>,

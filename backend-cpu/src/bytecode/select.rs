@@ -7,7 +7,7 @@ use super::step::{MAX_TERMS, Operand, RowAt, TapAt, Term, Weighted};
 /// Weights, by their numbers among the scalars, and what they weigh.
 type Products = Vec<(usize, Id)>;
 
-/// A formula while its parts are told apart.
+/// A formula while its parts are classified.
 pub struct Compiler<'d> {
     dag: &'d Dag,
     fused: bool,

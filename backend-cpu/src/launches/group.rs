@@ -1,11 +1,11 @@
-//! Launches of a step that go over the rows together, so that a row comes from memory once for all of them.
+//! Launches of a step that sweep the rows in one pass, so that a row comes from memory once for all of them.
 //!
 //! The rows are cut into strips, one for each thread. In a strip a front moves from row to row, and each launch
-//! follows it at a distance: by then the launches before it have written what it reads, and have read what it
-//! overwrites. Near a cut a launch leaves out the rows that need something from the strip beside; those are
-//! computed in the end, launch by launch. Every value is computed from the same values as without groups.
+//! follows it at a distance: by then the earlier launches have written what it reads, and have read what it
+//! overwrites. Near a cut a launch leaves out the rows that depend on the neighbouring strip. Those rows are
+//! computed at the end, launch by launch. Every value is computed from the same values as without groups.
 //!
-//! Rows are planes where there are three dimensions: what is counted along the slowest axis.
+//! Rows are counted along the slowest axis: in three dimensions they are planes.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
 //! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`]. Launches
-//! that need nothing of each other but rows nearby go over the rows together (`group`).
+//! that depend on each other only through nearby rows sweep the rows in one pass (`group`).
 
 mod field_rows;
 mod group;

@@ -79,8 +79,8 @@ fn value_at<T: Real>(problem: &Problem, old: &[Vec<T>], cell: [usize; 3], tap: T
     old[tap.field as usize][problem.shape.index(at)]
 }
 
-/// Advances the fields and scalars of any problem by `steps` steps; `after` is told of each stage by its
-/// number, with the fields and the scalars after it.
+/// Advances the fields and scalars of any problem by `steps` steps. After each stage it calls `after` with the
+/// stage's number, the fields and the scalars.
 ///
 /// The steps go on in the program's cycle from [`Problem::first_step`]. Returns the computed scalars.
 pub fn run_program(

@@ -54,7 +54,7 @@ impl<T: Real> State<T> {
         }
     }
 
-    /// Runs the next step of the cycle; `after` is told of each stage by its number.
+    /// Runs the next step of the cycle; after each stage it calls `after` with the stage's number.
     pub fn step(&mut self, problem: &Problem, mut after: impl FnMut(usize, &Self)) {
         let program = &problem.program;
         let names = program.fields().len();

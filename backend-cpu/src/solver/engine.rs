@@ -108,7 +108,7 @@ fn piece<T: Real, const K: usize>(pairs: [(&[T], &[T]); K]) -> [T; K] {
 /// What an update does with a piece of what it writes and reads.
 type Update<'a, T, const W: usize, const R: usize> = &'a (dyn Fn([&mut [T]; W], [&[T]; R]) + Sync);
 
-/// StageKind an update of `len` values piece by piece. It is compiled once for so many vectors, and not for each update.
+/// Does an update of `len` values piece by piece. It is compiled once per number of vectors, and not for each update.
 fn cut<T: Real, const W: usize, const R: usize>(
     write: [&mut [T]; W],
     read: [&[T]; R],

@@ -1,7 +1,7 @@
 //! Solving linear systems: the reference's methods on all threads, with the reference's bits.
 //!
-//! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` counts what they
-//! move; `slab` opens the sessions of ranks that solve together.
+//! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` counts the bytes that
+//! they move; `slab` opens the sessions of ranks that solve one system jointly.
 
 mod engine;
 mod grid;
@@ -85,8 +85,8 @@ impl LinearBackend for CpuBackend {
         Some(self)
     }
 
-    /// Solves one system per thread: of small systems there are more than threads, and none waits for
-    /// another's.
+    /// Solves one system per thread: there are more small systems than threads, and no thread waits for
+    /// another.
     fn solve_batch(
         &self,
         systems: &mut [BatchSystem<'_>],
@@ -95,8 +95,7 @@ impl LinearBackend for CpuBackend {
     ) -> Result<Vec<Result<Report, SolverError>>> {
         self.ready()?;
         check_batch(systems)?;
-        // Alone on its thread, each system is solved as the reference does it, with the bits of all threads
-        // together.
+        // The reference solves each system on one thread, with the same bits as on all threads.
         let reference = CpuBackend::reference();
         let alone = |system: &mut BatchSystem<'_>| solve_alone(&reference, system, options, parameters);
         let solve = |system: &mut BatchSystem<'_>| standard(|| alone(system));

@@ -273,8 +273,8 @@ impl Launch<'_> {
             let residuals: Vec<f64> =
                 residuals.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             one.run.timed(seconds);
-            let told = outcome.told::<T>("cuda", &mut one.run, &residuals);
-            let result = told.and_then(|told| match told {
+            let flow = outcome.told::<T>("cuda", &mut one.run, &residuals);
+            let result = flow.and_then(|flow| match flow {
                 ControlFlow::Break(()) => one.run.conclude(state.true_square.sqrt()),
                 ControlFlow::Continue(()) => {
                     Err(Error::device("cuda", "running a batch", "a system was left before it ended").into())

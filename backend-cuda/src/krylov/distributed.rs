@@ -2,8 +2,8 @@
 //!
 //! A launch is one cooperative kernel on each device, with the blocks of all its slabs; all blocks of all devices wait for
 //! each other (shaders/kernels/krylov.cuh). No kernel is launched before the counters of all slabs are clear, and the host
-//! waits for all of them. A wait in a kernel ends by a deadline, or because a block or this host has told all slabs to give
-//! up: so where a device does not launch or fails, the others end.
+//! waits for all of them. A wait in a kernel ends after a deadline, or when a block or this host sets the abort word of
+//! all slabs. So where a device does not launch or fails, the others end.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -31,12 +31,13 @@ use crate::driver::{bind, during};
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
 
-/// Bytes from a slab's counter to the word that tells its blocks to give up.
+/// Bytes from a slab's counter to its abort word, which ends the waits of its blocks.
 const GIVEN_UP: u64 = 4;
 
 /// A system whose rows are divided among devices.
 pub(super) struct DistributedSession {
-    /// The other processes, where each has a device; what is mapped of them goes before what they map.
+    /// Peer processes, where each has a device. Declared first, because their mappings must be unmapped before our
+    /// memory is freed.
     peers: Option<PeerProcesses>,
     plan: SolvePlan,
     layout: Krylov,
@@ -240,11 +241,11 @@ impl DistributedSession {
         Ok(())
     }
 
-    /// Tells the blocks of all slabs to give up their waits.
+    /// Aborts the waits of the blocks of all slabs.
     fn abort(&self) {
         for slab in &self.slabs {
             let here = &self.devices[slab.device];
-            // A device that cannot be told ends by its own deadline.
+            // A device that cannot be reached ends by its own deadline.
             let _ = here.member.context.bind_to_thread().and_then(|()| {
                 // SAFETY: the word is in the slab's region; the stream is waited for while the value lives.
                 unsafe {
@@ -337,7 +338,7 @@ impl Launches for DistributedSession {
         parameters: &Parameters,
         until: u32,
     ) -> Result<(State, Outcome, f64)> {
-        // There is one sum of tagged nodes an iteration. The last tag of all stands for nodes that nobody tells.
+        // Each iteration has one sum of tagged nodes. The largest tag is reserved for nodes that no block writes.
         let sums = until - base + 2;
         if self.tags >= KRYLOV_ALWAYS - sums {
             self.tags = 0;
@@ -428,7 +429,7 @@ impl LinearSession for DistributedSession {
         }
     }
 
-    /// Tells for each slab what share of its launches the first block of it spent in waits for all blocks.
+    /// Returns for each slab the share of its launches that its first block spent waiting for all blocks.
     fn take_ranks(&mut self) -> Vec<RankSolve> {
         let all = std::mem::take(&mut self.seconds);
         let taken = self.slabs.iter().map(|slab| {

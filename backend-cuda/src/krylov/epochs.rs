@@ -24,7 +24,8 @@ pub(super) trait Launches {
     /// Makes room for so many entries of the history.
     fn make_room(&mut self, entries: usize) -> Result<()>;
 
-    /// Prepares a launch until the history is so long, and returns how long all that launch together make it.
+    /// Prepares a launch until the history is `until` long. Returns the length on which all processes of the launch
+    /// agree.
     fn ready(&mut self, until: u32) -> Result<u32> {
         Ok(until)
     }
@@ -39,7 +40,7 @@ pub(super) trait Launches {
         until: u32,
     ) -> Result<(State, Outcome, f64)>;
 
-    /// Has the run told what a launch left.
+    /// Passes the launch's final state to the `Run`.
     fn tell<R>(&mut self, tell: impl FnOnce() -> Result<R, SolverError>) -> Result<R, SolverError> {
         tell()
     }
@@ -77,8 +78,8 @@ pub(super) fn run<T: Real>(
         known = state.length;
         run.timed(seconds);
         *system.rate() = new as f64 / took.max(1e-6);
-        let told = system.tell(|| outcome.told::<T>("cuda", &mut run, &residuals))?;
-        if told == ControlFlow::Break(()) {
+        let flow = system.tell(|| outcome.told::<T>("cuda", &mut run, &residuals))?;
+        if flow == ControlFlow::Break(()) {
             return run.conclude(state.true_square.sqrt());
         }
     }

@@ -9,9 +9,9 @@ use abide_shaders::cuda;
 use crate::cache;
 use crate::nvrtc::{Cubin, Nvrtc};
 
-/// Compiles the kernel of a plan; while the report shows spills, of a plan with fewer vectors in registers, shorter runs of rows
-/// or nothing asked for ahead, at last with half the threads. Returns the plan that was kept, with the compiler's report in it. `batched`
-/// asks for the kernel of many systems, one block per system.
+/// Compiles the kernel of a plan. While the compiler's report shows spills, it retries with fewer vectors in registers,
+/// shorter runs of rows or no prefetch, and at last with half the threads. Returns the plan that was kept, with the
+/// compiler's report in it. `batched` selects the kernel of many systems, one block per system.
 pub fn fit_solver(
     nvrtc: &Nvrtc,
     matrix: &Matrix,

@@ -1,4 +1,4 @@
-//! Devices that solve a linear system together: one kernel on each, whose blocks are one grid.
+//! Devices that solve a linear system jointly: one kernel on each, and the blocks of all kernels form one grid.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -153,7 +153,7 @@ pub(super) fn load(
     Ok(Loaded { number, rows, stride, turn, beyond, device, arrays, memory, shared, history: None })
 }
 
-/// Tells a slab where the regions of all slabs are, as its device finds them.
+/// Writes to a slab the addresses of all slabs' regions, as its device sees them.
 pub(super) fn connect(here: &Here, slab: &Loaded, bases: &[u64]) -> Result<()> {
     let own = slab.arrays.arrived;
     let others = bases.iter().enumerate().filter(|(other, _)| *other != slab.number);

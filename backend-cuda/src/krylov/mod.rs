@@ -1,12 +1,13 @@
 //! Linear solvers: the whole solve in one persistent kernel.
 //!
 //! A session lays the matrix out as the plan says (`packed`), and launches the kernel for a bounded number of
-//! iterations at a time (`session`, `epochs`). Between launches it asks the observer and checks the limit on time. The
+//! iterations at a time (`session`, `epochs`). Between launches it calls the observer and checks the limit on time. The
 //! stopping tests run on the device; the history comes back and passes through the same tests of
 //! [`abide_core::solver::Run`] here (`outcome`).
 //!
-//! Several devices (`team`) have a slab of the rows each (`slab`, `loaded`), and a kernel each, launched together (`together`): of
-//! one process, or of several with a device each (`peer`, `peers`).
+//! Several devices (`group`) have a slab of the rows each (`slab`, `loaded`), and a kernel each. All kernels run
+//! concurrently (`distributed`). The devices belong to one process, or to several processes with a device each (`peer`,
+//! `peers`).
 
 mod batch;
 mod distributed;

@@ -19,11 +19,11 @@ pub struct PackedSystem {
     pub offsets: Vec<u8>,
     /// Merge-path searches.
     pub searches: Vec<u8>,
-    /// Where blocks tell their nodes of sums.
+    /// Where blocks write their nodes of sums.
     pub nodes: Vec<u8>,
     /// Where windows have their chains of nodes.
     pub chains: Vec<u8>,
-    /// Nodes of sums. Those that nobody tells change no sum.
+    /// Nodes of sums. A node that no block writes changes no sum.
     pub partials: Vec<u8>,
     /// Nodes that carry their own tag, for the kernels of slabs. A node that no block writes has a tag that always matches.
     pub tagged: Vec<u8>,
@@ -218,17 +218,17 @@ fn tagged(layout: &Krylov, options: &SolveOptions, dtype: DType) -> Vec<u8> {
     if layout.slabs.count == 1 || options.method != Method::Cg {
         return Vec::new();
     }
-    let told = layout.sums.told();
+    let written = layout.sums.told();
     let neutral = Array::from_fn(dtype, 1, |_| -0.0);
-    let words = |told: bool| {
-        let tag = if told { NEVER } else { KRYLOV_ALWAYS };
+    let words = |written: bool| {
+        let tag = if written { NEVER } else { KRYLOV_ALWAYS };
         neutral
             .as_bytes()
             .chunks(4)
             .flat_map(move |part| [part, &tag.to_ne_bytes()].concat())
             .collect::<Vec<u8>>()
     };
-    told.into_iter().flat_map(words).collect()
+    written.into_iter().flat_map(words).collect()
 }
 
 fn narrow_number(value: usize) -> Result<u32> {

@@ -1,4 +1,4 @@
-//! A device that solves a linear system together with those of other processes.
+//! A device that solves a linear system jointly with the devices of other processes.
 
 use abide_core::Result;
 use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};

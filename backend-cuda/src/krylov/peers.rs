@@ -1,4 +1,4 @@
-//! Processes whose devices solve together, one each: what they tell each other of memory, launches and decisions.
+//! Processes whose devices solve jointly, one device each: their messages about memory, launches and decisions.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,23 +12,23 @@ use super::loaded::{Here, Loaded};
 use crate::driver::{during, is_done};
 use crate::mapped::{Handle, Mapped, machine};
 
-/// The other processes, as one of them has them.
+/// The peer processes of this process.
 pub(super) struct PeerProcesses {
     communicator: Box<dyn PeerCommunicator>,
-    /// What the first decides of the solve under way.
+    /// The first process's decision on the solve under way.
     decision: Decision,
     /// The regions of the others' slabs.
     regions: Vec<Mapped>,
 }
 
-/// What a process tells the others of its slab.
+/// The description of a process's slab that it sends to the others.
 struct Handshake {
-    /// The device, by what no other has.
+    /// An identifier of the device that no other device has.
     device: [u8; 16],
     /// A number in which layouts differ.
     layout: [u8; 8],
     region: Handle,
-    /// The machine, by what no other has.
+    /// An identifier of the machine that no other machine has.
     machine: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ impl PeerProcesses {
         PeerProcesses { communicator, decision, regions: Vec::new() }
     }
 
-    /// Maps the regions of the others' slabs, and returns where those of all slabs are.
+    /// Maps the regions of the others' slabs, and returns the addresses of all slabs' regions.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl PeerProcesses {
         self.decision.clone()
     }
 
-    /// Waits for all processes before a launch, and returns until when the first launches.
+    /// Waits for all processes before a launch, and returns the first process's `until`.
     pub fn agree(&mut self, until: u32) -> Result<u32> {
         let all = self.communicator.meet(&until.to_le_bytes())?;
         let first = all.first().and_then(|bytes| bytes[..].try_into().ok()).map(u32::from_le_bytes);
@@ -131,7 +131,7 @@ impl PeerProcesses {
         self.communicator.until(&mut || is_done(&here.stream))
     }
 
-    /// Tells all processes what a launch left, which must be the same.
+    /// Exchanges the final state of a launch with all processes; an error where they differ.
     pub fn compare(&mut self, left: &[u8]) -> Result<()> {
         let all = self.communicator.meet(left)?;
         match all.iter().position(|other| other != left) {
@@ -147,7 +147,7 @@ impl PeerProcesses {
         }
     }
 
-    /// Has a run told what a launch left: that of the first process before the others'.
+    /// Passes a launch's final state to the `Run`: on the first process, and then on the others.
     pub fn tell<R>(&mut self, tell: impl FnOnce() -> Result<R, SolverError>) -> Result<R, SolverError> {
         self.decision.told(&mut *self.communicator, tell)
     }

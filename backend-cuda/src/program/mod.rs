@@ -153,7 +153,7 @@ impl ProgramSession {
         self.problem.first_step + self.steps
     }
 
-    /// Tells the device the steps done, the mark and when a row is due; all rows have been taken.
+    /// Writes the steps done, the mark and when a row is due to the device; all rows have been taken.
     fn set_progress(&mut self, has_ended: bool) -> Result<()> {
         if self.kernels.end.is_none() {
             return Ok(());
@@ -265,8 +265,8 @@ impl ProgramSession {
         })
     }
 
-    /// Returns the buffer in which a field lies, and no other with it. Until the next step all fields stay where they
-    /// are then, so that several can be lent together.
+    /// Returns the buffer in which a field lies alone. All fields keep their buffers until the next step, so that
+    /// several can be exported at once.
     fn own_buffer(&mut self, field: usize) -> Result<usize> {
         let names = self.storage.fields_after(self.steps);
         if names.iter().collect::<BTreeSet<_>>().len() < names.len() {

@@ -19,8 +19,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the recorder of a problem with these initial fields, of which the first row tells; `None` if the
-    /// problem records nothing. There is room for the rows of at least so many steps.
+    /// Makes the recorder of a problem, with room for the rows of at least `steps` steps. The first row records these
+    /// initial fields. `None` if the problem records nothing.
     pub fn new(problem: &Problem, fields: &[Array], steps: u64) -> Result<Option<Recorder>> {
         let Some(record) = problem.record.clone() else { return Ok(None) };
         let rows = record.first(problem, fields)?;

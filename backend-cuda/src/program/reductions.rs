@@ -43,7 +43,7 @@ impl SlabReductions {
 }
 
 impl ProgramSession {
-    /// StageKind steps whose reductions go over all slabs.
+    /// Does steps whose reductions go over all slabs.
     pub(super) fn advance_together(&mut self, together: &mut SlabReductions, steps: u64) -> Result<f64> {
         let (end, may_end) = (self.steps + steps, self.problem.until.is_some());
         self.timer.start(&self.memory.stream)?;

@@ -16,7 +16,7 @@ use fastrand::Rng;
 const GROWTH: f64 = 3.9;
 
 /// The part of a weighted mean that is not the cell's own. The map tears neighbours apart by e^½ per step on
-/// average; a coupling that pulls them together by less leaves a lattice chaotic under any boundary.
+/// average; a coupling that contracts them by less leaves a lattice chaotic under any boundary.
 const COUPLING: f64 = 0.15;
 
 /// The computation of a lattice's stage.

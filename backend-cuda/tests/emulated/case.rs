@@ -216,7 +216,7 @@ impl Case {
         }
     }
 
-    /// Runs the case with some words of its kernel replaced; the error tells what is wrong with the result.
+    /// Runs the case with some words of its kernel replaced; the error describes what is wrong with the result.
     pub fn run(&self, compiler: &[String], changes: &[(&str, &str)]) -> std::result::Result<(), String> {
         let said = |error: Error| error.to_string();
         let problem = self.problem().map_err(said)?;

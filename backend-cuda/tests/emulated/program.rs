@@ -53,7 +53,7 @@ const OWN: [(&str, &str); 2] = [
     ("__shared__ real rows[WARPS][WARP];", "auto& rows = emulated::own<real[WARPS][WARP]>();"),
 ];
 
-/// TaskSchedules of a persistent kernel: through the steps before those that repeat, and through these.
+/// Task schedules of a persistent kernel: one for the steps before the repetition, and one for the repeated steps.
 const SCHEDULES: usize = 2;
 
 /// Words of the kernels' `Progress`.
@@ -103,7 +103,7 @@ impl<'a> Program<'a> {
         Program::compile_as(compiler, problem, Form { more_rows: rows - 1, ..Form::default() }, changes)
     }
 
-    /// StageKind the same in any form. Groups' blocks have 256 threads at most.
+    /// Does the same in any form. Groups' blocks have 256 threads at most.
     pub fn compile_as(
         compiler: &[String],
         problem: &'a Problem,

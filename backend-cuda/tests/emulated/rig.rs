@@ -30,7 +30,7 @@ pub const SHARED: (&str, &str) = (
     "unsigned char* const shared = emulated::shared_memory();",
 );
 
-/// The words that ask for a value ahead, once in a kernel of groups.
+/// The statement that prefetches a value, once in a kernel of groups.
 #[allow(dead_code)] // Not every test that has this module names it.
 pub const AHEAD: (&str, &str) =
     (r#"asm volatile("prefetch.global.L2 [%0];" ::"l"(from));"#, "emulated::prefetch(from);");

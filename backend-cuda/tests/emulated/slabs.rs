@@ -125,7 +125,7 @@ pub const DEFECTS: [(&str, &str, &str); 16] = [
     ("slabs-pipelined", "if constexpr (TURNS > 1) turn ^= 1;", ""),
 ];
 
-/// What makes one block give a wait up. (All look at the word that tells them so more often than on a device.)
+/// Makes one block abort a wait. (All blocks read the abort word more often than on a device.)
 pub const IMPATIENT: [(&str, &str); 3] = [
     ("clock64() - begun <= DEADLINE", "!(blockIdx.x == 1 && barriers >= 3)"),
     ("constexpr unsigned LOOKS = 1024;", "constexpr unsigned LOOKS = 8;"),

@@ -9,7 +9,7 @@ use abide_shaders::wgsl::krylov::{Phase, Script};
 use crate::NAME;
 use crate::gpu::Gpu;
 
-/// The most modules kept; beyond that number all are given up, and those in use compiled once more.
+/// The most modules kept. Beyond that number all are dropped, and modules in use are compiled again.
 const MOST: usize = 256;
 
 /// A compiled entry point, and the way in which its buffers are bound.

@@ -201,8 +201,8 @@ impl KrylovSession {
             known = state.length;
             run.timed(started.elapsed().as_secs_f64());
             let outcome = if is_waiting { Outcome { status: Status::Running, ..outcome } } else { outcome };
-            let told = outcome.told::<T>(NAME, &mut run, &residuals)?;
-            if told == ControlFlow::Break(()) {
+            let flow = outcome.told::<T>(NAME, &mut run, &residuals)?;
+            if flow == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }
             let fitting = (TARGET * count as f64 / taken.max(1e-9)) as usize;
@@ -251,7 +251,7 @@ impl KrylovSession {
         self.system.load(&self.gpu, b, x, &task).await?;
         let mut running = VecDeque::new();
         let outcome = self.run::<T>(run, &mut running).await;
-        // Submissions that were made ahead have nothing to do, or iterate on where the observer stopped.
+        // Submissions made in advance have nothing to do, or continue the iteration that the observer stopped.
         for sent in running {
             self.read(sent, 0).await?;
         }

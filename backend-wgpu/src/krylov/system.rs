@@ -166,12 +166,12 @@ impl System {
         }
     }
 
-    /// Returns the bytes of state and history, as [`tell`](System::tell) copies them.
+    /// Returns the bytes of state and history that [`System::tell`] copies.
     pub fn told_bytes(&self) -> u64 {
         (state_bytes(self.dtype) + RING * self.dtype.bytes()) as u64
     }
 
-    /// Records the copy of the state, and behind it the history, to where the host can read them.
+    /// Records the copy of the state, and behind it the history, to a buffer that the host can read.
     pub fn tell(&self, encoder: &mut wgpu::CommandEncoder, readable: &wgpu::Buffer) {
         let state = state_bytes(self.dtype) as u64;
         let parts = [(Fixed::TaskSchedule, 0, state), (Fixed::History, state, self.told_bytes() - state)];

@@ -29,8 +29,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the recorder of a problem with these initial fields, of which the first row tells; `None` if the
-    /// problem records nothing.
+    /// Makes the recorder of a problem. The first row records these initial fields. `None` if the problem records
+    /// nothing.
     pub async fn new(
         gpu: &Gpu,
         problem: &Problem,

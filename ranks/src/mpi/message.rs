@@ -15,7 +15,7 @@ pub enum Kind {
     Tagged(Tag),
     /// The sender's end of the channel is no more.
     Gone,
-    /// The sender has given up, on this channel; the bytes are its reason.
+    /// The sender has aborted this channel; the bytes are its reason.
     Aborted,
     /// The sender's process ends, with an exit status; the bytes are its reason where it failed.
     Closing {
@@ -35,7 +35,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns the messages that carry the message: one, unless it is longer than MPI's messages are.
+    /// Returns the MPI messages that carry this message: one, unless it exceeds the length of an MPI message.
     pub fn messages(self) -> Vec<Vec<u8>> {
         self.split(MOST - TRAILER)
     }

@@ -1,7 +1,8 @@
-//! Where a process keeps what others have sent it, until its ranks ask.
+//! Keeps the messages that other processes have sent, until the process's ranks receive them.
 //!
-//! Each session has a *channel*, counted alike in all processes because they open the same sessions in the same order. One
-//! may be ahead: what comes for a channel that is not there yet is kept, what comes for one that is no more is dropped.
+//! Each session has a *channel*. All processes number channels alike, because they open the same sessions in the same
+//! order. One process may open a channel before the others: a message for a channel that is not open yet is kept, a
+//! message for a closed one is dropped.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +26,7 @@ pub struct Closing {
 
 pub struct ProgressEngine(Mutex<Held>);
 
-/// What a process holds; whoever has it may call MPI.
+/// The state of a process; a thread that has locked it may call MPI.
 pub struct Held {
     /// None after the end of MPI.
     wire: Option<Wire>,
@@ -41,9 +42,9 @@ pub struct Held {
     /// The number of the next channel, and those that are open.
     next: u64,
     open: BTreeSet<u64>,
-    /// Whether another rank gave up before this one did; none where none has.
+    /// Whether another rank aborted before this one did; `None` where none has aborted.
     follows: Option<bool>,
-    /// The fault of MPI itself, after which nothing more is asked of it.
+    /// The error of MPI itself, after which it is not called any more.
     fault: Option<String>,
 }
 
@@ -71,7 +72,8 @@ impl ProgressEngine {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks again and again, while messages come, until there is an answer. Others have the progress in between.
+    /// Calls `ask` repeatedly, while messages arrive, until it returns a value. Other threads can lock the progress
+    /// engine in between.
     pub fn wait<T>(&self, mut ask: impl FnMut(&mut Held) -> Option<T>) -> T {
         let mut pause = Pause::default();
         loop {
@@ -123,7 +125,7 @@ impl Held {
         }
     }
 
-    /// Notes that a rank gave up; the first reason is the cause of all others.
+    /// Records that a rank aborted; the first reason is the cause of all others.
     fn abort(&mut self, channel: u64, rank: usize, reason: String) {
         self.follows.get_or_insert(rank != self.rank);
         if !self.aborted.iter().any(|(own, ..)| *own == channel) {
@@ -148,7 +150,7 @@ impl Held {
             .map_err(CommError::Failed)
     }
 
-    /// Tells all ranks, this one too. Whom it cannot be told is gone.
+    /// Sends a message to all ranks, this one included. A rank that cannot be reached is gone.
     pub fn tell(&mut self, channel: u64, kind: Kind, words: &str) {
         for to in 0..self.size {
             let _ = self.send(to, Message { channel, kind, bytes: words.as_bytes().to_vec() });
@@ -163,7 +165,7 @@ impl Held {
         channel
     }
 
-    /// Closes a channel and tells the others, who wait for nothing from it any more.
+    /// Closes a channel and reports that to the others, which then expect no more messages from it.
     pub fn close(&mut self, channel: u64) {
         let own = self.rank;
         for to in (0..self.size).filter(|&to| to != own) {
@@ -198,7 +200,7 @@ impl Held {
         self.fault.clone().map(CommError::Failed)
     }
 
-    /// Returns the lowest rank whose process has failed, and why; this one's own is not told.
+    /// Returns the lowest rank whose process has failed, and why; a failure of this process is left out.
     pub fn failed(&self) -> Option<(usize, String)> {
         let mut others = self.closings.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
         others.find_map(|(rank, closing)| {

@@ -1,7 +1,7 @@
 //! The calls into the system's MPI: messages of bytes between the processes of one communicator.
 //!
-//! MPI is initialised for calls from any thread, one at a time: whoever has the [`Wire`] makes them, and the progress's lock has
-//! it. Errors come back as codes, and leave as MPI's own words.
+//! MPI is initialised for calls from any thread, one at a time. Calls need the [`Wire`], which the lock of the progress
+//! engine protects. MPI returns errors as codes; they are passed on as MPI's own texts.
 
 use std::collections::VecDeque;
 use std::os::raw::{c_char, c_int, c_void};
@@ -40,7 +40,7 @@ struct Pending {
 }
 
 impl Wire {
-    /// Initialises MPI and makes a communicator of its own for all processes that were started together. Once a process.
+    /// Initialises MPI, once per process, and makes a communicator of its own for all processes of the launch.
     pub fn new() -> Result<Wire, String> {
         let (universe, level) = mpi::initialize_with_threading(Threading::Serialized)
             .ok_or("MPI is initialised already, by another library of this process")?;
@@ -75,8 +75,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Lets go of what has been sent, and returns the messages that have come whole, each with its sender: of one sender in
-    /// the order in which it sent them.
+    /// Frees the messages that have been sent, and returns the messages that have arrived completely, each with its
+    /// sender. Messages of one sender are in the order in which it sent them.
     pub fn poll(&mut self) -> Result<Vec<(usize, Vec<u8>)>, String> {
         for pending in &mut self.sending {
             pending.test("sending")?;

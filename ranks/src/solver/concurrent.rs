@@ -18,7 +18,7 @@ pub struct Ended {
     pub is_lost: bool,
 }
 
-/// Tells the other ranks of a thread that ends by a fault of its own.
+/// Aborts the other ranks where the thread panics.
 struct Leaving<'a>(&'a SharedEndpoint);
 
 impl Drop for Leaving<'_> {
@@ -34,12 +34,12 @@ const ENDED: &str = "its thread has ended";
 /// The order of an error that follows from no other.
 const CAUSE: (bool, u64, bool) = (false, 0, false);
 
-/// Has each rank do its work, and returns what they did in the order of ranks. Where one fails, it tells all others, which end
-/// too.
+/// Runs the work of all ranks concurrently, and returns the results in the order of ranks. A rank that fails aborts all
+/// others.
 ///
 /// # Errors
 ///
-/// Of several errors the one that the others follow from.
+/// The first cause: of several errors, the one from which the others follow.
 pub fn together<I: Send, R: Send>(
     backend: &'static str,
     ranks: Vec<(SharedEndpoint, I)>,
@@ -96,7 +96,7 @@ pub fn together<I: Send, R: Send>(
     }
 }
 
-/// Tells all ranks of an error, unless it only follows theirs.
+/// Aborts all ranks with an error, unless it only follows from theirs.
 fn abort(endpoint: &SharedEndpoint, error: SolverError) -> Ended {
     let mut endpoint = endpoint.lock();
     let (error, order, follows) = match endpoint.stopped.take() {

@@ -60,13 +60,13 @@ impl Endpoint {
 }
 
 impl SharedEndpoint {
-    /// Connects the rank with the others anew. What went over the endpoint before is forgotten.
+    /// Connects the rank with the others anew, and discards the former state of the endpoint.
     pub fn connect(&self, backend: &'static str, end: Box<dyn Communicator>) {
         *self.lock() = Endpoint::new(backend, end);
     }
 
-    /// Returns the word of the first rank, for which all others wait; `None` where it did not come, which the endpoint then
-    /// tells.
+    /// Returns the word of the first rank, for which all others wait; `None` where it did not arrive. The endpoint then
+    /// holds the error.
     pub fn first_word(&self, own: u8) -> Option<u8> {
         let begun = Instant::now();
         let mut endpoint = self.lock();

@@ -1,4 +1,4 @@
-//! The session of all ranks that solve a system together.
+//! The session of all ranks that solve one system.
 
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
@@ -24,7 +24,8 @@ pub struct RankedSolver {
     factory: Arc<dyn CommunicatorFactory>,
     /// This process's ranks.
     ranks: Vec<Rank>,
-    /// Seconds of each rank of all processes since they were last told: of all, and of exchanging and waiting among them.
+    /// Seconds of each rank of all processes since the last report: in total, and the part spent exchanging and
+    /// waiting.
     seconds: Vec<[f64; 2]>,
     /// Why no solve is possible any more.
     stopped: Option<SolverError>,
@@ -39,10 +40,10 @@ struct Rank {
 /// How the session of a rank solves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// By messages of its rank: it is given its part of the vectors, and asks its observer at each iterate.
+    /// By messages of its rank: the session gets its part of the vectors, and calls its observer at each iterate.
     Messages,
-    /// By what its device does together with the others: it is given whole vectors of which it improves its rows, and hears
-    /// itself what the first rank's observer decides.
+    /// By joint work of the devices: the session gets whole vectors and updates its own rows. It receives the decision
+    /// of the first rank's observer itself.
     PeerPuts,
 }
 
@@ -60,19 +61,20 @@ impl Kind {
 pub type Opening<'a> =
     Box<dyn FnOnce(&SharedEndpoint) -> Result<Box<dyn LinearSession>, SolverError> + Send + 'a>;
 
-/// How a solve ended on a rank, and what is told of it: by this rank, or where other processes have ranks by all.
+/// How a solve ended on a rank, with the report of this rank, or with the reports of all ranks where other processes
+/// have some.
 struct Solved {
     outcome: Result<Report, SolverError>,
-    told: Vec<Reported>,
+    reported: Vec<Reported>,
 }
 
-/// What a rank tells of a solve.
+/// A rank's report on a solve.
 struct Reported {
     /// The last word of its observer.
     word: u8,
-    /// Bytes that ranks have in common which went the same way: whether it converged, and each residual.
+    /// Bytes that are equal on ranks whose solves went the same way: whether it converged, and each residual.
     way: Vec<u8>,
-    /// Seconds of all, and of exchanging and waiting among them.
+    /// Seconds in total, and the part spent exchanging and waiting.
     seconds: [f64; 2],
     /// Its part of the iterate.
     x: Array,
@@ -156,7 +158,7 @@ impl Task<'_, '_> {
             if word == GO_ON { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let outcome = self.rank.session.solve(&self.b, &mut self.x, parameters, &mut observe);
-        // Devices that solve together tell themselves how long they waited.
+        // Devices that solve jointly report how long they waited.
         let own = self.rank.session.take_ranks().first().map(|own| (own.seconds, own.exchange_seconds));
         let mut endpoint = endpoint.lock();
         let seconds = match own {
@@ -176,14 +178,15 @@ impl Task<'_, '_> {
         };
         let own = Reported { word, way: way(&outcome), seconds, x };
         if !is_part {
-            return Ok(Solved { outcome, told: vec![own] });
+            return Ok(Solved { outcome, reported: vec![own] });
         }
         let all = endpoint.gather(&own.bytes()).and_then(|all| {
-            let told = all.iter().map(|bytes| Reported::of(bytes, own.x.dtype())).collect::<Option<_>>();
-            told.ok_or_else(|| CommError::Failed("a rank told something else".to_owned()))
+            let reported = all.iter().map(|bytes| Reported::of(bytes, own.x.dtype())).collect::<Option<_>>();
+            reported.ok_or_else(|| CommError::Failed("a rank told something else".to_owned()))
         });
-        let told = all.map_err(|broken| endpoint.stopped("the end of a solve", "all ranks", broken).error)?;
-        Ok(Solved { outcome, told })
+        let reported =
+            all.map_err(|broken| endpoint.stopped("the end of a solve", "all ranks", broken).error)?;
+        Ok(Solved { outcome, reported })
     }
 }
 
@@ -276,20 +279,20 @@ impl LinearSession for RankedSolver {
 }
 
 impl RankedSolver {
-    /// Puts the parts of the solution together, and returns the outcome, which is the same on all ranks.
+    /// Assembles the solution from its parts, and returns the outcome, which is the same on all ranks.
     fn agreed(&mut self, solved: Vec<Solved>, x: &mut Array) -> Result<Report, SolverError> {
-        let (outcomes, told): (Vec<_>, Vec<_>) =
-            solved.into_iter().map(|own| (own.outcome, own.told)).unzip();
-        let told: Vec<Reported> = told.into_iter().flatten().collect();
+        let (outcomes, reported): (Vec<_>, Vec<_>) =
+            solved.into_iter().map(|own| (own.outcome, own.reported)).unzip();
+        let reported: Vec<Reported> = reported.into_iter().flatten().collect();
         // All are looked at before a part of any is put in its place.
         let differs =
-            |(own, rows): (&Reported, &Range<usize>)| own.way != told[0].way || own.x.len() != rows.len();
-        if let Some(rank) = told.iter().zip(&self.plan.ranks).position(differs) {
+            |(own, rows): (&Reported, &Range<usize>)| own.way != reported[0].way || own.x.len() != rows.len();
+        if let Some(rank) = reported.iter().zip(&self.plan.ranks).position(differs) {
             let message = "its residuals are not those of rank 0".to_owned();
             let (operation, backend) = (format!("rank {rank}"), self.backend);
             return Err(Error::Device { backend, operation, message }.into());
         }
-        for (rank, (own, rows)) in told.iter().zip(&self.plan.ranks).enumerate() {
+        for (rank, (own, rows)) in reported.iter().zip(&self.plan.ranks).enumerate() {
             put(x, rows.clone(), &own.x);
             for (all, seconds) in self.seconds[rank].iter_mut().zip(own.seconds) {
                 *all += seconds;
@@ -297,7 +300,7 @@ impl RankedSolver {
         }
         match outcomes.into_iter().next() {
             // Of all ranks' clocks and functions those of the first decide.
-            Some(Err(SolverError::Stopped { report })) if told[0].word == TOO_LATE => {
+            Some(Err(SolverError::Stopped { report })) if reported[0].word == TOO_LATE => {
                 Err(SolverError::NotConverged { limit: Exhausted::Time, report })
             }
             Some(outcome) => outcome,

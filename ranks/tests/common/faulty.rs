@@ -17,7 +17,7 @@ pub enum Fault {
     Drop,
     /// One message arrives without its last byte.
     Shorten,
-    /// No message is sent any more, and nobody is told.
+    /// No message is sent any more, and no report of that either.
     Silence,
     /// The rank's thread ends as by a fault of its own.
     Panic,

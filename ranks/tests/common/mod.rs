@@ -53,8 +53,8 @@ macro_rules! as_inner {
 }
 pub(crate) use as_inner;
 
-/// Asserts that an error is of a rank that waits for rank 1 in vain: until its own deadline, or until another's. Rank 1 itself
-/// waits for the others later on, and may be the first to give up.
+/// Asserts that an error comes from a rank whose wait for rank 1 failed, at its own deadline or at another rank's. Rank
+/// 1 itself waits for the others later on, and may be the first to abort.
 pub fn assert_held_up_by_rank_1(error: &str, deadline: Duration) {
     let within = format!(" within {} s", deadline.as_secs_f64());
     let own = error.contains(&format!("nothing came from rank 1{within}"));

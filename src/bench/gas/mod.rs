@@ -24,8 +24,8 @@ const CHAMBER: [&str; 10] = ["CH4", "O2", "CO2", "H2O", "CO", "H2", "N2", "C2H6"
 /// The numbers of species that are timed.
 const SIZES: [usize; 3] = [10, 33, 53];
 
-/// A way in which sums over species become text: as terms or loops, the points and the turns of double sums that go through
-/// loops together, and where tables lie.
+/// A way in which sums over species become text: as terms or loops, the points and the turns of double sums that share
+/// loops, and where tables lie.
 type Way = (Lowering, Jam, LoopRows, Placement);
 
 /// One turn after another.
@@ -105,7 +105,7 @@ pub struct GasCase {
     pub jam: Jam,
     /// The threads that share the loops of a point.
     pub team: Team,
-    /// The turns of double sums that go through loops together.
+    /// The turns of double sums that share loops.
     pub rows: LoopRows,
     /// Where tables of loops lie.
     pub tables: Placement,
@@ -120,9 +120,9 @@ pub struct GasRow {
     /// Distance from the median to the farthest run, in percent of the median.
     pub spread_percent: f64,
     /// The operations of the formulas per second over the device's peak in f64, a multiply-add and a function counting
-    /// as two and one; `None` where the device does not tell its peak.
+    /// as two and one; `None` where the device does not report its peak.
     pub share_of_f64_peak: Option<f64>,
-    /// Registers of a thread, and the bytes that it spills; `None` where no compiler tells.
+    /// Registers of a thread, and the bytes that it spills; `None` where no compiler reports them.
     pub compiled: Option<[usize; 2]>,
     /// The plan in one line.
     pub plan: String,
@@ -224,7 +224,7 @@ impl GasCase {
             word += &format!("-{threads}");
         }
         match self.rows {
-            // Where no table's place tells it from the planner's own choice, one turn is told too.
+            // Without a place of tables, only this word distinguishes one turn from the planner's own choice.
             LoopRows::Turns(rows) if rows > 1 || self.tables == Placement::Auto && self.jam == Jam::Auto => {
                 word += &format!("-rows-{rows}");
             }

@@ -47,7 +47,7 @@ pub trait Work {
     /// Returns the cells of its domain.
     fn cells(&self) -> usize;
 
-    /// Returns the problem whose kernels are compiled ahead, if they are a problem's.
+    /// Returns the problem whose kernels are compiled in advance; `None` where the kernels belong to no problem.
     fn problem(&self) -> Option<&Problem>;
 }
 
@@ -88,8 +88,8 @@ pub struct Measured<L> {
 }
 
 impl Cases {
-    /// Measures the items one after the other, whose kernels `wanted` names. `header` stands above the rows, `tail` tells
-    /// what all lines say together.
+    /// Measures the items one after the other. `wanted` names their kernels, `header` stands above the rows, and `tail`
+    /// returns the summary of all lines.
     pub fn execute<L: Columns, W: Work + Sync>(
         &self,
         mut items: Vec<Item<W>>,
@@ -149,8 +149,8 @@ impl Cases {
                 Err(error) => {
                     holds &= is_refusal(&error);
                     remarks.push(format!("{name} {}", reason(&error)));
-                    let told = json!({ "problem": name, "refused": is_refusal(&error), "reason": error.to_string() });
-                    missing.push(told);
+                    let refused = is_refusal(&error);
+                    missing.push(json!({ "problem": name, "refused": refused, "reason": error.to_string() }));
                     format!("{name}  {}\n", reason(&error))
                 }
             };
@@ -166,8 +166,8 @@ impl Cases {
         bar.finish_and_clear();
         let ended = judge(holds);
         if self.json {
-            let told = json!({ "machine": machine, "holds": holds, "rows": lines, "missing": missing });
-            return print_report(&told, ended);
+            let reported = json!({ "machine": machine, "holds": holds, "rows": lines, "missing": missing });
+            return print_report(&reported, ended);
         }
         print(&tail(&lines))?;
         ended

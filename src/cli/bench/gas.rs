@@ -139,7 +139,8 @@ impl Gas {
                 registers,
                 spill_bytes,
             };
-            let told = |value: Option<usize>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+            let or_dash =
+                |value: Option<usize>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
             let share =
                 line.share_of_f64_peak.map_or_else(|| "-".to_owned(), |s| format!("{:.1} %", 100.0 * s));
             let text = format!(
@@ -152,8 +153,8 @@ impl Gas {
                 row.points_per_s,
                 1e3 * item.problem.shape.cells() as f64 / row.points_per_s,
                 row.spread_percent,
-                told(registers),
-                told(spill_bytes),
+                or_dash(registers),
+                or_dash(spill_bytes),
             );
             Ok(Measured { line, text, faults: row.faults })
         };

@@ -161,7 +161,7 @@ impl Processes {
 
     /// Starts a helper and waits until it is ready.
     fn start(&self, mut command: Command) -> Result<Helper> {
-        // What it cannot do, the row's session meets and tells.
+        // The helper's errors are dropped: the row's session meets the same ones and reports them.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut started = self.started();
         if started.have_ended {

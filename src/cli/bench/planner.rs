@@ -143,7 +143,7 @@ impl Planner {
     }
 }
 
-/// Returns how good the choices were, all together.
+/// Returns how good all choices were, in one sentence.
 fn verdict(lines: &[Line]) -> String {
     let slight = lines.iter().filter(|line| line.regret <= SLIGHT).count();
     let worst = lines.iter().max_by(|a, b| a.regret.total_cmp(&b.regret));

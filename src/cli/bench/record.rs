@@ -25,11 +25,11 @@ pub struct Machine {
     pub version: String,
     /// The commit that the program was built from.
     pub commit: String,
-    /// The bandwidth of the device's memory in 10⁹ bytes per second; 0 where the device does not tell.
+    /// The bandwidth of the device's memory in 10⁹ bytes per second; 0 where the device does not report it.
     pub memory_gb_per_s: f64,
-    /// The device's peak in f32 in 10¹² operations per second; 0 where the device does not tell.
+    /// The device's peak in f32 in 10¹² operations per second; 0 where the device does not report it.
     pub f32_tflop_per_s: f64,
-    /// The device's peak in f64 in 10¹² operations per second; 0 where the device does not tell.
+    /// The device's peak in f64 in 10¹² operations per second; 0 where the device does not report it.
     pub f64_tflop_per_s: f64,
 }
 

@@ -112,9 +112,9 @@ pub fn draw(machine: &Machine, marks: &[Mark]) -> Result<String> {
 fn paint(svg: &mut String, machine: &Machine, marks: &[Mark], dtypes: &[DType]) -> Result<(), String> {
     let size = (PANEL * dtypes.len() as u32, HEIGHT);
     let root = SVGBackend::with_string(svg, size).into_drawing_area();
-    root.fill(&WHITE).map_err(told)?;
+    root.fill(&WHITE).map_err(text_of)?;
     let title = format!("Linear stencils on {}", machine.device);
-    let root = root.titled(&title, (FONT, 20).into_font().color(&INK)).map_err(told)?;
+    let root = root.titled(&title, (FONT, 20).into_font().color(&INK)).map_err(text_of)?;
     let (panels, legend) = root.split_vertically(root.dim_in_pixel().1 - LEGEND);
     // One range for all panels, so that they can be compared.
     let ranges = Ranges::of(machine, marks, dtypes);
@@ -123,10 +123,10 @@ fn paint(svg: &mut String, machine: &Machine, marks: &[Mark], dtypes: &[DType]) 
         paint_panel(panel, machine, dtype, &own, &ranges)?;
     }
     paint_legend(&legend, marks)?;
-    root.present().map_err(told)
+    root.present().map_err(text_of)
 }
 
-fn told(error: impl Display) -> String {
+fn text_of(error: impl Display) -> String {
     error.to_string()
 }
 
@@ -167,7 +167,7 @@ fn paint_panel(
         .x_label_area_size(42)
         .y_label_area_size(62)
         .build_cartesian_2d((x0..x1).log_scale(), (y0..y1).log_scale())
-        .map_err(told)?;
+        .map_err(text_of)?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
@@ -179,7 +179,7 @@ fn paint_panel(
         .label_style((FONT, 12).into_font().color(&INK))
         .axis_desc_style((FONT, 13).into_font().color(&INK))
         .draw()
-        .map_err(told)?;
+        .map_err(text_of)?;
 
     let (across, down) = chart.plotting_area().get_pixel_range();
     let mut labels = Labels::new([across.start, down.start, across.end, down.end]);
@@ -197,7 +197,7 @@ fn paint_panel(
                 [(low, bandwidth * low), (high, bandwidth * high)],
                 MEMORY.stroke_width(2),
             ))
-            .map_err(told)?;
+            .map_err(text_of)?;
         let (from, to) = (pixel(&chart, low, bandwidth * low), pixel(&chart, high, bandwidth * high));
         labels.block_line(from, to);
         let words = format!("device memory, {} GB/s", machine.memory_gb_per_s);
@@ -207,10 +207,12 @@ fn paint_panel(
     }
     if peak > 0.0 {
         let low = if bandwidth > 0.0 { (peak / bandwidth).clamp(x0, x1) } else { x0 };
-        chart.draw_series(LineSeries::new([(low, peak), (x1, peak)], INK.stroke_width(2))).map_err(told)?;
+        chart
+            .draw_series(LineSeries::new([(low, peak), (x1, peak)], INK.stroke_width(2)))
+            .map_err(text_of)?;
         chart
             .draw_series(DashedLineSeries::new([(x0, peak), (low, peak)], 4, 4, INK.stroke_width(1)))
-            .map_err(told)?;
+            .map_err(text_of)?;
         let (from, to) = (pixel(&chart, x0, peak), pixel(&chart, x1, peak));
         labels.block_line(from, to);
         let words = format!("arithmetic in {dtype}, {} TFlop/s", machine.tflop_per_s(dtype));
@@ -269,7 +271,7 @@ impl Pen<'_, '_> {
     fn text(&self, rect: Rect, words: &str, colour: RGBColor) -> Result<(), String> {
         let style = (FONT, LABEL).into_font().color(&colour).pos(Pos::new(HPos::Left, VPos::Center));
         let at = self.within((rect[0], (rect[1] + rect[3]) / 2));
-        self.panel.draw(&Text::new(words.to_owned(), at, style)).map_err(told)
+        self.panel.draw(&Text::new(words.to_owned(), at, style)).map_err(text_of)
     }
 
     /// Draws a circle for two axes, a triangle for three.
@@ -286,12 +288,12 @@ impl Pen<'_, '_> {
             3 => {
                 let corners = [(0, -5), (5, 4), (-5, 4), (0, -5)].map(|(x, y)| (at.0 + x, at.1 + y));
                 if filled {
-                    self.panel.draw(&Polygon::new(corners, style)).map_err(told)
+                    self.panel.draw(&Polygon::new(corners, style)).map_err(text_of)
                 } else {
-                    self.panel.draw(&PathElement::new(corners, style)).map_err(told)
+                    self.panel.draw(&PathElement::new(corners, style)).map_err(text_of)
                 }
             }
-            _ => self.panel.draw(&Circle::new(at, 4, style)).map_err(told),
+            _ => self.panel.draw(&Circle::new(at, 4, style)).map_err(text_of),
         }
     }
 
@@ -302,7 +304,7 @@ impl Pen<'_, '_> {
             return Ok(());
         }
         let line = [self.within(at), self.within(near)];
-        self.panel.draw(&PathElement::new(line, RGBColor(170, 170, 170).stroke_width(1))).map_err(told)
+        self.panel.draw(&PathElement::new(line, RGBColor(170, 170, 170).stroke_width(1))).map_err(text_of)
     }
 }
 
@@ -404,7 +406,7 @@ mod tests {
             assert!(svg.contains(words), "{words}");
         }
         assert!(!svg.contains("2d5pt 700"), "only the best of a stencil is named");
-        // A device that tells no rates has no roofs.
+        // A device that reports no rates has no roofs.
         let svg = draw(&Machine::default(), &marks[2..]).unwrap();
         assert!(svg.contains("3d7pt 333") && !svg.contains("arithmetic") && !svg.contains("f64"));
     }

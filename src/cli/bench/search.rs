@@ -104,7 +104,7 @@ impl Search {
         let asked = found.evaluations.asked;
         let rate = asked as f64 / seconds.max(1e-9);
         if self.json {
-            let told = json!({
+            let reported = json!({
                 "cost": found.bytes,
                 "groups": found.groups,
                 "group_count": found.groups.len(),
@@ -114,7 +114,7 @@ impl Search {
                 "seconds": seconds,
                 "seed": self.seed,
             });
-            return print_report(&told, Ok(()));
+            return print_report(&reported, Ok(()));
         }
         let groups = found.groups.iter().filter(|group| group.len() > 1);
         let listed: String = groups.map(|group| format!("  {}\n", words(group))).collect();

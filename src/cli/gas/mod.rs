@@ -361,8 +361,8 @@ impl Gas {
                 all.into_iter().chain(values.iter().map(|column| column[row])).collect::<Vec<f64>>()
             });
             let names: Vec<&str> = ["T", "p"].into_iter().chain(NAMES).collect();
-            let told = Reported { report: &report, columns: names, values: rows.collect() };
-            return print_report(&told, Ok(()));
+            let reported = Reported { report: &report, columns: names, values: rows.collect() };
+            return print_report(&reported, Ok(()));
         }
         let table = if is_told { table(&batch, &values) } else { String::new() };
         Ok(print(&(table + &report.text()))?)

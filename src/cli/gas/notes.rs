@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-/// The most stretches of rows that a note tells.
+/// The most stretches of rows that a note lists.
 const MOST: usize = 100;
 
 /// Numbers of rows, counted from 1, in rising order.
@@ -19,7 +19,7 @@ impl Rows {
         let known = self.stretches.len();
         match self.stretches.last_mut() {
             Some((_, last)) if *last + 1 == row => *last = row,
-            // One more than is told, so that it is known that there are others.
+            // One more than a note lists, which marks that there are others.
             _ if known <= MOST => self.stretches.push((row, row)),
             _ => {}
         }

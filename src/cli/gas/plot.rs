@@ -9,7 +9,7 @@ use super::evaluate::{NAMES, Values};
 
 const SIZE: (u32, u32) = (1080, 1160);
 const COLUMNS: usize = 2;
-/// The most curves of a panel that a legend can tell apart.
+/// The most curves of a panel that a legend can distinguish.
 pub const CURVES: usize = 8;
 
 /// Curves of all properties over one quantity, one curve for each value of the other.
@@ -17,7 +17,7 @@ pub struct Curves<'a> {
     pub title: &'a str,
     /// The name and unit of the quantity along the axis, and its values.
     pub axis: (&'a str, &'a [f64]),
-    /// What tells the curves apart, of each.
+    /// The label of each curve, which distinguishes it from the others.
     pub labels: Vec<String>,
     /// The values of the properties, curve after curve.
     pub values: &'a Values,
@@ -133,7 +133,7 @@ const EDGE: i32 = 40;
 /// The width of a letter of a label, in pixels, at the most.
 const LETTER: i32 = 8;
 
-/// How the numbers along an axis are written: with as many digits as tell neighbouring ticks apart.
+/// How the numbers along an axis are written: with as many digits as distinguish neighbouring ticks.
 struct Ticks {
     /// Less than this is 0: what a sum of steps has left.
     least: f64,
@@ -158,7 +158,7 @@ impl Ticks {
             value if self.is_scientific => format!("{value:.digits$e}"),
             value => format!("{value:.digits$}"),
         };
-        // Zeros at the end tell nothing.
+        // Trailing zeros carry no information.
         let (number, exponent) = text.split_once('e').map_or((&text[..], None), |(n, e)| (n, Some(e)));
         let number =
             if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
@@ -215,9 +215,9 @@ mod tests {
                 }));
             }
             let svg = curves.draw().unwrap();
-            // Each label is told once, not in every panel.
-            let told = |label: &String| svg.matches(label.as_str()).count();
-            assert!(curves.labels.iter().all(|label| told(label) == usize::from(count > 1)), "{count}");
+            // Each label is written once, not in every panel.
+            let count_of = |label: &String| svg.matches(label.as_str()).count();
+            assert!(curves.labels.iter().all(|label| count_of(label) == usize::from(count > 1)), "{count}");
         }
     }
 }

@@ -14,8 +14,8 @@ use super::evaluate::Batch;
 
 const CHANGE: &str = "give a file of comma-separated values with columns T, p and x_NAME for each species";
 
-/// Bytes that are read from the file ahead of a record.
-const AHEAD: usize = 1 << 20;
+/// Bytes that are buffered from the file before a record is parsed.
+const BUFFERED: usize = 1 << 20;
 
 /// The most bytes of a batch's records, where the machine's memory does not allow less.
 const BATCH_BYTES: u64 = 256 << 20;
@@ -46,18 +46,18 @@ impl States {
     pub fn open(path: &Path) -> Result<States> {
         let fault = |message: String| Error::file(path, message, CHANGE);
         let file = File::open(path).map_err(|e| Error::file(path, e, CHANGE))?;
-        let mut file = BufReader::with_capacity(AHEAD, file);
+        let mut file = BufReader::with_capacity(BUFFERED, file);
         // A byte-order mark is no part of the first name.
         let mut mark = Vec::new();
         file.by_ref().take(3).read_to_end(&mut mark).map_err(|e| Error::file(path, e, CHANGE))?;
         if mark == [0xef, 0xbb, 0xbf] {
             mark.clear();
         }
-        let source = Records::new(Cursor::new(mark).chain(file), AHEAD);
+        let source = Records::new(Cursor::new(mark).chain(file), BUFFERED);
         let mut reader = ReaderBuilder::new()
             .comment(Some(b'#'))
             .trim(Trim::All)
-            .buffer_capacity(AHEAD)
+            .buffer_capacity(BUFFERED)
             .from_reader(source);
         let headers = reader.headers().map_err(|e| fault(e.to_string()))?.clone();
         let mut places: HashMap<&str, (usize, bool)> = HashMap::new();

@@ -7,7 +7,7 @@ use abide::{Error, Result};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (720, 440);
-/// The most points of a curve that a picture can tell apart.
+/// The most points of a curve that a picture can show separately.
 const POINTS: usize = 1500;
 
 /// Returns lines of `iteration,residual`, with the norm of each iterate's residual.

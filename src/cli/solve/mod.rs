@@ -249,7 +249,7 @@ impl Solve {
         if !processes::is_first() {
             return ended;
         }
-        let told = Reported {
+        let reported = Reported {
             name: &system.name,
             precision: self.dtype,
             opened: &opened,
@@ -261,16 +261,16 @@ impl Solve {
             files: &files,
         };
         if self.json {
-            return print_report(&told.json(), ended);
+            return print_report(&reported.json(), ended);
         }
-        super::print(&told.text())?;
+        super::print(&reported.text())?;
         ended
     }
 
     /// Ends a solve that did not begin.
     fn refuse(&self, error: &SolverError) -> Ended {
         let refused = Err(Ending::from(error));
-        // Of several processes one tells, at the end.
+        // Of several processes, only one prints the error, at the end.
         if self.json && processes::count() == 1 {
             print_report(&serde_json::json!({ "converged": false }), refused)
         } else {

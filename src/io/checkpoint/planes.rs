@@ -13,8 +13,8 @@ use super::super::npy::header::Header;
 use super::{Axes, Head, archive, check_field, entry, head};
 use crate::{Array, Error, Result, Shape};
 
-/// A checkpoint of a single domain, of which a process reads planes. Its checksums are held against those of all processes'
-/// planes together.
+/// A checkpoint of a single domain, of which a process reads planes. Its checksums are compared with the checksums of
+/// the planes of all processes combined.
 pub(crate) struct Planes {
     path: PathBuf,
     file: File,
@@ -86,7 +86,7 @@ impl Planes {
             (own.start.clamp(planes.start, planes.end), own.end.clamp(planes.start, planes.end));
         let (mut parts, mut shape, mut len) = (Vec::new(), self.head.shape, 0);
         for range in [planes.start..start, start..end, end..planes.end] {
-            // A field's extents are told by any part of it, be it an empty one.
+            // Any part of a field states the field's extents, even an empty part.
             let mut hasher = Hasher::new();
             let own = &mut self.fields[field];
             let at = self.file.seek(SeekFrom::Start(own.begin));

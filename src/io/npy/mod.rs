@@ -287,8 +287,8 @@ pub(super) fn write_as(path: &Path, extents: &[usize], values: &Array) -> Result
     Staged::new(path)?.fill(|writer| encode_as(writer, extents, values))
 }
 
-/// Writes a field of a problem to a `.npy` file together with the processes that have the rest of it, in a batch with the
-/// members' axis first. Returns the file in the first process, which puts it in its place, and nothing in the others.
+/// Writes this process's part of a field to a `.npy` file; the other processes write the rest. In a batch the members'
+/// axis is the first. Returns the file in the first process, which puts it in its place, and nothing in the others.
 ///
 /// # Errors
 ///
@@ -420,7 +420,7 @@ mod tests {
         assert!(decode_bytes(&records).unwrap_err().to_string().contains("it holds records"));
         let long = [b"\x93NUMPY\x02\x00\xff\xff\xff\xff", &[b' '; 100][..]].concat();
         assert!(decode_bytes(&long).is_err());
-        // A stream that does not tell its length.
+        // A stream of unknown length.
         let lie = file("<f8", "False", "(1000000, 1000000, 100)", &[0; 48]);
         assert!(decode(&mut &*lie, u64::MAX, Path::new("pipe")).is_err());
     }

@@ -92,8 +92,8 @@ fn one_file_that_cannot_be_put_in_its_place_holds_up_no_other_and_is_kept() {
     std::fs::create_dir(&bad).unwrap();
     let Written { files, faults } = batch.commit();
     assert_eq!((files.as_slice(), faults.len()), (&["good".to_owned()][..], 2));
-    let told = faults[1].to_string();
-    let (_, kept) = told.split_once("all of it is in ").unwrap();
+    let message = faults[1].to_string();
+    let (_, kept) = message.split_once("all of it is in ").unwrap();
     assert_eq!(std::fs::read(kept.split_once(';').unwrap().0).unwrap(), b"all of it");
     assert_eq!(std::fs::read(good).unwrap(), b"all of it");
     // A file that is written again before long is not kept.

@@ -194,8 +194,8 @@ pub struct State {
     waiting: Option<Look>,
     /// Orders for the run.
     pub orders: Vec<Order>,
-    /// The view that the run was told of last.
-    told: Option<View>,
+    /// The view that the run received last.
+    sent: Option<View>,
 }
 
 impl Default for State {
@@ -230,7 +230,7 @@ impl Default for State {
             pointed: None,
             waiting: None,
             orders: Vec::new(),
-            told: None,
+            sent: None,
             draft,
         }
     }
@@ -259,7 +259,7 @@ impl State {
         self.screen = Screen::Gallery;
         self.run = None;
         self.frame = None;
-        self.told = None;
+        self.sent = None;
         self.orders.push(Order::Clear);
     }
 
@@ -347,7 +347,7 @@ impl State {
         }
         self.run = Some(started);
         self.frame = None;
-        self.told = None;
+        self.sent = None;
         self.screen = Screen::Run;
     }
 
@@ -379,9 +379,9 @@ impl State {
             pixels: self.show.pixels,
             probe: self.pointed,
         };
-        if self.told.as_ref() != Some(&view) {
+        if self.sent.as_ref() != Some(&view) {
             self.orders.push(Order::View(view.clone()));
-            self.told = Some(view);
+            self.sent = Some(view);
         }
     }
 

@@ -69,12 +69,12 @@ impl Comparison {
     }
 }
 
-/// Runs both ways in turn; `tell` gets the comparison after each turn, and `stop` is asked between epochs.
+/// Runs both ways in turn; `report` gets the comparison after each turn, and `stop` is called between epochs.
 pub fn compare(
     setup: &Setup,
     variants: &[Variant; 2],
     opener: &Opener,
-    mut tell: impl FnMut(Comparison),
+    mut report: impl FnMut(Comparison),
     mut stop: impl FnMut() -> bool,
 ) -> Result<()> {
     let open =
@@ -106,7 +106,7 @@ pub fn compare(
             *total = if turn == 1 { (steps, seconds) } else { (total.0 + steps, total.1 + seconds) };
             comparison.gcells_per_s[way] = total.0 as f64 * cells / total.1 / 1e9;
             comparison.done = (turn, way) == (TURNS - 1, 1);
-            tell(comparison.clone());
+            report(comparison.clone());
         }
     }
     Ok(())

@@ -198,7 +198,7 @@ impl Live {
         Ok(Live { simulation: single(builder)?, setup, touched, shared: false, rescue: None })
     }
 
-    /// Sets a parameter. A parameter set in the middle of a run makes a history that no command line tells.
+    /// Sets a parameter. A parameter set in the middle of a run makes a history that no command line repeats.
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
         self.simulation.set_parameter(name, value)?;
         self.touched |= self.simulation.step() > 0;

@@ -26,7 +26,7 @@ pub enum Order {
     },
     /// Ends the present run and leaves nothing in its place.
     Clear,
-    /// Advances until told otherwise.
+    /// Advances until another order comes.
     Run,
     /// Stops after the current epoch.
     Pause,

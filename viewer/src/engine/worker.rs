@@ -125,7 +125,7 @@ impl Worker {
             }
         }
         if let Some(recorder) = self.recorder.take() {
-            // A recording is kept; nobody is left to be told of a fault.
+            // A recording is kept; there is no receiver left for a fault.
             let _ = recorder.finish();
         }
     }
@@ -156,7 +156,7 @@ impl Worker {
         }
         let mut touches: Vec<Touch> = Vec::new();
         while let Some(order) = self.waiting.pop_front() {
-            // Strokes that arrive together are painted together.
+            // Strokes that arrive at the same time are painted at the same time.
             if let Order::Touch(touch) = order {
                 touches.push(touch);
                 continue;
@@ -278,7 +278,7 @@ impl Worker {
         self.running = running;
         self.ended = None;
         self.left = left;
-        self.tell();
+        self.publish();
     }
 
     /// Advances for an epoch, or by the steps of a frame.
@@ -367,14 +367,14 @@ impl Worker {
                 }
                 frame.field = field;
                 self.outlet.frames.put(frame);
-                self.tell();
+                self.publish();
             }
             Err(error) => self.halt("reading the field", error),
         }
     }
 
     /// Publishes the status.
-    fn tell(&self) {
+    fn publish(&self) {
         let tempo = match (&self.live, self.running) {
             (None, _) => Tempo::Empty,
             (_, true) => Tempo::Running,
@@ -441,7 +441,7 @@ impl Worker {
                 Err(error) => self.outlet.failed("recording", error),
             }
         }
-        self.tell();
+        self.publish();
     }
 
     fn end_recording(&mut self) {
@@ -467,12 +467,12 @@ impl Worker {
             // Noticed again when orders are taken.
             Err(TryRecvError::Disconnected) => true,
         };
-        let tell = |comparison| outlet.answer(Answer::Compared(comparison));
-        if let Err(error) = compare::compare(&live.setup, variants, opener, tell, &mut stop) {
+        let report = |comparison| outlet.answer(Answer::Compared(comparison));
+        if let Err(error) = compare::compare(&live.setup, variants, opener, report, &mut stop) {
             self.outlet.failed("comparing", error);
         }
         self.meter.forget();
         self.ended = None;
-        self.tell();
+        self.publish();
     }
 }

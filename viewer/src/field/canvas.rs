@@ -32,7 +32,7 @@ pub struct Canvas<'a> {
     pub frame: &'a Arc<Frame>,
     /// See [`Canvas::frame`].
     pub image: usize,
-    /// Number that tells frames apart.
+    /// Number that distinguishes frames.
     pub serial: u64,
     /// The look of the field.
     pub look: &'a Look,

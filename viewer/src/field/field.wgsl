@@ -46,7 +46,7 @@ fn value_at(at: vec2f) -> f32 {
     return textureLoad(values, vec2i(texel), 0).r;
 }
 
-// Compilers may take for granted that no value is NaN: the bits tell.
+// Compilers may assume that no value is NaN, so NaNs are found by their bits.
 fn is_finite(value: f32) -> bool {
     return (bitcast<u32>(value) & 0x7f800000u) != 0x7f800000u;
 }

@@ -39,7 +39,7 @@ pub struct Plane {
     pub frame: Arc<Frame>,
     /// See [`Plane::frame`].
     pub image: usize,
-    /// Number that tells frames apart: values are uploaded once per frame.
+    /// Number that distinguishes frames: values are uploaded once per frame.
     pub serial: u64,
     /// The column and row at the view's top left corner, and the numbers of columns and rows that it shows.
     pub view: [[f32; 2]; 2],

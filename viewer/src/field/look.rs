@@ -26,7 +26,7 @@ pub enum ColourMap {
     Viridis,
     /// Black over purple to cream.
     Magma,
-    /// Blue over grey to yellow; looks alike to eyes that do not tell red from green.
+    /// Blue over grey to yellow; looks the same to eyes that cannot distinguish red from green.
     Cividis,
     /// Blue over white to red, white at zero.
     Diverging,

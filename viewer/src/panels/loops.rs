@@ -176,9 +176,9 @@ fn sheet(ui: &Ui, run: &Started, step: usize) -> Result<Sheet> {
         BESIDE + f64::from(galley.size().x)
     };
     let picture = drawing.picture(width);
-    let told =
+    let described =
         |(own, placed): (usize, &Placed)| format!("{}\n{}", about(&graph, own), grouped.place(placed.group));
-    let about = picture.loops.iter().enumerate().map(told).collect();
+    let about = picture.loops.iter().enumerate().map(described).collect();
     Ok(Sheet { picture, about, meaning: grouped.meaning })
 }
 

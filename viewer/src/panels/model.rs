@@ -86,7 +86,7 @@ fn formulas(ui: &mut Ui, draft: &mut Setup) {
     let Some(text) = &mut draft.formulas else {
         let edit = ui.button("Edit formulas").on_hover_text("The model as text: change it, and restart");
         if edit.clicked() {
-            // Where the setup has a fault, a restart tells it.
+            // Where the setup has a fault, a restart reports it.
             draft.formulas = draft.program().and_then(|program| text::write(&program)).ok();
         }
         return;

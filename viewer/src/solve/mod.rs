@@ -100,7 +100,7 @@ impl Solving {
             Run { question, sender, residuals: residuals.clone(), stop: stop.clone(), wake: Box::new(wake) };
         let spawned = std::thread::Builder::new().name("abide solve".to_owned()).spawn(move || {
             if let Err(error) = run.work() {
-                run.tell(News::Failed(error.to_string()));
+                run.publish(News::Failed(error.to_string()));
             }
             // The receiver may be gone already.
             let _ = leaving.send(());
@@ -145,8 +145,8 @@ struct Run {
 }
 
 impl Run {
-    fn tell(&self, news: News) {
-        // A window that is gone hears nothing.
+    fn publish(&self, news: News) {
+        // The window may be closed already.
         let _ = self.sender.send(news);
         (self.wake)();
     }
@@ -159,7 +159,7 @@ impl Run {
         };
         let preconditioner: Preconditioning = question.preconditioner.trim().parse()?;
         let matrix = question.load()?;
-        self.tell(News::Matrix(Pattern::of(&matrix)));
+        self.publish(News::Matrix(Pattern::of(&matrix)));
         let (rows, dtype) = (matrix.rows(), question.precision.dtype());
         let parameters = Parameters { relative: question.tolerance, ..Parameters::DEFAULT };
         let mut solve = Solve::new(Matrix::from(matrix))
@@ -172,7 +172,7 @@ impl Run {
         }
         let mut system = solve.open()?;
         let how = format!("{} on {}", system.plan().method, system.backend());
-        self.tell(News::Begun(how, system.notes().to_vec()));
+        self.publish(News::Begun(how, system.notes().to_vec()));
         let ones = Array::from_fn(dtype, rows, |_| 1.0);
         let mut x = Array::zeros(dtype, rows)?;
         let report = system.solve_observed(&ones, &mut x, &mut |_, residual| {
@@ -180,7 +180,7 @@ impl Run {
             (self.wake)();
             if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        self.tell(News::Done {
+        self.publish(News::Done {
             iterations: report.iterations,
             seconds: report.seconds,
             residual: report.true_residual,

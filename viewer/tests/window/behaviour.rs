@@ -160,7 +160,7 @@ fn another_model_and_size_by_one_click_and_errors_in_words() {
     assert!(!harness.state().state().notices.has_errors());
 }
 
-/// The model is shown as text; a formula that is changed runs, and a fault is told at once.
+/// The model is shown as text; a formula that is changed runs, and a fault is reported at once.
 #[test]
 fn formulas_are_edited_and_run() {
     let folder = tempfile::tempdir().unwrap();
@@ -428,8 +428,8 @@ fn loops_are_drawn_with_what_they_wait_for() {
     let mut harness = paused(setup("cloverleaf", "24x32"));
     harness.key_press(Key::D);
     until_shown(&mut harness, "0 ideal gas");
-    let told = "No groups are planned here. One colour: 33 loops as ";
-    assert!(harness.query_by_label_contains(told).is_some(), "a CPU's plan has no groups");
+    let explained = "No groups are planned here. One colour: 33 loops as ";
+    assert!(harness.query_by_label_contains(explained).is_some(), "a CPU's plan has no groups");
     press(&mut harness, "step 1 of the cycle");
     assert_eq!(harness.state().state().loops.step, 1);
     assert!(harness.query_by_label_contains("0 ideal gas").is_some());

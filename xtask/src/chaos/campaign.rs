@@ -26,8 +26,8 @@ pub enum Until {
     Kills(u64),
 }
 
-/// Interval between the lines that tell how far a long campaign is.
-const TOLD_EVERY: Duration = Duration::from_secs(30);
+/// Interval between the lines that report the progress of a long campaign.
+const REPORT_EVERY: Duration = Duration::from_secs(30);
 
 /// A campaign under way.
 pub struct Campaign<'a> {
@@ -41,7 +41,7 @@ pub struct Campaign<'a> {
 /// The state shared by the threads that run trials.
 struct Shared {
     begun: Instant,
-    told: Instant,
+    reported: Instant,
     /// Number of trials handed out, by scenario.
     given: Vec<usize>,
     /// The next place in the list of a pass.
@@ -62,7 +62,7 @@ impl Campaign<'_> {
         let now = Instant::now();
         let shared = Mutex::new(Shared {
             begun: now,
-            told: now,
+            reported: now,
             given: vec![0; self.scenarios.len()],
             next: 0,
             tallies: self.scenarios.iter().map(|(scenario, _)| Tally::of(scenario.name)).collect(),
@@ -94,8 +94,8 @@ impl Campaign<'_> {
             let tally = self.trial(which, number);
             let Ok(mut state) = shared.lock() else { continue };
             state.tallies[which].add(tally);
-            if state.told.elapsed() > TOLD_EVERY {
-                state.told = Instant::now();
+            if state.reported.elapsed() > REPORT_EVERY {
+                state.reported = Instant::now();
                 let sum = |of: fn(&Tally) -> u64| state.tallies.iter().map(of).sum::<u64>();
                 let (runs, kills, failed) =
                     (sum(|t| t.runs), sum(|t| t.kills), sum(|t| t.failures.len() as u64));

@@ -73,7 +73,7 @@ pub fn give(place: &Path, user: u32) -> Result<()> {
 /// Checks that the command can be started for another user.
 pub fn can_be_others(bench: &Bench) -> Result<(), String> {
     let place = bench.folder.join("user");
-    let told = |error: anyhow::Error| format!("{error:#}");
+    let in_words = |error: anyhow::Error| format!("{error:#}");
     fs::create_dir_all(&place).map_err(|error| error.to_string())?;
     let able = give(&place, FIRST_USER).and_then(|()| {
         let start = Start { user: Some(FIRST_USER), ..Start::of("--version") };
@@ -84,7 +84,7 @@ pub fn can_be_others(bench: &Bench) -> Result<(), String> {
         Ok(())
     });
     let _ = fs::remove_dir(&place);
-    able.map_err(told).map_err(|why| format!("the command cannot be started for another user: {why}"))
+    able.map_err(in_words).map_err(|why| format!("the command cannot be started for another user: {why}"))
 }
 
 /// The folders of control groups for memory, and the names of the files for the limit and the members, in

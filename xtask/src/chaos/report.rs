@@ -46,15 +46,15 @@ impl Tally {
     }
 }
 
-/// Number of failures per scenario that are told with their command lines; of others only the folders are
-/// told.
-const TOLD: usize = 5;
+/// Number of failures per scenario that are listed with their command lines; of others only the folders are
+/// listed.
+const LISTED: usize = 5;
 
 /// Formats the findings: the failures with the lines that repeat them, and a table.
 pub fn report(tallies: &[Tally]) -> String {
     let mut text = String::new();
     for tally in tallies {
-        for failure in tally.failures.iter().take(TOLD) {
+        for failure in tally.failures.iter().take(LISTED) {
             let _ = writeln!(text, "\n{}: {}", tally.name, failure.what.join("\n  and "));
             for line in &failure.lines {
                 let _ = writeln!(
@@ -65,7 +65,7 @@ pub fn report(tallies: &[Tally]) -> String {
             }
             let _ = writeln!(text, "  kept: {}", failure.folder.display());
         }
-        for failure in tally.failures.iter().skip(TOLD) {
+        for failure in tally.failures.iter().skip(LISTED) {
             let _ = writeln!(
                 text,
                 "\n{}: also {}: {}",

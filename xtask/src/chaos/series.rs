@@ -77,8 +77,8 @@ pub fn record(trial: &mut Trial<'_>) -> Result<()> {
         format!("{} with {:?} bytes of {}", ending.status, found.as_ref().map(Vec::len), whole.len())
     });
     if !ending.status.success() {
-        let told = ending.words.contains("r.csv");
-        trial.hold(told, || format!("its words do not name r.csv: {}", short(&ending.words)));
+        let is_named = ending.words.contains("r.csv");
+        trial.hold(is_named, || format!("its words do not name r.csv: {}", short(&ending.words)));
         // Rows before the fault stay, each of them whole.
         let holds = match &found {
             None => old.is_none(),

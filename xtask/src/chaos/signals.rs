@@ -28,7 +28,7 @@ pub fn hang_up(trial: &mut Trial<'_>) -> Result<()> {
     ask(trial, Signal::SIGHUP)
 }
 
-/// Returns the status of a command that ended because it was asked to, as shells tell it.
+/// Returns the status that shells report for a command that a signal ended.
 fn status_of(asked: Signal) -> i32 {
     128 + asked as i32
 }
@@ -47,9 +47,9 @@ fn ask(trial: &mut Trial<'_>, asked: Signal) -> Result<()> {
         return trial.check_files(work, peace, &place, Leaves::All, false);
     }
     // Before its first step the work has nothing to write and nothing to report.
-    let told = ending.status.code() == Some(status_of(asked));
+    let is_reported = ending.status.code() == Some(status_of(asked));
     let begun = !ending.output.is_empty() || trial.is_new(CHECKPOINT, &place);
-    if told && begun {
+    if is_reported && begun {
         trial.check_files(work, peace, &place, Leaves::Stopped, false)?;
         if work.goes_on() {
             check_outputs(trial, work, peace, &place)?;
@@ -57,7 +57,7 @@ fn ask(trial: &mut Trial<'_>, asked: Signal) -> Result<()> {
         }
         return Ok(());
     }
-    let early = told || signal(ending.status) == Some(asked as i32);
+    let early = is_reported || signal(ending.status) == Some(asked as i32);
     trial.hold(early || ending.late, || format!("it ended with {}, not {}", ending.status, status_of(asked)));
     trial.check_files(work, peace, &place, if early { Leaves::Either } else { Leaves::Abandoned }, false)
 }
@@ -99,9 +99,10 @@ pub fn twice(trial: &mut Trial<'_>) -> Result<()> {
     if ending.status.success() {
         return trial.check_files(work, peace, &place, Leaves::All, false);
     }
-    let told = ending.status.code() == Some(status_of(asked)) || signal(ending.status) == Some(asked as i32);
+    let is_reported =
+        ending.status.code() == Some(status_of(asked)) || signal(ending.status) == Some(asked as i32);
     let words = short(&ending.words);
-    trial.hold(told || ending.late, || {
+    trial.hold(is_reported || ending.late, || {
         format!("it ended with {}, not {}: {words}", ending.status, status_of(asked))
     });
     trial.check_files(work, peace, &place, Leaves::Abandoned, false)?;

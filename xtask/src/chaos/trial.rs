@@ -171,7 +171,7 @@ impl<'a> Trial<'a> {
         }
         let refused = code.is_some_and(|code| REFUSALS.contains(&code));
         if refused && start.streams[2] == Stream::Usual {
-            // Faults on the way may be told before.
+            // Faults on the way may be reported before.
             let begins = ["error: ", "warning: "].iter().any(|word| ending.words.starts_with(word));
             let says =
                 begins && ending.words.lines().any(|line| line.starts_with("error: ") && line.len() > 20);
@@ -323,8 +323,8 @@ impl<'a> Trial<'a> {
             return fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()));
         }
         // A result that could not be put in its place may stay, whole, where the error names it.
-        let told = self.said.contains(name);
-        if told && fs::read(path).is_ok_and(|found| peace.files.values().any(|whole| *whole == found)) {
+        let is_named = self.said.contains(name);
+        if is_named && fs::read(path).is_ok_and(|found| peace.files.values().any(|whole| *whole == found)) {
             return Ok(());
         }
         self.fail(format!("{name} is left behind ({leaves:?})"));

@@ -100,7 +100,7 @@ impl Page {
                 state if state == wanted => return Ok(()),
                 "failed" => {
                     let message = self.text("message")?;
-                    bail!("the page says: {message}{}", self.told());
+                    bail!("the page says: {message}{}", self.printed());
                 }
                 _ => std::thread::sleep(LOOK),
             }
@@ -109,7 +109,7 @@ impl Page {
         bail!(
             "after {} s the page is `{state}` at step {steps}, not {wanted}{}",
             limit.as_secs(),
-            self.told()
+            self.printed()
         );
     }
 
@@ -152,7 +152,7 @@ impl Page {
             .with_context(|| format!("cannot ask for {method}"))?;
         loop {
             let message =
-                self.socket.read().with_context(|| format!("no answer to {method}{}", self.told()))?;
+                self.socket.read().with_context(|| format!("no answer to {method}{}", self.printed()))?;
             let Message::Text(text) = message else { continue };
             let answer: Value = serde_json::from_str(&text).context("the browser's answer is no JSON")?;
             if answer["id"] == json!(self.last) {
@@ -165,7 +165,7 @@ impl Page {
         }
     }
 
-    fn told(&self) -> String {
+    fn printed(&self) -> String {
         let lines = self.console.iter().map(|line| format!("\n  console: {line}"));
         lines.collect()
     }

@@ -23,7 +23,7 @@ impl Notes {
     }
 }
 
-/// Problems that tell their row, and three plans for each.
+/// Problems whose sizes differ by row, and three plans for each.
 fn table(rows: usize) -> (Vec<Problem>, impl Fn(usize) -> Wanted + Sync) {
     fn of(row: usize) -> Problem {
         problem("2d5pt", Shape::new(&[20 + row, 64]).unwrap(), DType::F32).unwrap()
@@ -143,10 +143,14 @@ mod processes {
             };
             let ended = run(Some(&own), [3, helpers], command, &rows, wanted, |row| {
                 let number = rows[row].0;
-                let told = notes(folder.path());
+                let reported = notes(folder.path());
                 for plan in 0..3 {
                     let line = format!("{number} {plan}");
-                    assert_eq!(told.iter().filter(|told| **told == line).count(), 1, "{line} in {told:?}");
+                    assert_eq!(
+                        reported.iter().filter(|reported| **reported == line).count(),
+                        1,
+                        "{line} in {reported:?}"
+                    );
                 }
                 seen.push(number);
                 Ok::<(), ()>(())
