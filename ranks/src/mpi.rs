@@ -91,7 +91,7 @@ impl Processes {
     /// process may run on, where the system lists them.
     pub fn cores(&self) -> String {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let cores = status.endpoints().find(|endpoint| endpoint.starts_with("Cpus_allowed_list:"));
+        let cores = status.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
         format!("{} {}", self.host(), cores.unwrap_or_default())
     }
 
