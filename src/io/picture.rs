@@ -14,6 +14,12 @@ use super::members::foreign;
 use super::{Announced, Axes, Loaded, Staged};
 use crate::{Array, DType, Error, Result, Shape};
 
+/// Rows that a decoder of PNG keeps beside the picture, each of pixels of at most four channels of 16 bits, and its other
+/// bytes. It asks for none of them in a way that can be refused.
+const DECODED_ROWS: u64 = 8;
+const LARGEST_PIXEL: u64 = 8;
+const DECODER: u64 = 256 << 10;
+
 /// A picture whose header has been read. All its rows are decoded at once, and made grey one at a time.
 struct Picture<'p> {
     path: &'p Path,
@@ -32,6 +38,7 @@ impl<'p> Picture<'p> {
         let decoder =
             guarded(|| reader.into_decoder()).ok_or_else(|| broken(path))?.map_err(|e| fault(path, e))?;
         let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
+        let beside = beside.max(DECODED_ROWS * LARGEST_PIXEL * u64::from(width) + DECODER);
         let shape = Shape::new(&[height as usize, width as usize])
             .map_err(|e| Error::file(path, e, "give a picture of one pixel or more"))?;
         Ok(Picture { path, decoder: Box::new(decoder), shape, colour, beside })
