@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parcels_come_back_as_they_were_packed() {
+    fn ipc_handles_come_back_as_they_were_packed() {
         let ipc_handles = [vec![], vec![7; 300], vec![1, 2, 3]].map(IpcHandle);
         let handles = |ipc_handles: &[IpcHandle]| {
             ipc_handles.iter().map(|own| Box::new(own.clone()) as ExportedHandle).collect()

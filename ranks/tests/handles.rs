@@ -146,7 +146,7 @@ fn word(backend: &impl Backend, problem: &Problem) -> &'static str {
 }
 
 #[test]
-fn ranks_apart_send_parcels_where_all_accept_them() {
+fn ranks_apart_send_ipc_handles_where_all_accept_them() {
     let connect = |ranks| -> Vec<Box<dyn Communicator>> {
         threads(ranks, DEADLINE)
             .into_iter()

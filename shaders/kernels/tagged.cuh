@@ -1,10 +1,10 @@
-// How tiles exchange cells by one way through the second-level cache. A tile puts what others read into its exchange_buffer, in
+// How tiles exchange cells by one way through the second-level cache. A tile puts what others read into its exchange buffer, in
 // words of 64 bits: 32 bits of a value, and beside them a tag, the number of the exchange. Readers load words until all
 // tags are right. Each word carries its own tag, so there is no fence, and nothing hangs on the size of an access.
 //
-// An exchange_buffer has two halves, used by turns. A tile writes over exchange n in exchange n + 2, after it has received n + 1
+// An exchange buffer has two halves, used by turns. A tile writes over exchange n in exchange n + 2, after it has received n + 1
 // from all tiles around it. Each of them has sent that after the barrier that ends its exchange n, when all its warps
-// had read n. Every tile that reads an exchange_buffer is a tile that the exchange_buffer's owner reads: what tiles read of each other
+// had read n. Every tile that reads an exchange buffer is a tile that the exchange buffer's owner reads: what tiles read of each other
 // along an axis is equally much on both sides, and each cell has one sender, the tile at that side (`Shared::side`).
 
 constexpr int PARTS = sizeof(real) / 4;                  // words of a value
@@ -12,12 +12,12 @@ constexpr int TAGGED_WORDS = PARTS == 2 || OWN_X % 2 == 0 ? 2 : 1; // words of a
 constexpr int VALUES = TAGGED_WORDS / PARTS;                   // values of an access
 constexpr int CHANGING = changing<FIELDS>();
 
-// An exchange_buffer, for a half and a field: all lines of the tile, the lanes' vectors side by side; then of each line the
+// An exchange buffer, for a half and a field: all lines of the tile, the lanes' vectors side by side; then of each line the
 // columns that the tile before reads, and those that the tile behind reads.
 constexpr int LINE_WORDS = TILE_X * PARTS, COLUMN_WORDS = 2 * MARGIN_X * PARTS;
-constexpr int OUTBOX = TILE_S * TILE_Y * (LINE_WORDS + COLUMN_WORDS);
-static_assert((long long)(BLOCKS) * 2 * CHANGING * OUTBOX * 8 == MAIL_BYTES, "the host allocates all outboxes");
-static_assert(MAIL_BYTES / 8 <= 0x7fffffff && MARGIN_X % VALUES == 0);
+constexpr int BUFFER_WORDS = TILE_S * TILE_Y * (LINE_WORDS + COLUMN_WORDS);
+static_assert((long long)(BLOCKS) * 2 * CHANGING * BUFFER_WORDS * 8 == EXCHANGE_BYTES, "the host allocates all exchange buffers");
+static_assert(EXCHANGE_BYTES / 8 <= 0x7fffffff && MARGIN_X % VALUES == 0);
 
 // Vectors that a lane waits for at once, each with the place that it comes from, in registers that no plane takes.
 constexpr int FREE = REGISTERS - FIELDS * PLANES_REGISTERS * OWN_Y * OWN_X * PARTS - 48, MOST = FREE / (2 * TAGGED_WORDS + 2);
@@ -26,7 +26,7 @@ constexpr int AT_ONCE = MOST < 1 ? 1 : MOST < 12 ? MOST : 12;
 typedef unsigned long long Tagged;
 
 struct ExchangeBuffer {
-    Tagged* words;                       // [BLOCKS][2][CHANGING][OUTBOX]
+    Tagged* words;                       // [BLOCKS][2][CHANGING][BUFFER_WORDS]
     unsigned before;                     // exchanges before this launch
 };
 
@@ -82,9 +82,9 @@ __device__ constexpr int changing_field()
 
 struct Exchange : Ways {
     static constexpr int PARCELS = OWN_X / VALUES;       // of a lane's cells of a line
-    static constexpr int COLUMN_PARCELS = BESIDE_X ? COLUMNS / VALUES : 0; // of a warp and a field
-    static constexpr int ROW_PARCELS = COLUMN_PARCELS > 0 ? 2 * MARGIN_X / VALUES : 1; // of those, a line's
-    static constexpr int COLUMN_TURNS = (COLUMN_PARCELS + 31) / 32;
+    static constexpr int COLUMN_VECTORS = BESIDE_X ? COLUMNS / VALUES : 0; // of a warp and a field
+    static constexpr int ROW_VECTORS = COLUMN_VECTORS > 0 ? 2 * MARGIN_X / VALUES : 1; // of those, a line's
+    static constexpr int COLUMN_TURNS = (COLUMN_VECTORS + 31) / 32;
 
     // A tile as seen from this one, and a line by that tile's indices.
     struct Sender { int tile, line; };
@@ -100,10 +100,10 @@ struct Exchange : Ways {
         return {(at_s * TILES_Y + at_y) * TILES_X + int(wrapped(WRAPS_X, tile_x + x, TILES_X)), (s - from_s) * TILE_Y + y - from_y};
     }
 
-    // Returns the first word of a tile's exchange_buffer, of the G-th field that changes.
-    __device__ __forceinline__ static int exchange_buffer(int tile, int g, unsigned tag) { return ((tile * 2 + int(tag & 1)) * CHANGING + g) * OUTBOX; }
+    // Returns the first word of a tile's exchange buffer, of the G-th field that changes.
+    __device__ __forceinline__ static int buffer_begin(int tile, int g, unsigned tag) { return ((tile * 2 + int(tag & 1)) * CHANGING + g) * BUFFER_WORDS; }
 
-    // Returns where in an exchange_buffer the lane's vector number `p` of a line is, and where column `column` of those that tiles
+    // Returns where in an exchange buffer the lane's vector number `p` of a line is, and where column `column` of those that tiles
     // beside read.
     __device__ __forceinline__ int in_line(int line, int p) const { return line * LINE_WORDS + (p * 32 + lane) * TAGGED_WORDS; }
     __device__ __forceinline__ static int in_columns(int line, int column) { return TILE_S * TILE_Y * LINE_WORDS + line * COLUMN_WORDS + column * PARTS; }
@@ -139,7 +139,7 @@ struct Exchange : Ways {
     template <int F>
     __device__ __forceinline__ void send_lines(const Planes& kept, unsigned tag) const
     {
-        Tagged* const own = exchange_buffer.words + exchange_buffer(blockIdx.x, changing<F>(), tag);
+        Tagged* const own = exchange_buffer.words + buffer_begin(blockIdx.x, changing<F>(), tag);
         each_own([&](auto s, auto y) {
             const int line_s = first_s + s.value, line_y = first_y + y.value;
             if (whole_read(line_s, line_y) && along_s.keeps(line_s) && along_y.keeps(line_y)) {
@@ -155,13 +155,13 @@ struct Exchange : Ways {
 
     // Finds the line and the first column of the lane's vector number `turn` among columns; returns whether there is a
     // tile at that side.
-    __device__ __forceinline__ bool column_parcel(int turn, int& s, int& y, int& column) const
+    __device__ __forceinline__ bool column_vector(int turn, int& s, int& y, int& column) const
     {
-        const int vector = turn * 32 + lane, line = vector / ROW_PARCELS;
+        const int vector = turn * 32 + lane, line = vector / ROW_VECTORS;
         s = first_s + line / OWN_Y;
         y = first_y + line % OWN_Y;
-        column = vector % ROW_PARCELS * VALUES;
-        return vector < COLUMN_PARCELS && (column < MARGIN_X ? along_x.has_before : along_x.has_behind);
+        column = vector % ROW_VECTORS * VALUES;
+        return vector < COLUMN_VECTORS && (column < MARGIN_X ? along_x.has_before : along_x.has_behind);
     }
 
     // Sends the columns of all fields, which lie in shared memory.
@@ -170,9 +170,9 @@ struct Exchange : Ways {
         each<CHANGING * COLUMN_TURNS>([&](auto i) {
             constexpr int G = i.value / COLUMN_TURNS, TURN = i.value % COLUMN_TURNS;
             int s, y, column;
-            if (column_parcel(TURN, s, y, column) && along_s.keeps(s) && along_y.keeps(y)) {
+            if (column_vector(TURN, s, y, column) && along_s.keeps(s) && along_y.keeps(y)) {
                 const TaggedVector vector = TaggedVector::of(columns + G * COLUMNS + (TURN * 32 + lane) * VALUES, tag);
-                vector.store(exchange_buffer.words + exchange_buffer(blockIdx.x, G, tag) + in_columns(s * TILE_Y + y, column));
+                vector.store(exchange_buffer.words + buffer_begin(blockIdx.x, G, tag) + in_columns(s * TILE_Y + y, column));
             }
         });
     }
@@ -187,11 +187,11 @@ struct Exchange : Ways {
                 constexpr int G = i.value / N, I = i.value % N;
                 int s, y, column;
                 if constexpr (I < COLUMN_TURNS) {
-                    if (!column_parcel(I, s, y, column)) return -1;
+                    if (!column_vector(I, s, y, column)) return -1;
                     // What is first here is last there.
                     const bool low = column < MARGIN_X;
                     const Sender from = sender(s, y, low ? -1 : 1);
-                    return exchange_buffer(from.tile, G, tag) + in_columns(from.line, low ? column + MARGIN_X : column - MARGIN_X);
+                    return buffer_begin(from.tile, G, tag) + in_columns(from.line, low ? column + MARGIN_X : column - MARGIN_X);
                 } else {
                     constexpr int TURN = (I - COLUMN_TURNS) / PARCELS, P = (I - COLUMN_TURNS) % PARCELS;
                     real value;
@@ -199,7 +199,7 @@ struct Exchange : Ways {
                     const int x = lane * OWN_X + P * VALUES, side = along_x.side(x);
                     if (!is_there(x)) return -1;
                     const Sender from = sender(s, y, side);
-                    return exchange_buffer(from.tile, G, tag) + (side == 0 ? in_line(from.line, P) : in_columns(from.line, side < 0 ? x + MARGIN_X : x - TILE_X + MARGIN_X));
+                    return buffer_begin(from.tile, G, tag) + (side == 0 ? in_line(from.line, P) : in_columns(from.line, side < 0 ? x + MARGIN_X : x - TILE_X + MARGIN_X));
                 }
             },
             [&](auto i, const real* cells) {
@@ -226,7 +226,7 @@ struct Exchange : Ways {
                 const int s = first_s + LINE / OWN_Y, y = first_y + LINE % OWN_Y, x = lane * OWN_X + P * VALUES;
                 if ((along_s.keeps(s) && along_y.keeps(y)) || !is_there(x) || !along_x.keeps(x)) return -1;
                 const Sender from = sender(s, y, 0);
-                return exchange_buffer(from.tile, G, tag) + in_line(from.line, P);
+                return buffer_begin(from.tile, G, tag) + in_line(from.line, P);
             },
             [&](auto i, const real* cells) {
                 constexpr int G = i.value / N, LINE = i.value % N / PARCELS, P = i.value % PARCELS;

@@ -2,7 +2,7 @@
 //! persistent kernel.
 //!
 //! The buffers of fields change from step to step as [`Storage`] says, and all that the kernels read besides
-//! them lies in device memory. So a recording of the steps that repeat, or the course of a persistent kernel through them,
+//! them lies in device memory. So a recording of the steps that repeat, or the schedule of a persistent kernel through them,
 //! is good for the whole run, whatever the scalars become.
 
 mod memory;

@@ -23,12 +23,12 @@ pub struct Steps {
     /// The number of the first step that is repeated.
     repeated: u64,
     /// Through the steps before those that repeat, and through these; `None` after a storage that had no room.
-    courses: Option<[Loaded; 2]>,
+    schedules: Option<[Loaded; 2]>,
 }
 
-/// A course in device memory.
+/// A schedule in device memory.
 struct Loaded {
-    course: TaskSchedule,
+    schedule: TaskSchedule,
     tasks: CudaSlice<u32>,
     arguments: CudaSlice<u64>,
     first: CudaSlice<u32>,
@@ -49,7 +49,7 @@ struct Argument {
 }
 
 impl Steps {
-    /// Loads the kernel of a plan and the courses of a storage; `Limit` where not all blocks are on the device at once.
+    /// Loads the kernel of a plan and the schedules of a storage; `Limit` where not all blocks are on the device at once.
     pub fn new(
         problem: &Problem,
         plan: &Plan,
@@ -68,8 +68,8 @@ impl Steps {
         check_resident(&function, (own.threads(), own.shared_bytes), &plan.device, own.blocks)?;
         let flags = memory.stream.alloc_zeros::<u8>(own.blocks * FLAG_BYTES);
         let flags = flags.map_err(during("allocating flags"))?;
-        let courses = Some(courses(problem, &own, (kernels, storage), memory)?);
-        Ok(Steps { function, plan: own, flags, repeated: storage.repeated as u64, courses })
+        let schedules = Some(schedules(problem, &own, (kernels, storage), memory)?);
+        Ok(Steps { function, plan: own, flags, repeated: storage.repeated as u64, schedules })
     }
 
     /// Goes by another storage of the same problem and groups. Where that cannot be, no step is launched any more, because
@@ -80,9 +80,9 @@ impl Steps {
         (kernels, storage): (&ProgramKernels, &Storage),
         memory: &Memory,
     ) -> Result<()> {
-        self.courses = None;
+        self.schedules = None;
         self.repeated = storage.repeated as u64;
-        self.courses = Some(courses(problem, &self.plan, (kernels, storage), memory)?);
+        self.schedules = Some(schedules(problem, &self.plan, (kernels, storage), memory)?);
         Ok(())
     }
 
@@ -90,24 +90,26 @@ impl Steps {
     pub fn fit(&self, step: u64, most: u64) -> u64 {
         match self.repeated.checked_sub(step) {
             Some(left @ 1..) => most.min(left),
-            _ => most.min(self.courses.as_ref().map_or(1, |[_, course]| course.course.most_steps().max(1))),
+            _ => most.min(
+                self.schedules.as_ref().map_or(1, |[_, schedule]| schedule.schedule.most_steps().max(1)),
+            ),
         }
     }
 
     /// Launches as many steps as [`Steps::fit`] says at most, from a step on, counted from the storage's first.
     pub fn launch(&self, storage: &Storage, step: u64, steps: u64, stream: &Arc<CudaStream>) -> Result<()> {
-        let Some([first, repeated]) = &self.courses else {
+        let Some([first, repeated]) = &self.schedules else {
             return Err(Error::device(
                 "cuda",
                 "launching a persistent kernel",
-                "its course could not be loaded",
+                "its schedule could not be loaded",
             ));
         };
         let (loaded, place) = match step.checked_sub(self.repeated) {
             None => (first, step as usize),
             Some(_) => (repeated, storage.place(step) - storage.repeated),
         };
-        let (begin, count) = loaded.course.span(place, steps);
+        let (begin, count) = loaded.schedule.span(place, steps);
         let flags = self.flags.device_ptr(stream).0;
         // SAFETY: the flags are as long as allocated; the stream orders this before the launch.
         unsafe { result::memset_d8_async(flags, 0, self.plan.blocks * FLAG_BYTES, stream.cu_stream()) }
@@ -118,14 +120,14 @@ impl Steps {
             first: loaded.first.device_ptr(stream).0,
             waits: loaded.waits.device_ptr(stream).0,
             flags,
-            round: loaded.course.tasks.len() as u32,
+            round: loaded.schedule.tasks.len() as u32,
             begin,
             // 32 bits hold it, because `fit` keeps the steps to that.
             count: count as u32,
         };
         let mut arguments: [*mut c_void; 1] = [(&raw mut argument).cast()];
         // SAFETY: the kernel takes the struct TaskSchedule by value, which has this layout; the call copies it. Its tables are
-        // those of the course, and the buffers that they name live as long as the session. Co-residency was checked when
+        // those of the schedule, and the buffers that they name live as long as the session. Co-residency was checked when
         // the session was opened.
         unsafe {
             result::launch_cooperative_kernel(
@@ -141,8 +143,8 @@ impl Steps {
     }
 }
 
-/// Makes and loads the courses of a storage.
-fn courses(
+/// Makes and loads the schedules of a storage.
+fn schedules(
     problem: &Problem,
     plan: &PersistentProgram,
     (kernels, storage): (&ProgramKernels, &Storage),
@@ -150,19 +152,19 @@ fn courses(
 ) -> Result<[Loaded; 2]> {
     let boxes = Boxes::of(problem)?;
     let load = |steps: Range<usize>| -> Result<Loaded> {
-        let course = TaskSchedule::new(problem, &boxes, storage, steps, kernels, plan)?;
+        let schedule = TaskSchedule::new(problem, &boxes, storage, steps, kernels, plan)?;
         let stream = &memory.stream;
-        let arguments = course.buffers.iter().flat_map(|own| memory.arguments(own, kernels.slots));
+        let arguments = schedule.buffers.iter().flat_map(|own| memory.arguments(own, kernels.slots));
         Ok(Loaded {
-            tasks: loaded(stream, course.tasks.as_flattened())?,
+            tasks: loaded(stream, schedule.tasks.as_flattened())?,
             arguments: loaded(stream, &arguments.collect::<Vec<_>>())?,
-            first: loaded(stream, &course.first)?,
-            waits: loaded(stream, course.waits.as_flattened())?,
-            course,
+            first: loaded(stream, &schedule.first)?,
+            waits: loaded(stream, schedule.waits.as_flattened())?,
+            schedule,
         })
     };
     let all = [load(0..storage.repeated)?, load(storage.repeated..storage.steps.len())?];
-    memory.stream.synchronize().map_err(during("loading a course"))?;
+    memory.stream.synchronize().map_err(during("loading a schedule"))?;
     Ok(all)
 }
 
@@ -170,5 +172,5 @@ fn courses(
 fn loaded<T: DeviceRepr + Default + Clone>(stream: &Arc<CudaStream>, values: &[T]) -> Result<CudaSlice<T>> {
     let none = [T::default()];
     let values = if values.is_empty() { &none[..] } else { values };
-    stream.clone_htod(values).map_err(during("loading a course"))
+    stream.clone_htod(values).map_err(during("loading a schedule"))
 }

@@ -3,7 +3,7 @@
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
 // type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
 // ARRAY_ENDS, BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, STAGE for
-// the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with OUTBOXES, the number of exchanges, if tiles
+// the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with EXCHANGES_LAUNCHED, the number of exchanges, if tiles
 // exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
 
 #include "lanes.h"
@@ -53,17 +53,17 @@ Turns passes;
 Parameters parameters[MEMBERS];
 std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
 
-#ifdef OUTBOXES
+#ifdef EXCHANGES_LAUNCHED
 // What tiles exchange by tags. The words are as exchanges before this launch have left them, of which there were
 // none, or so many that their number is about to begin anew.
-struct Outboxes {
-    static constexpr size_t WORDS = MAIL_BYTES / 8;
+struct ExchangeBuffers {
+    static constexpr size_t WORDS = EXCHANGE_BYTES / 8;
     std::vector<Tagged> all = std::vector<Tagged>(WORDS + 2 * GUARD, 0);
     unsigned before;
 
-    explicit Outboxes(bool first) : before(first ? 0 : 0xfffffffe)
+    explicit ExchangeBuffers(bool first) : before(first ? 0 : 0xfffffffe)
     {
-        for (size_t i = 0; i < WORDS && !first; ++i) all[GUARD + i] = Tagged(before - (i / (CHANGING * OUTBOX) % 2 == (before & 1) ? 0 : 1)) << 32 | 0x7fc0dead;
+        for (size_t i = 0; i < WORDS && !first; ++i) all[GUARD + i] = Tagged(before - (i / (CHANGING * BUFFER_WORDS) % 2 == (before & 1) ? 0 : 1)) << 32 | 0x7fc0dead;
     }
 
     ExchangeBuffer exchange_buffer() { return {all.data() + GUARD, before}; }
@@ -71,19 +71,19 @@ struct Outboxes {
     void check() const
     {
         for (size_t i = 0; i < GUARD; ++i)
-            if (all[i] != 0 || all[GUARD + WORDS + i] != 0) emulated::fail("written beyond the outboxes");
+            if (all[i] != 0 || all[GUARD + WORDS + i] != 0) emulated::fail("written beyond the exchange buffers");
         // The next launch goes on where the host thinks that this one has ended.
-        bool ended = OUTBOXES == 0;
+        bool ended = EXCHANGES_LAUNCHED == 0;
         for (size_t i = 0; i < WORDS; ++i) {
             const unsigned number = unsigned(all[GUARD + i] >> 32) - before;
-            ended = ended || number == OUTBOXES;
-            if (int(number) > OUTBOXES) emulated::fail("an exchange more than the host counts");
+            ended = ended || number == EXCHANGES_LAUNCHED;
+            if (int(number) > EXCHANGES_LAUNCHED) emulated::fail("an exchange more than the host counts");
         }
         if (!ended) emulated::fail("an exchange less than the host counts");
     }
 };
-std::unique_ptr<Outboxes> outboxes;
-ExchangeBuffer exchange_buffer() { return outboxes->exchange_buffer(); }
+std::unique_ptr<ExchangeBuffers> exchange_buffers;
+ExchangeBuffer exchange_buffer() { return exchange_buffers->exchange_buffer(); }
 #elif defined RESIDENT
 ExchangeBuffer exchange_buffer() { return {turns}; }
 #endif
@@ -174,12 +174,12 @@ int main(int, char** arguments)
     for (int f = 0; f < ARRAYS; ++f) std::swap(passes.buffers[1].current[f], passes.buffers[1].next[f]);
     give(passes, arrays);
 #endif
-#ifdef OUTBOXES
-    outboxes = std::make_unique<Outboxes>(seed % 2 == 0);
+#ifdef EXCHANGES_LAUNCHED
+    exchange_buffers = std::make_unique<ExchangeBuffers>(seed % 2 == 0);
 #endif
     emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
-#ifdef OUTBOXES
-    outboxes->check();
+#ifdef EXCHANGES_LAUNCHED
+    exchange_buffers->check();
 #endif
 
 #ifdef PASSES

@@ -207,7 +207,7 @@ impl<'a> Program<'a> {
         let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
         add(&mut script, mark.to_bits());
         if let Some(plan) = &self.persistent {
-            self.add_courses(&mut script, plan, &storage, steps + beyond, seed)?;
+            self.add_schedules(&mut script, plan, &storage, steps + beyond, seed)?;
         } else {
             self.add_launches(&mut script, &storage, steps + beyond)?;
         }
@@ -273,8 +273,8 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
-    /// Adds the courses of a persistent kernel and its launches, the first of which is of a single step.
-    fn add_courses(
+    /// Adds the schedules of a persistent kernel and its launches, the first of which is of a single step.
+    fn add_schedules(
         &self,
         script: &mut Vec<u8>,
         plan: &PersistentProgram,
@@ -284,12 +284,12 @@ impl<'a> Program<'a> {
     ) -> Result<(), String> {
         let boxes = Boxes::of(&self.split).map_err(said)?;
         let repeated = storage.repeated;
-        let mut courses = Vec::new();
+        let mut schedules = Vec::new();
         for steps in [0..repeated, repeated..storage.steps.len()] {
-            let course =
+            let schedule =
                 TaskSchedule::new(&self.split, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
-            add(script, course.tasks.len() as u64);
-            for (task, buffers) in course.tasks.iter().zip(&course.buffers) {
+            add(script, schedule.tasks.len() as u64);
+            for (task, buffers) in schedule.tasks.iter().zip(&schedule.buffers) {
                 task.iter().for_each(|&number| add(script, number.into()));
                 for slot in 0..self.kernels.slots {
                     add(
@@ -298,11 +298,11 @@ impl<'a> Program<'a> {
                     );
                 }
             }
-            add(script, course.first.len() as u64);
-            course.first.iter().for_each(|&number| add(script, number.into()));
-            add(script, course.waits.len() as u64);
-            course.waits.iter().flatten().for_each(|&number| add(script, number.into()));
-            courses.push(course);
+            add(script, schedule.first.len() as u64);
+            schedule.first.iter().for_each(|&number| add(script, number.into()));
+            add(script, schedule.waits.len() as u64);
+            schedule.waits.iter().flatten().for_each(|&number| add(script, number.into()));
+            schedules.push(schedule);
         }
         let (mut launches, mut done) = (Vec::new(), 0);
         while done < steps {
@@ -312,7 +312,7 @@ impl<'a> Program<'a> {
                 first => (1, storage.place(done) - first as usize),
             };
             let now = if which == 0 { now.min(repeated as u64 - done) } else { now };
-            let (begin, count) = courses[which].span(place, now);
+            let (begin, count) = schedules[which].span(place, now);
             launches.push([which as u64, begin.into(), count]);
             done += now;
         }

@@ -202,7 +202,7 @@ impl Launch {
             command.arg("-DRESIDENT");
         }
         if let Some(resident) = plan.resident().filter(|resident| resident.exchange == Exchange::Tagged) {
-            command.arg(format!("-DOUTBOXES={}", resident.exchanges_in(steps)));
+            command.arg(format!("-DEXCHANGES_LAUNCHED={}", resident.exchanges_in(steps)));
         }
         if plan.is_at_once() {
             command.arg(format!("-DMEMBERS_LAUNCHED={}", plan.members()));

@@ -59,7 +59,7 @@ impl System {
         let readable = gpu.buffer("reading x", (matrix.rows() * real).min(CHUNK) as u64, usage).await?;
         let (fixed, vectors, steps) = (Vec::new(), Vec::new(), Steps::default());
         let mut system = System { dtype, layout: layout.clone(), fixed, vectors, readable, steps };
-        let state = system.add(gpu, Fixed::TaskSchedule, "a solver's state", state_bytes(dtype)).await?;
+        let state = system.add(gpu, Fixed::StopTest, "a solver's state", state_bytes(dtype)).await?;
         let triangle = triangle_numbers(script.basis.saturating_sub(1)) * real;
         let triangle = system.add(gpu, Fixed::Triangle, "GMRES's least-squares problem", triangle).await?;
         // The same two buffers, for phases that only read them.
@@ -174,7 +174,7 @@ impl System {
     /// Records the copy of the state, and behind it the history, to a buffer that the host can read.
     pub fn tell(&self, encoder: &mut wgpu::CommandEncoder, readable: &wgpu::Buffer) {
         let state = state_bytes(self.dtype) as u64;
-        let parts = [(Fixed::TaskSchedule, 0, state), (Fixed::History, state, self.told_bytes() - state)];
+        let parts = [(Fixed::StopTest, 0, state), (Fixed::History, state, self.told_bytes() - state)];
         for (part, to, bytes) in parts {
             if let Some(buffer) = self.fixed(part) {
                 encoder.copy_buffer_to_buffer(buffer, 0, readable, to, bytes);
@@ -190,7 +190,7 @@ impl System {
         let (b, x) = (T::into_array(b.to_vec()), T::into_array(x.to_vec()));
         for (buffer, bytes) in [
             (self.fixed(Fixed::Task), &bytes[..]),
-            (self.fixed(Fixed::TaskSchedule), &fresh(self.dtype)),
+            (self.fixed(Fixed::StopTest), &fresh(self.dtype)),
             (self.fixed(Fixed::RightHandSide), b.as_bytes()),
             (self.vector(Vector::X), x.as_bytes()),
         ] {

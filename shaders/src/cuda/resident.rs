@@ -62,7 +62,7 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
     let stacked = resident.stacked;
     text.push(format!("constexpr bool STACKED = {stacked}, BATCHED = {batched}, TAGGED = {tagged};"));
     if tagged {
-        text.push(format!("constexpr long long MAIL_BYTES = {};", exchange_bytes(problem, resident)));
+        text.push(format!("constexpr long long EXCHANGE_BYTES = {};", exchange_bytes(problem, resident)));
     }
     text.file(COMMON);
     let fields = program.fields().len();

@@ -1,4 +1,4 @@
-//! The persistent kernel of a program, and its course: the tasks of the steps that repeat, and who waits for whom.
+//! The persistent kernel of a program, and its schedule: the tasks of the steps that repeat, and who waits for whom.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ const PERSISTENT: &str = include_str!("../../../kernels/program_persistent.cuh")
 /// The name of the persistent kernel of a program.
 pub const STEPS_ENTRY: &str = "program_steps";
 
-/// The most waits of a course, and the most tasks times blocks: each takes 8 bytes at the most.
+/// The most waits of a schedule, and the most tasks times blocks: each takes 8 bytes at the most.
 const MOST: usize = 1 << 26;
 
 /// Writes the kernel; returns the names of the kernels whose work it does, by their numbers.
@@ -89,7 +89,7 @@ pub struct TaskSchedule {
 }
 
 impl TaskSchedule {
-    /// Returns the course through some of a storage's steps, which come again and again or once.
+    /// Returns the schedule through some of a storage's steps, which come again and again or once.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl TaskSchedule {
     ) -> Result<TaskSchedule> {
         let repeats = steps.start == storage.repeated;
         let writer = Writer { problem, boxes, kernels, plan };
-        let mut course = TaskSchedule {
+        let mut schedule = TaskSchedule {
             tasks: Vec::new(),
             buffers: Vec::new(),
             first: vec![0],
@@ -114,23 +114,23 @@ impl TaskSchedule {
         };
         let mut tasks = Vec::new();
         for step in &storage.steps[steps] {
-            writer.step(step, &mut course, &mut tasks)?;
-            course.begins.push(course.tasks.len());
+            writer.step(step, &mut schedule, &mut tasks)?;
+            schedule.begins.push(schedule.tasks.len());
         }
         let within = |what: &str, count: usize| match count <= MOST {
             true => Ok(()),
             false => Err(Error::limit(what, count, MOST, "use --execution stepwise")),
         };
-        within("tasks of all blocks of a persistent kernel", course.tasks.len() * plan.blocks)?;
+        within("tasks of all blocks of a persistent kernel", schedule.tasks.len() * plan.blocks)?;
         for of_block in waits(&tasks, plan.blocks, repeats).into_iter().flatten() {
-            course.waits.extend(of_block.iter().map(|wait| [wait.block as u32, wait.back as u32]));
-            course.first.push(course.waits.len() as u32);
+            schedule.waits.extend(of_block.iter().map(|wait| [wait.block as u32, wait.back as u32]));
+            schedule.first.push(schedule.waits.len() as u32);
         }
-        within("waits of all blocks of a persistent kernel", course.waits.len())?;
-        Ok(course)
+        within("waits of all blocks of a persistent kernel", schedule.waits.len())?;
+        Ok(schedule)
     }
 
-    /// Returns the first task of some steps from one of the course's on, and how many tasks they are.
+    /// Returns the first task of some steps from one of the schedule's on, and how many tasks they are.
     pub fn span(&self, step: usize, steps: u64) -> (u32, u64) {
         let count = self.begins.len() - 1;
         let (rounds, rest) = (steps / count as u64, (steps % count as u64) as usize);
@@ -145,7 +145,7 @@ impl TaskSchedule {
     }
 }
 
-/// A course while it is made.
+/// A schedule while it is made.
 struct Writer<'a> {
     problem: &'a Problem,
     boxes: &'a Boxes,
@@ -155,11 +155,11 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Adds the tasks of a step.
-    fn step(&self, step: &Launches, course: &mut TaskSchedule, tasks: &mut Vec<Task>) -> Result<()> {
+    fn step(&self, step: &Launches, schedule: &mut TaskSchedule, tasks: &mut Vec<Task>) -> Result<()> {
         let missing = || Error::invalid("plan", "its kernels are others", "make a plan for this problem");
         let mut add = |kernel: usize, buffers: Vec<Option<usize>>, task: Task| {
-            course.tasks.push([kernel as u32, task.grid.count() as u32]);
-            course.buffers.push(buffers);
+            schedule.tasks.push([kernel as u32, task.grid.count() as u32]);
+            schedule.buffers.push(buffers);
             tasks.push(task);
         };
         let number = |launch: &KernelLaunch| {
@@ -376,8 +376,8 @@ mod tests {
             let steps = storage.repeated..storage.steps.len();
             let count = steps.len();
             let begun = std::time::Instant::now();
-            let course = TaskSchedule::new(&problem, &boxes, &storage, steps, &kernels, own).unwrap();
-            let (tasks, waits) = (course.tasks.len(), course.waits.len());
+            let schedule = TaskSchedule::new(&problem, &boxes, &storage, steps, &kernels, own).unwrap();
+            let (tasks, waits) = (schedule.tasks.len(), schedule.waits.len());
             println!(
                 "{extent} {fuse}: {count} steps, {tasks} tasks of {} blocks, {waits} waits, {:.2} s",
                 own.blocks,
@@ -385,7 +385,7 @@ mod tests {
             );
             let of_block = |task: usize, block: usize| {
                 let place = task * own.blocks + block;
-                (course.first[place + 1] - course.first[place]) as usize
+                (schedule.first[place + 1] - schedule.first[place]) as usize
             };
             let most = |task: usize| (0..own.blocks).map(|block| of_block(task, block)).max().unwrap();
             let for_all = (0..tasks).filter(|&task| most(task) + 1 == own.blocks).count();
@@ -393,11 +393,11 @@ mod tests {
             let mean = waits as f64 / (tasks * own.blocks) as f64;
             assert!(mean < 24.0, "{mean}");
             // A launch begins at any step and counts through the round.
-            let whole = course.span(0, 5 * count as u64);
+            let whole = schedule.span(0, 5 * count as u64);
             assert_eq!(whole, (0, 5 * tasks as u64));
-            let parts: u64 = (0..count).map(|step| course.span(step, 1).1).sum();
+            let parts: u64 = (0..count).map(|step| schedule.span(step, 1).1).sum();
             assert_eq!(parts, tasks as u64);
-            assert_eq!(course.span(count - 1, count as u64).1, tasks as u64);
+            assert_eq!(schedule.span(count - 1, count as u64).1, tasks as u64);
         }
     }
 }

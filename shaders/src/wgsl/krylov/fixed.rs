@@ -34,7 +34,7 @@ fixed! {
     Task "task" Uniform "Task" "What does not change in a solve.",
     Call "call" Uniform "Call" "What differs from phase to phase.",
     State "state" Read "State" "The state, to read.",
-    TaskSchedule "course" Write "State" "The state, to change.",
+    StopTest "stop_test" Write "State" "The state, to change.",
     Partials "partials" Write "array<real>" "Shares of sums.",
     History "history" Write "array<real>" "The last entries of the history.",
     Factors "factors" Read "array<real>" "Chebyshev iteration's factors.",

@@ -191,8 +191,8 @@ impl Writer {
     }
 
     fn scalars(&self, entry: &'static str) -> Phase {
-        use Fixed::{Factors, History, Partials, Task, TaskSchedule, Triangle};
-        let mut fixed = vec![Task, TaskSchedule, Partials, History];
+        use Fixed::{Factors, History, Partials, StopTest, Task, Triangle};
+        let mut fixed = vec![Task, StopTest, Partials, History];
         match self.method {
             Method::Chebyshev(_) => fixed.push(Factors),
             Method::Gmres(_) => fixed.push(Triangle),
