@@ -320,7 +320,7 @@ impl PeerPuts {
         let mut exchange = PutsExchange {
             count: ways.len() as u32,
             round: self.rounds,
-            cancel_check: DEADLINE.as_nanos() as u64,
+            deadline: DEADLINE.as_nanos() as u64,
             word: self.word.device,
             ..PutsExchange::default()
         };

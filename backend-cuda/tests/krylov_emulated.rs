@@ -216,7 +216,7 @@ fn cycles_end_as_the_reference_ends_them() {
         ),
         // A residual that no iteration lowers for the stagnation limit.
         end(
-            "cancel_check",
+            "stagnation",
             entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))),
             9,
             unit(9),

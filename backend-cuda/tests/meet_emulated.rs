@@ -77,11 +77,11 @@ fn blocks_wait_for_each_other() {
 fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
-        (true, "while (load_acquire(communicator.counters) < pass * blocks) {}", ";"),
+        (true, "while (load_acquire(rendezvous.counters) < pass * blocks) {}", ";"),
         (true, "< pass * blocks", "< pass"),
         (
             false,
-            "while (load_acquire(communicator.counters + beside[threadIdx.x] * FLAG_STRIDE) < pass) {}",
+            "while (load_acquire(rendezvous.counters + beside[threadIdx.x] * FLAG_STRIDE) < pass) {}",
             ";",
         ),
         (false, "else if (threadIdx.x < 2)", "else if (threadIdx.x < 1)"),

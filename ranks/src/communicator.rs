@@ -64,7 +64,7 @@ pub enum CommError {
 }
 
 /// Why a handle cannot be exported.
-const APART: &str = "the ranks do not share memory, so only ipc_handles can be lent";
+const APART: &str = "the ranks do not share memory, so only IPC handles can be exported";
 
 /// A rank's end of what connects all ranks.
 ///

@@ -118,8 +118,7 @@ impl PeerCommunicator for SharedEndpoint {
         let mut endpoint = self.lock();
         let round = endpoint.gathers;
         endpoint.gather(own).map_err(|broken| {
-            let stopped =
-                endpoint.stopped(&format!("communicator {round}"), "the words of all ranks", broken);
+            let stopped = endpoint.stopped(&format!("all_gather {round}"), "the words of all ranks", broken);
             endpoint.keep(stopped)
         })
     }
@@ -130,7 +129,7 @@ impl PeerCommunicator for SharedEndpoint {
             pause.pause();
             let mut endpoint = self.lock();
             if let Err(broken) = endpoint.communicator.check(since) {
-                let when = format!("after communicator {}", endpoint.gathers);
+                let when = format!("after all_gather {}", endpoint.gathers);
                 let stopped = endpoint.stopped(&when, "what all devices do together", broken);
                 return Err(endpoint.keep(stopped));
             }

@@ -100,8 +100,8 @@ fn threads_of_a_rank_share_its_rows() {
         ("random", random_spd(70_001, 400_001, 3, DType::F32).unwrap().into()),
         ("3D", grid(laplacian(3).unwrap(), &[37, 41, 43], zero, DType::F64)),
         ("3D, periodic", grid(laplacian(3).unwrap(), &[43, 37, 45], Boundary::Periodic, DType::F32)),
-        ("short endpoints", grid(laplacian(2).unwrap(), &[11_003, 7], Boundary::Mirror, DType::F64)),
-        ("long endpoints", grid(laplacian(2).unwrap(), &[5, 20_003], zero, DType::F32)),
+        ("short lines", grid(laplacian(2).unwrap(), &[11_003, 7], Boundary::Mirror, DType::F64)),
+        ("long lines", grid(laplacian(2).unwrap(), &[5, 20_003], zero, DType::F32)),
     ];
     for (name, matrix) in matrices {
         for method in [Method::BiCgStab, Method::Gmres(Gmres { restart: 4 })] {

@@ -45,7 +45,7 @@ struct StopTest {
     __device__ __forceinline__ bool stagnates(unsigned iteration, double residual)
     {
         if constexpr (BY_ENERGY) {
-            if (iteration - since < a.deadline) return false;
+            if (iteration - since < a.stagnation) return false;
             const real whole = before + stretch;
             // A sum that overflows or underflows says nothing.
             const bool over = is_finite(whole) && stretch < real(LEAST_SHARE) * whole;
@@ -58,7 +58,7 @@ struct StopTest {
                 least = residual;
                 since = iteration;
             }
-            return a.deadline != ~0u && iteration - since >= a.deadline;
+            return a.stagnation != ~0u && iteration - since >= a.stagnation;
         }
     }
 

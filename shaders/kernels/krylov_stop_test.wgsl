@@ -41,7 +41,7 @@ fn gained(energy: real) {
 // Returns whether there was no progress for too long.
 fn stagnates(iteration: u32, residual: real) -> bool {
     if BY_ENERGY {
-        if iteration - stop_test.since < task.deadline { return false; }
+        if iteration - stop_test.since < task.stagnation { return false; }
         let whole = stop_test.before + stop_test.stretch;
         // A sum that overflows or underflows says nothing.
         let is_over = finite(whole) && stop_test.stretch < LEAST_SHARE * whole;
@@ -54,7 +54,7 @@ fn stagnates(iteration: u32, residual: real) -> bool {
         stop_test.least = residual;
         stop_test.since = iteration;
     }
-    return task.deadline != 0xffffffffu && iteration - stop_test.since >= task.deadline;
+    return task.stagnation != 0xffffffffu && iteration - stop_test.since >= task.stagnation;
 }
 
 // Returns whether a quantity is positive, as for every symmetric positive definite system; else the run ends.

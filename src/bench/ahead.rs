@@ -273,13 +273,13 @@ mod tests {
     /// workers that are gone.
     #[test]
     fn workers_that_end_early_leave_nobody_waiting() {
-        for cancel_check in [[0, 0], [2, 5], [3, usize::MAX]] {
+        for rounds in [[0, 0], [2, 5], [3, usize::MAX]] {
             let done = Mutex::new(Vec::new());
-            let worker = |mut cancel_check: usize| -> Worker {
+            let worker = |mut rounds: usize| -> Worker {
                 let done = &done;
                 Box::new(move |number, _, _| {
-                    let does = cancel_check > 0;
-                    cancel_check -= usize::from(does);
+                    let does = rounds > 0;
+                    rounds -= usize::from(does);
                     if does {
                         done.lock().unwrap().push(number);
                     }
@@ -287,7 +287,7 @@ mod tests {
                 })
             };
             let mut seen = Vec::new();
-            let workers = cancel_check.iter().map(|&cancel_check| worker(cancel_check)).collect();
+            let workers = rounds.iter().map(|&rounds| worker(rounds)).collect();
             let ended: std::result::Result<(), ()> = compiled_ahead(
                 8,
                 |_| plans(2),
@@ -300,9 +300,8 @@ mod tests {
             assert_eq!((ended, seen), (Ok(()), (0..8).collect()));
             let done = done.into_inner().unwrap().len();
             // The worker that stays does all but the plan that the other did not.
-            let expected =
-                if cancel_check[1] == usize::MAX { 12..=16 } else { cancel_check[0] + cancel_check[1]..=7 };
-            assert!(expected.contains(&done), "{done} of {cancel_check:?}");
+            let expected = if rounds[1] == usize::MAX { 12..=16 } else { rounds[0] + rounds[1]..=7 };
+            assert!(expected.contains(&done), "{done} of {rounds:?}");
         }
     }
 

@@ -215,7 +215,7 @@ impl Launch<'_> {
             inverses: (inverse.len() / count / real) as u64,
             histories: histories as u64,
             most,
-            cancel_check: self.parameters.cancel_check(),
+            stagnation: self.parameters.stagnation(),
             ..KrylovNumbers::default()
         };
         let mut arguments = KrylovArguments { arrays, numbers };

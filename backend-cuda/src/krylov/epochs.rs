@@ -101,7 +101,7 @@ pub(super) fn numbers(
         half: packed.interval[1],
         until,
         most: narrow(parameters.iterations),
-        cancel_check: parameters.cancel_check(),
+        stagnation: parameters.stagnation(),
         replacement: packed.replacement,
         ..KrylovNumbers::default()
     }

@@ -70,8 +70,7 @@ impl PackedSystem {
         let real = self.real;
         let stride = rows.len().next_multiple_of(64).max(64);
         let turn = self.stride;
-        let wrong =
-            || Error::invalid("the packed of a system", "it is of another layout", "plan this system");
+        let wrong = || Error::invalid("the packed system", "it is of another layout", "plan this system");
         let of = |whole: &'a [u8], bytes: Range<usize>| whole.get(bytes).map(Cow::Borrowed).ok_or_else(wrong);
         // Tables of blocks: each block finds its own by its number in the slab.
         let table = |whole: &'a [u8], each: usize| -> Result<Piece<'a>> {

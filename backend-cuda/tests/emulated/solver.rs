@@ -456,7 +456,7 @@ impl Program {
             half: packed.interval[1],
             until: 0,
             most: parameters.iterations as u32,
-            cancel_check: parameters.cancel_check(),
+            stagnation: parameters.stagnation(),
             replacement: packed.replacement,
             ..KrylovNumbers::default()
         };

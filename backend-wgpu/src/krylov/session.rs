@@ -238,7 +238,7 @@ impl KrylovSession {
             rows: narrow(rows),
             size: self.size,
             most: narrow(parameters.iterations),
-            cancel_check: parameters.cancel_check(),
+            stagnation: parameters.stagnation(),
             factors: self.factors,
             // A cycle of more vectors than iterations is never filled.
             restart: narrow(self.cycle.min(parameters.iterations.max(1))),

@@ -36,7 +36,7 @@ pub(super) struct Progress {
     measure: Measure,
     least_share: f64,
     /// The most iterations without progress; `None` for no limit.
-    cancel_check: Option<usize>,
+    stagnation: Option<usize>,
     /// The least residual; for energies, the true residual that the last start left.
     least: f64,
     /// The iteration of the least residual; for energies, the first iteration of the stretch.
@@ -48,13 +48,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn new<T: Real>(measure: Measure, cancel_check: Option<usize>) -> Progress {
-        let (least_share, cancel_check) =
-            (Measure::least_share(T::DTYPE), cancel_check.map(|cancel_check| cancel_check.max(1)));
+    pub fn new<T: Real>(measure: Measure, stagnation: Option<usize>) -> Progress {
+        let (least_share, stagnation) =
+            (Measure::least_share(T::DTYPE), stagnation.map(|stagnation| stagnation.max(1)));
         Progress {
             measure,
             least_share,
-            cancel_check,
+            stagnation,
             least: f64::INFINITY,
             since: 0,
             stretch: 0.0,
@@ -74,10 +74,10 @@ impl Progress {
                 if residual < self.least {
                     (self.least, self.since) = (residual, iteration);
                 }
-                self.cancel_check.is_some_and(|cancel_check| iteration - self.since >= cancel_check)
+                self.stagnation.is_some_and(|stagnation| iteration - self.since >= stagnation)
             }
             Measure::Energy => {
-                if self.cancel_check.is_none_or(|cancel_check| iteration - self.since < cancel_check) {
+                if self.stagnation.is_none_or(|stagnation| iteration - self.since < stagnation) {
                     return false;
                 }
                 let whole = self.before + self.stretch;

@@ -47,9 +47,8 @@ impl Parameters {
 
     /// Returns [`stagnation`](Parameters::stagnation) as kernels count it: at least 1, and the largest number
     /// for never.
-    pub fn cancel_check(&self) -> u32 {
-        self.stagnation
-            .map_or(u32::MAX, |cancel_check| u32::try_from(cancel_check.max(1)).unwrap_or(u32::MAX))
+    pub fn stagnation(&self) -> u32 {
+        self.stagnation.map_or(u32::MAX, |stagnation| u32::try_from(stagnation.max(1)).unwrap_or(u32::MAX))
     }
 
     /// Checks that the tolerances are numbers that a residual can be compared with.

@@ -141,7 +141,7 @@ numbers! {
         half: f64 "and half its width",
         until: u32 "the length of the history at which this launch ends",
         most: u32 "iterations at most",
-        cancel_check: u32 "iterations without progress at most; ~0 for any number",
+        stagnation: u32 "iterations without progress at most; ~0 for any number",
         replacement: u32 "pipelined: iterations from one replacement to the next, or 0",
         low: u32 "SLABS: the first of the rows before the slab's that it reads",
         low_rows: u32 "how many",

@@ -58,7 +58,7 @@ pub struct PutsExchange {
     /// The number of the exchange, one above that of the last.
     pub round: u32,
     /// Nanoseconds after which a wait is given up.
-    pub cancel_check: u64,
+    pub deadline: u64,
     /// A word of the host's memory: 0, until a wait is to be given up.
     pub word: u64,
 }

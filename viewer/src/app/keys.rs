@@ -17,7 +17,7 @@ pub const HELP: &[(&str, &str)] = &[
     ("Q", "as fast as possible, or some steps per frame"),
     ("1 – 5", "the pages beside the field"),
     ("G", "the gallery"),
-    ("F", "all of the field in viewport"),
+    ("F", "all of the field in sight"),
     ("+ −", "zoom; with the field in focus, the arrows move it"),
     ("N", "the next field"),
     ("X", "the next axis of a box"),

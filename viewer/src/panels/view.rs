@@ -14,7 +14,7 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     ui.separator();
     colours(ui, state);
     ui.separator();
-    heading(ui, "In viewport");
+    heading(ui, "In sight");
     ui.horizontal(|ui| {
         if ui.button("All of it").on_hover_text("F").clicked() {
             state.fit();
@@ -119,7 +119,7 @@ fn colours(ui: &mut Ui, state: &mut State) {
 fn shown(ui: &mut Ui, state: &State) {
     let Some(image) = state.frame.as_ref().and_then(|frame| frame.images.first()) else { return };
     let text = match image.factor {
-        [1, 1] => "Every cell in viewport is drawn.".to_owned(),
+        [1, 1] => "Every cell in sight is drawn.".to_owned(),
         [rows, columns] => format!("Each value drawn is the mean of {rows}×{columns} cells."),
     };
     ui.label(RichText::new(text).small().weak());

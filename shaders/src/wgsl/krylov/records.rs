@@ -32,7 +32,7 @@ record! {
             product_share "and of one with a product",
             size "rows of a block of block-Jacobi",
             most "iterations",
-            cancel_check "iterations without progress; ~0 for any number",
+            stagnation "iterations without progress; ~0 for any number",
             factors "pairs of Chebyshev iteration's factors",
             restart "iterations of GMRES's cycle",
         }
