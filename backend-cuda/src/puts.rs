@@ -14,8 +14,8 @@ use std::time::Duration;
 use abide_core::backend::{CancelCheck, Planes};
 use abide_core::{Error, Result};
 use abide_shaders::cuda::{
-    COMPILE_OPTIONS, PUTS, PUTS_ENTRY, PUTS_LATE, PUTS_PIECES, PUTS_POST, PUTS_THREADS, PUTS_WAYS,
-    PutsExchange, PutsWay, STORES_GIVEN_UP,
+    COMPILE_OPTIONS, PUTS, PUTS_ENTRY, PUTS_GIVEN_UP, PUTS_LATE, PUTS_PIECES, PUTS_POST, PUTS_THREADS,
+    PUTS_WAYS, PutsExchange, PutsWay,
 };
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError, result, sys};
 
@@ -402,7 +402,7 @@ impl PeerPuts {
 
     /// Ends all that is under way on this device, so that it stores into no other's memory any more.
     fn abort(&self) {
-        self.word.set(STORES_GIVEN_UP);
+        self.word.set(PUTS_GIVEN_UP);
         // Nothing can be done about a device that no longer answers.
         let _ = bind(&self.stream).map(|()| self.stream.synchronize());
     }

@@ -96,7 +96,7 @@ fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
 
 /// Where one block gives a wait up, all blocks of all slabs end.
 #[test]
-fn slabs_give_up_together() {
+fn slabs_abort_together() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let program = of_slabs("slabs-cg").compile(&compiler, &slabs::IMPATIENT).unwrap();
     assert_eq!(program.run(1, 0).map(|outcome| outcome.status), Ok(Status::Lost));
@@ -130,7 +130,7 @@ fn recurrences_that_lose_the_residual_start_anew() {
             return Err("other bits in launches of 2 iterations".to_owned());
         }
         // Without a look at the true residual the run ends too early.
-        let blind = ("if (course.lost(true_square)) {", "if (false) {");
+        let blind = ("if (stop_test.lost(true_square)) {", "if (false) {");
         let outcome = case.compile(&compiler, &[blind])?.run(1, 0)?;
         if outcome.true_residual > bound {
             Ok(())
@@ -278,10 +278,10 @@ fn directions_made_where_they_are_read_have_the_bits_of_exchanged_ones() {
         let fail = |why| format!("{}: {why}", case.name);
         let how = match case.layout()?.recomputed {
             RecomputedHalo::Nothing => return Err(fail("directions are exchanged".to_owned())),
-            RecomputedHalo::Slabs => "constexpr int REMADE = OF_SLABS;",
-            RecomputedHalo::Blocks => "constexpr int REMADE = OF_BLOCKS;",
+            RecomputedHalo::Slabs => "constexpr int RECOMPUTED = OF_SLABS;",
+            RecomputedHalo::Blocks => "constexpr int RECOMPUTED = OF_BLOCKS;",
         };
-        let exchanged = (how, "constexpr int REMADE = NOTHING;");
+        let exchanged = (how, "constexpr int RECOMPUTED = NOTHING;");
         let expected = case.compile(&compiler, &[exchanged]).and_then(|program| program.run(1, 0));
         let recomputed = case.compile(&compiler, &[]).and_then(|program| program.run(2, 3));
         if recomputed.map_err(fail)? == expected.map_err(fail)? {
@@ -368,7 +368,7 @@ fn defects_are_found() {
         ("cg-blocks", "publish_residual(team, i, z.get(k, i));", ""),
         (
             "cg-sliced",
-            "if constexpr (REMADE == OF_BLOCKS) team.publish_beyond(i, p.get(k, i));",
+            "if constexpr (RECOMPUTED == OF_BLOCKS) team.publish_beyond(i, p.get(k, i));",
             "if (true) ;",
         ),
         ("cg-sliced", "__syncthreads();                             // p is made", ""),

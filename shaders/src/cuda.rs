@@ -36,8 +36,8 @@ pub use program::{
     program_kernels, program_scalars,
 };
 pub use puts::{
-    PUTS, PUTS_ENTRY, PUTS_LATE, PUTS_PIECES, PUTS_POST, PUTS_THREADS, PUTS_WAYS, PutsExchange, PutsWay,
-    STORES_GIVEN_UP,
+    PUTS, PUTS_ENTRY, PUTS_GIVEN_UP, PUTS_LATE, PUTS_PIECES, PUTS_POST, PUTS_THREADS, PUTS_WAYS,
+    PutsExchange, PutsWay,
 };
 pub use resident::exchange_bytes;
 

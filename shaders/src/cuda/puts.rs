@@ -17,7 +17,7 @@ pub const PUTS_PIECES: usize = 32;
 pub const PUTS_WAYS: usize = 2;
 
 /// The word by which the host ends all waits.
-pub const STORES_GIVEN_UP: u32 = 1;
+pub const PUTS_GIVEN_UP: u32 = 1;
 
 /// The word by which the kernel tells that nothing came in time.
 pub const PUTS_LATE: u32 = 2;
