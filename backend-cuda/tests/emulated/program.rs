@@ -157,7 +157,7 @@ impl<'a> Program<'a> {
         command.arg("-DTHREADS_LAUNCHED=256");
         command.arg(format!("-DBLOCKS_LAUNCHED={}", form.blocks.unwrap_or(1)));
         if persistent.is_some() {
-            command.arg(format!("-DCOURSES={SCHEDULES}"));
+            command.arg(format!("-DSCHEDULES={SCHEDULES}"));
         }
         let shared = kernels.groups.values().flat_map(|group| &group.launches);
         let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
