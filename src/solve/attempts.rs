@@ -339,6 +339,12 @@ fn singular(
         }
         *x = other;
     }
+    // The recurred residual may have been less than the true one.
+    let start = report.history.first().copied().unwrap_or(f64::INFINITY);
+    if now > start {
+        first.restore(x);
+        now = start;
+    }
     if x.non_finite() == 0 {
         nullspace::project(x);
     }
