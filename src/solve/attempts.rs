@@ -232,6 +232,39 @@ fn step_aside(matrix: &Matrix, x: &mut Array, distance: f64, seed: u64) -> Resul
     Ok(())
 }
 
+/// Returns the norm of an iterate's residual; infinite where it is no number.
+fn distance(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
+    let norm = norm(&residual(matrix, b, x)?)?;
+    Ok(if norm.is_finite() { norm } else { f64::INFINITY })
+}
+
+/// Runs the method again from the first guess; returns the iterate after so many iterations, with its residual's norm.
+fn upto(
+    system: &mut System,
+    matrix: &Matrix,
+    b: &Array,
+    first: &Iterate,
+    parameters: &Parameters,
+    iterations: usize,
+) -> Result<(Array, f64), SolverError> {
+    let mut x = Array::zeros(b.dtype(), b.len())?;
+    first.restore(&mut x);
+    let inner = Parameters { iterations, time: None, ..parameters.clone() };
+    // The run ends by its limit; its iterate is what counts.
+    let _ = system.session.here()?.solve(b, &mut x, &inner, &mut |_, _| ControlFlow::Continue(()));
+    let distance = distance(matrix, b, &x)?;
+    Ok((x, distance))
+}
+
+/// Puts the first guess, whose residual has the norm `start`, in the place of an iterate that is farther; returns the norm
+/// of what is left.
+fn nearer(first: &Iterate, start: f64, x: &mut Array, now: f64) -> f64 {
+    if now > start {
+        first.restore(x);
+    }
+    now.min(start)
+}
+
 /// Leaves the better of GMRES's iterates in `x`, with its true residual in the report, and says where the matrix
 /// is singular.
 ///
@@ -254,33 +287,22 @@ fn better(
         _ => (false, false),
     };
     let Some(report) = error.report().filter(|_| has_ended).cloned() else { return Err(error) };
-    let finite = |norm: f64| if norm.is_finite() { norm } else { f64::INFINITY };
-    let mut now = finite(norm(&residual(matrix, b, x)?)?);
+    let mut now = distance(matrix, b, x)?;
     let recurred = report.history.iter().rev().copied().find(|residual| residual.is_finite()).unwrap_or(now);
     let start = report.history.first().copied().unwrap_or(f64::INFINITY);
     let rounding = if report.dtype == crate::DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let is_singular = is_broken || (now > 10.0 * recurred && now > rounding.sqrt() * report.norm);
     if is_singular {
         let collapse = report.history.iter().rposition(|&residual| residual >= rounding.sqrt() * start);
-        // The run again ends by its limit; its iterate is what counts.
-        let mut upto = |iterations: usize| -> Result<(Array, f64)> {
-            let mut other = Array::zeros(x.dtype(), x.len())?;
-            first.restore(&mut other);
-            let inner = Parameters { iterations, time: None, ..parameters.clone() };
-            let _ =
-                system.session.here()?.solve(b, &mut other, &inner, &mut |_, _| ControlFlow::Continue(()));
-            let norm = finite(norm(&residual(matrix, b, &other)?)?);
-            Ok((other, norm))
-        };
         let mut found = None;
         if let Some(last) = collapse.filter(|&k| k > 0) {
-            let (other, norm) = upto(last)?;
+            let (other, norm) = upto(system, matrix, b, first, parameters, last)?;
             if norm < now {
                 (found, now) = (Some(other), norm);
             }
             let near = report.history.iter().position(|&residual| residual <= NEAR * now);
             if let Some(near) = near.filter(|&k| k > 0 && k < last) {
-                let (other, norm) = upto(near)?;
+                let (other, norm) = upto(system, matrix, b, first, parameters, near)?;
                 if norm <= NEAR * NEAR * now {
                     (found, now) = (Some(other), norm);
                 }
@@ -290,10 +312,7 @@ fn better(
             *x = found;
         }
     }
-    if now > start {
-        first.restore(x);
-        now = start;
-    }
+    now = nearer(first, start, x, now);
     if let Some(report) = error.report_mut() {
         report.true_residual = Some(now);
         if is_singular {
@@ -323,28 +342,17 @@ fn singular(
     }
     let error = nullspace::explained(error, matrix, b, parameters)?;
     let SolverError::Inconsistent { constant, mut report } = error else { return Ok(error) };
-    let finite = |norm: f64| if norm.is_finite() { norm } else { f64::INFINITY };
-    let mut now = finite(norm(&residual(matrix, b, x)?)?);
-    let least = report.history.iter().enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b));
-    if let Some((least, &residual_then)) = least.filter(|&(_, &residual)| residual < now) {
-        let mut other = Array::zeros(x.dtype(), x.len())?;
-        first.restore(&mut other);
-        now = residual_then;
-        if least > 0 {
-            let inner = Parameters { iterations: least, time: None, ..parameters.clone() };
-            // The run again ends by its limit; its iterate is what counts.
-            let quiet: &mut Observe<'_> = &mut |_, _| ControlFlow::Continue(());
-            let _ = correct::solve(system.session.here()?, matrix, b, &mut other, &inner, quiet);
-            now = finite(norm(&residual(matrix, b, &other)?)?);
+    let mut now = distance(matrix, b, x)?;
+    let history = &report.history;
+    let least = (0..history.len()).min_by(|&i, &k| history[i].total_cmp(&history[k]));
+    if let Some(least) = least.filter(|&least| least > 0 && history[least] < now) {
+        let (other, norm) = upto(system, matrix, b, first, parameters, least)?;
+        if norm < now {
+            (*x, now) = (other, norm);
         }
-        *x = other;
     }
     // The recurred residual may have been less than the true one.
-    let start = report.history.first().copied().unwrap_or(f64::INFINITY);
-    if now > start {
-        first.restore(x);
-        now = start;
-    }
+    now = nearer(first, history.first().copied().unwrap_or(f64::INFINITY), x, now);
     if x.non_finite() == 0 {
         nullspace::project(x);
     }
