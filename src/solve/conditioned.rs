@@ -1,4 +1,4 @@
-//! What is done to a system before its method sees it, and remaining after: signs, powers of two, null spaces.
+//! What is done to a system before its method sees it, and undone after it: signs, powers of two, null spaces.
 
 use abide_core::solver::{Nullspace, Observe, Parameters, Report, SolverError};
 
@@ -47,7 +47,7 @@ fn scaled(
     let absolute = scale.of_number(parameters.absolute).min(f64::MAX);
     let inner = Parameters { absolute, ..parameters.clone() };
     let mut outcome = attempts::solve(system, &right, x, &inner, &mut |iteration, residual| {
-        observe(iteration, scale.remaining(residual))
+        observe(iteration, scale.unscaled(residual))
     });
     let exact = scale.is_one() || scale.undo(x);
     match &mut outcome {
@@ -59,7 +59,7 @@ fn scaled(
             match error {
                 SolverError::Indefinite { value, .. } => *value = times(*value, -2 * scale.power()),
                 SolverError::Inconsistent { constant: norm, .. }
-                | SolverError::SingularToRounding { recurred: norm, .. } => *norm = scale.remaining(*norm),
+                | SolverError::SingularToRounding { recurred: norm, .. } => *norm = scale.unscaled(*norm),
                 _ => {}
             }
         }
@@ -81,8 +81,8 @@ fn scaled(
 
 /// Divides the norms of a report.
 fn undo(scale: Scale, report: &mut Report) {
-    report.history.iter_mut().for_each(|residual| *residual = scale.remaining(*residual));
-    report.norm = scale.remaining(report.norm);
-    report.threshold = scale.remaining(report.threshold);
-    report.true_residual = report.true_residual.map(|residual| scale.remaining(residual));
+    report.history.iter_mut().for_each(|residual| *residual = scale.unscaled(*residual));
+    report.norm = scale.unscaled(report.norm);
+    report.threshold = scale.unscaled(report.threshold);
+    report.true_residual = report.true_residual.map(|residual| scale.unscaled(residual));
 }

@@ -45,7 +45,7 @@ impl Scale {
     }
 
     /// Divides a number.
-    pub fn remaining(self, value: f64) -> f64 {
+    pub fn unscaled(self, value: f64) -> f64 {
         times(value, -self.0)
     }
 
@@ -119,7 +119,7 @@ mod tests {
                 let scale = of(b, 0.0, dtype);
                 let scaled = scale.of_number(b).abs();
                 assert!((0.25..4.0).contains(&scaled), "{dtype} {b:e}: {scaled}");
-                assert_eq!(scale.remaining(scale.of_number(b)), b);
+                assert_eq!(scale.unscaled(scale.of_number(b)), b);
             }
         }
         // A first guess of 1 is not scaled out of the range.

@@ -21,7 +21,7 @@ pub(super) fn norm(vector: &Array) -> Result<f64> {
     let scale = Scale::of(&vector, &zero);
     let scaled = if scale.is_one() { vector } else { Cow::Owned(scale.multiple(&vector, false)?) };
     let Array::F64(values) = &*scaled else { return Ok(f64::NAN) };
-    Ok(scale.remaining(Threads::<f64>::new(None, values.len())?.dot(values, values).sqrt()))
+    Ok(scale.unscaled(Threads::<f64>::new(None, values.len())?.dot(values, values).sqrt()))
 }
 
 /// Returns `b - A x` in f64, computed on the CPU.
