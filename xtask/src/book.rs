@@ -163,8 +163,14 @@ fn links(pages: &Pages) -> Result<Vec<String>> {
             let is_page = target.extension().is_some_and(|extension| extension == "md");
             if !root().join(&target).exists() {
                 faults.push(format!("{}:{line}: {link}: no such file", path.display()));
-            } else if is_page && !anchor.is_empty() && !parse(&text(&target)?).anchors.contains(anchor) {
-                faults.push(format!("{}:{line}: {link}: no such heading", path.display()));
+            } else if is_page && !anchor.is_empty() {
+                let has_it = match pages.get(&target) {
+                    Some(page) => page.anchors.contains(anchor),
+                    None => parse(&text(&target)?).anchors.contains(anchor),
+                };
+                if !has_it {
+                    faults.push(format!("{}:{line}: {link}: no such heading", path.display()));
+                }
             }
         }
     }
