@@ -69,7 +69,7 @@ pub(super) fn check_memory(
     // The planes that threads keep in a pass, of all threads at once.
     let rings = match plan.map(|plan| &plan.schedule) {
         Some(Schedule::Cpu(cpu)) => {
-            // MemberSessions of a batch that run side by side have the planes of a thread each.
+            // Members of a batch that run side by side have the planes of a thread each.
             let is_shared =
                 plan.and_then(|plan| plan.batch).is_some_and(|batch| batch.order == Order::AtOnce);
             let threads =

@@ -6,7 +6,7 @@ use abide::{
 
 use crate::subject::{Subject, describe, each, entry, fields};
 
-/// MemberSessions of a batch.
+/// Members of a batch.
 const MEMBERS: usize = 5;
 
 /// A model, its extents, its boundary, and a parameter that is spread.

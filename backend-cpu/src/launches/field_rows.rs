@@ -37,7 +37,7 @@ pub enum Line<T> {
 }
 
 impl FieldRows {
-    /// Returns the field_rows of a problem.
+    /// Returns the rows of a problem's fields.
     pub fn new(problem: &Problem, boxes: &Boxes) -> Self {
         let fields = 0..problem.program.fields().len();
         let boundaries: Vec<Boundaries> = fields.map(|field| problem.boundaries_of(field)).collect();

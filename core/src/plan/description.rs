@@ -87,7 +87,7 @@ impl Plan {
 
     /// Returns the planner's own estimate, by which it chooses; `None` where it made none.
     fn estimate_line(&self) -> Option<String> {
-        // MemberSessions of a batch share the device; a plan of ranks is estimated as a whole.
+        // Members of a batch share the device; a plan of ranks is estimated as a whole.
         let seconds = self.estimated_seconds * self.members() as f64;
         (seconds > 0.0 && seconds.is_finite()).then(|| {
             format!(

@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// A peer whose peer is gone does not go on.
+    /// A peer ends where the other is gone.
     #[test]
     fn a_peer_that_is_alone_ends() {
         for rank in [0, 1] {

@@ -133,7 +133,7 @@ pub struct Curves {
     pub over_time: bool,
 }
 
-/// The part of the field that is in viewport.
+/// The part of the field that is in view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Show {
     /// The number of the field.
@@ -148,7 +148,7 @@ pub struct Show {
     pub sights: [Option<Viewport>; 3],
     /// The rows and columns of pixels on the screen.
     pub pixels: [usize; 2],
-    /// The cells in viewport of a single plane.
+    /// The cells in view of a single plane.
     pub window: Option<[[usize; 2]; 2]>,
 }
 
@@ -168,7 +168,7 @@ pub struct State {
     pub status: Status,
     /// The look of the field.
     pub look: Look,
-    /// The part of the field in viewport.
+    /// The part of the field in view.
     pub show: Show,
     /// The curves of the computed scalars.
     pub curves: Curves,
@@ -368,7 +368,7 @@ impl State {
         }
     }
 
-    /// Orders frames of the part in viewport, where that part has changed.
+    /// Orders frames of the part in view, where that part has changed.
     pub fn look_there(&mut self) {
         let Some(extents) = self.extents() else { return };
         let cut = self.cut().within(extents);
@@ -411,7 +411,7 @@ impl State {
         self.orders.push(Order::Keep(keep));
     }
 
-    /// Orders a picture of the part in viewport.
+    /// Orders a picture of the part in view.
     pub fn keep_picture(&mut self) {
         let (path, look) = (self.file(".png"), self.look.clone());
         self.keep(Keep::Picture { path, look });

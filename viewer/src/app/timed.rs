@@ -1,4 +1,4 @@
-//! A window that closes by itself: a timed of some seconds, with a screenshot and the rate at its end.
+//! A window that closes by itself: it stays for some seconds, with a screenshot and the rate at its end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct TimedWindow {
     pub screenshot: Option<PathBuf>,
 }
 
-/// A timed in progress.
+/// The window's time, once it has begun.
 pub struct Clock {
     timed: TimedWindow,
     begun: Option<Instant>,
@@ -29,7 +29,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Makes a timed that begins with the first frame.
+    /// Returns a time that begins with the first frame.
     pub fn new(timed: TimedWindow) -> Clock {
         Clock { timed, begun: None, picture: None }
     }

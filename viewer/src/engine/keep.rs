@@ -18,7 +18,7 @@ const DELAY: u16 = 5;
 /// The files to write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Keep {
-    /// A picture of the part in viewport, one pixel per cell.
+    /// A picture of the part in view, one pixel per cell.
     Picture {
         /// A `.png` file.
         path: PathBuf,

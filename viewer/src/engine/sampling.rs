@@ -18,7 +18,7 @@ pub enum Section {
     Three([usize; 3]),
     /// The largest value along an axis.
     Maximum {
-        /// The axis of the line of viewport.
+        /// The axis of the line of sight.
         axis: usize,
     },
 }
@@ -30,7 +30,7 @@ pub struct View {
     pub field: usize,
     /// The part of the domain.
     pub cut: Section,
-    /// The cells of a single plane that are in viewport, `[low, high)` of (rows, columns); `None` for all cells.
+    /// The cells of a single plane that are in view, `[low, high)` of (rows, columns); `None` for all cells.
     pub window: Option<[[usize; 2]; 2]>,
     /// Rows and columns of pixels that show the window.
     pub pixels: [usize; 2],

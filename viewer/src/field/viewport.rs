@@ -1,4 +1,4 @@
-//! The part of a plane that is in viewport: the zoom, the place, and the way from cells to the screen and back.
+//! The part of a plane that is in view: the zoom, the place, and the way from cells to the screen and back.
 
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 
@@ -79,7 +79,7 @@ impl Viewport {
         (inside && rect.contains(at)).then_some([cell.y as usize, cell.x as usize])
     }
 
-    /// Returns the cells in viewport, `[low, high)` of (rows, columns), with a margin so that a small move shows
+    /// Returns the cells in view, `[low, high)` of (rows, columns), with a margin so that a small move shows
     /// no gap.
     pub fn window(&self, rect: Rect, plane: [usize; 2]) -> [[usize; 2]; 2] {
         let margin = vec2(rect.width(), rect.height()) / self.scale(rect, plane) / 8.0;

@@ -43,7 +43,7 @@ pub(super) fn kept(slabs: &Slabs, rank: usize, plan: &Plan) -> f64 {
     }
 }
 
-/// Returns the seconds between two passes that give so many bytes: a communicator, and what of the bytes is still on its way.
+/// Returns the seconds between two passes that give so many bytes: a barrier, and what of the bytes is still on its way.
 pub(super) fn communicator(slabs: &Slabs, rank: usize, plan: &Plan, bytes: f64) -> f64 {
     let pass = seconds(plan) * kept(slabs, rank, plan) * f64::from(plan.depth);
     plan.device.link.map_or(0.0, |link| link.seconds + (bytes / link.bandwidth - pass).max(0.0))

@@ -170,7 +170,7 @@ fn shares_and_places_fit_on_every_preset() {
     }
 }
 
-/// StageKind with the packed arrays what a kernel does, lane by lane: every product's own way through them gives
+/// Does with the packed arrays what a kernel does, lane by lane: every product's own way through them gives
 /// `A x`.
 #[test]
 fn packed_matrices_multiply_as_the_stored_ones() {
