@@ -10,7 +10,7 @@ use crate::io::parts::{Whole, agree};
 use crate::io::{Range, Staged, checkpoint, npy};
 use crate::program::Problem;
 
-/// StageKind something with this process's part of a domain, which is all of it where there is one process.
+/// Does something with this process's part of a domain, which is all of it where there is one process.
 fn with_part<R>(problem: &Problem, session: &mut dyn Session, work: impl FnOnce(&mut dyn Part) -> R) -> R {
     match session.part() {
         Some(part) => work(part),

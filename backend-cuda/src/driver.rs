@@ -9,7 +9,7 @@ use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 
-/// DoubleBuffer a driver's error into one that says what was being done.
+/// Turns a driver's error into one that says what was being done.
 pub(crate) fn during(operation: &str) -> impl FnOnce(DriverError) -> Error + '_ {
     move |error| Error::device("cuda", operation, error)
 }

@@ -81,7 +81,7 @@ fn find(name: &str) -> Result<&'static Target> {
 }
 
 impl Arguments {
-    /// StageKind the work asked for; returns whether nothing was found.
+    /// Does the work asked for; returns whether nothing was found.
     fn follow(self) -> Result<bool> {
         if self.list {
             TARGETS.iter().for_each(|target| println!("{:<12}{}", target.name, target.what));

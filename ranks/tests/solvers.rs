@@ -83,7 +83,7 @@ fn conjugate_gradients_have_the_same_bits_with_every_cut() {
     }
 }
 
-/// Rows and endpoints that the threads of a rank share, sums of more than one piece, and cuts in the middle of long endpoints.
+/// Rows and lines that the threads of a rank share, sums of more than one piece, and cuts in the middle of long lines.
 #[test]
 fn threads_of_a_rank_share_its_rows() {
     let make = |ranks: usize| {

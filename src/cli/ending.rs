@@ -69,7 +69,7 @@ impl Ending {
     /// printed before it.
     pub fn unwritten(faults: &[Error]) -> Ended {
         let Some((first, others)) = faults.split_first() else { return Ok(()) };
-        // DeviceArguments processes have the same, but for those of the first's files.
+        // Several processes have the same, but for those of the first's files.
         let others = if processes::is_first() { others } else { &[] };
         others.iter().for_each(|fault| complain(format_args!("error: {fault}")));
         Err(first.clone().into())

@@ -182,7 +182,7 @@ impl Writer {
         // A picture shows a line of cells as a strip.
         let strip = if shape.dimensions() == 1 { 32 } else { 1 };
         let pixels = ((shape.cells() / planes) as u64).saturating_mul(strip.max(members));
-        // DeviceArguments processes have no whole field for what each writes its part of.
+        // Several processes have no whole field for what each writes its part of.
         let part = match processes::count() {
             1 => field,
             _ => self.shapes.iter().map(|shape| io::piece_bytes(shape, dtype)).fold(0, u64::max),

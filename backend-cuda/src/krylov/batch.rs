@@ -126,7 +126,7 @@ fn solve_of<T: Real>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// Checks a system and finds its threshold; makes its packed if the system iterates.
+/// Checks a system and finds its threshold; packs it if it iterates.
 fn begin<'r, T: Real>(
     system: &mut BatchSystem<'_>,
     options: &SolveOptions,

@@ -55,11 +55,11 @@ pub fn region(arrays: &KrylovArrays<Piece<'_>>) -> [usize; 5] {
 }
 
 impl PackedSystem {
-    /// Returns what a slab has of the packed's arrays.
+    /// Returns what a slab has of the packed system's arrays.
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`] where the packed is not one of a layout with such a slab.
+    /// [`Error::Limit`] where the packed system is not of a layout with such a slab.
     pub fn slab<'a>(&'a self, layout: &Krylov, slab: usize) -> Result<Slab<'a>> {
         let count = layout.slabs.count;
         let Some(rows) = layout.rows_of_slabs().get(slab).cloned().filter(|_| slab < count) else {

@@ -65,7 +65,7 @@ struct Sent {
 }
 
 impl KrylovSession {
-    /// Makes the packed, compiles, allocates and loads.
+    /// Packs the system, compiles, allocates and loads.
     pub async fn open(
         gpu: Arc<Gpu>,
         modules: &Modules,

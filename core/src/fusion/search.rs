@@ -41,7 +41,7 @@ impl Default for Search {
     }
 }
 
-/// StageKind a piece of work for each number below the first argument, in any order and on any threads.
+/// Does a piece of work for each number below the first argument, in any order and on any threads.
 pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + 'a);
 
 /// Searches for the cheapest partition. The populations are the work that is `spread` over threads. `goes_on` is asked at
@@ -80,7 +80,7 @@ pub fn search(
     Found::of(&found, objective.loops(), evaluations)
 }
 
-/// StageKind all work in turn on this thread.
+/// Does all work in turn on this thread.
 pub fn in_turn(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
 }

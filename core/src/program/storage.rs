@@ -83,7 +83,7 @@ impl Storage {
         Storage::of_groups(problem, boxes, &Groups::alone(&problem.program))
     }
 
-    /// StageKind the same where each of some groups, which have been checked, is launched at once.
+    /// Does the same where each of some groups, which have been checked, is launched at once.
     ///
     /// # Errors
     ///

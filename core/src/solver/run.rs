@@ -186,7 +186,7 @@ impl<'p> Run<'p> {
         self.converged_norm(residual_squared.to_f64().sqrt())
     }
 
-    /// StageKind the same as [`converged`](Run::converged), from the norm itself.
+    /// Does the same as [`converged`](Run::converged), from the norm itself.
     pub fn converged_norm(&mut self, residual: f64) -> Result<bool, SolverError> {
         let iteration = self.report.history.len();
         self.report.iterations = iteration;

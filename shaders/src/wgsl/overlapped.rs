@@ -425,7 +425,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the assignments that give a cell, if it is a ghost cell, the value of the cell that it shows.
-    /// GhostText cells are no ghost cells, so no ghost cell waits for another.
+    /// Shown cells are no ghost cells, so no ghost cell waits for another.
     fn refresh(&self, text: &mut Text, cell: usize, fields: &[usize]) {
         let [s, y, x] = self.place(cell);
         let own = cell * self.threads();

@@ -37,7 +37,7 @@ pub fn is_helper() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// StageKind a helper's work until its input ends or makes no sense.
+/// Does a helper's work until its input ends or makes no sense.
 pub fn serve(opened: &Opened, problems: &[&Problem], wanted: impl Fn(usize) -> Wanted) {
     #[cfg(unix)]
     let _ = rustix::process::nice(NICE);

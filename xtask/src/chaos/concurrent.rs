@@ -1,4 +1,4 @@
-//! DeviceArguments processes that write the same files at once, and a reader of these files meanwhile.
+//! Several processes that write the same files at once, and a reader of these files meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -84,7 +84,7 @@ pub fn partition_of(
     Some(timed(problem, boxes, device, groups)?.1)
 }
 
-/// StageKind the same, and returns the seconds that the groups are estimated to take.
+/// Does the same, and returns the seconds that the groups are estimated to take.
 pub(super) fn timed(
     problem: &Problem,
     boxes: &Boxes,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::reduction::{LEAF, Sums, leaf_dot};
 
-/// StageKind everything from the back to the front, in pieces, as threads may: in one of the orders that are open
+/// Does everything from the back to the front, in pieces, as threads may: in one of the orders that are open
 /// to them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Backwards;
