@@ -59,6 +59,8 @@ pub struct Program {
     pub is_test: bool,
     /// The program's file.
     pub path: PathBuf,
+    /// The package's folder, in which its tests run.
+    pub folder: PathBuf,
 }
 
 /// The arguments that build what `cargo test` runs, which is there where it ran before.
@@ -112,6 +114,7 @@ fn program(line: &str) -> Result<Option<Program>> {
         kind: word(&message["target"]["kind"][0]),
         is_test: message["profile"]["test"].as_bool().unwrap_or(false),
         path: PathBuf::from(path),
+        folder,
     }))
 }
 

@@ -7,6 +7,7 @@ mod fuzz;
 mod gpu;
 mod mpi;
 mod python;
+mod runner;
 mod setup;
 mod summary;
 mod test;

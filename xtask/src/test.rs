@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change is accepted.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,8 +12,8 @@ use clap::Args;
 use crate::cargo::{TESTS, build, cargo, published, root, succeeds};
 use crate::chaos::Chaos;
 use crate::fuzz::Fuzz;
-use crate::setup;
 use crate::summary::{Counts, Step, summary};
+use crate::{runner, setup};
 
 /// The options of `cargo xtask test`, for what is run beside the steps that every change must pass.
 #[derive(Args)]
@@ -64,19 +65,20 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
         succeeds(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     });
     steps.run("tests", |counts| {
-        let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
         // The tests may not skip these here: by now the driver and the compilers are installed, and the
         // linker's C compiler always is.
         let mut required = vec!["wgpu", "cc"];
         if cfg!(target_os = "linux") {
             required.extend(["c++", "window"]);
         }
-        if let Some(folder) = nvrtc {
-            required.push("nvrtc");
-            tests.env(setup::NVRTC_VARIABLE, folder);
-        }
-        tests.env("ABIDE_REQUIRE", required.join(","));
-        // A run without any results is no success.
+        required.extend(nvrtc.map(|_| "nvrtc"));
+        let required = required.join(",");
+        let mut environment = vec![("ABIDE_REQUIRE", OsStr::new(&required))];
+        environment.extend(nvrtc.map(|folder| (setup::NVRTC_VARIABLE, folder.as_os_str())));
+        runner::run(&build(TESTS)?, &environment, counts)
+    });
+    steps.run("documentation tests", |counts| {
+        let mut tests = cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
         Ok(counted(&mut tests, counts)? && counts.passed > 0)
     });
     steps.run("examples", |_| examples());
