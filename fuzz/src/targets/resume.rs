@@ -1,13 +1,17 @@
 //! Runs that go on from checkpoints: scalars of any bits are written and read, and another formula of the same names is
 //! refused.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use abide::backend::{Opened, open};
 use abide::io::checkpoint::write;
 use abide::program::{Centring, Definition};
-use abide::{Array, Choice, DType, Problem, Program, Result as Outcome, Shape, Simulation};
+use abide::{Array, DType, Problem, Program, Result as Outcome, Shape, Simulation};
 
 use super::{ensure, refused};
+
+/// The backend, whose threads take longer to start than a run.
+static OPENED: LazyLock<Outcome<Opened>> = LazyLock::new(|| open("cpu"));
 
 /// The bytes of an input: two scalars, the factors of two programs, and the extent of the domain.
 pub const KEY: usize = 33;
@@ -34,8 +38,9 @@ pub fn run(input: &[u8]) -> Result<(), String> {
     let written = write(&path, &problem, 5, |_| Ok(values.clone())).and_then(|staged| staged.commit());
     written.map_err(|e| format!("it is not written: {e}"))?;
 
+    let opened = OPENED.as_ref().map_err(ToString::to_string)?;
     let resumed = |program: Program| -> Outcome<(Vec<f64>, Array)> {
-        let builder = Simulation::builder(program).backend(Choice::CPU).resume(&path);
+        let builder = Simulation::builder(program).on(opened).resume(&path);
         let mut simulation = builder.build()?;
         Ok((simulation.scalars()?.into_iter().map(|(_, value)| value).collect(), simulation.field("u")?))
     };
