@@ -1,7 +1,7 @@
 //! A system on several devices, and the launches of their kernels.
 //!
 //! A launch is one cooperative kernel on each device, with the blocks of all its slabs; all blocks of all devices wait for
-//! each other (shaders/kernels/krylov.cuh). No kernel is launched before the counters of all slabs are clear, and the host
+//! each other (shaders/kernels/cuda/krylov/krylov.cuh). No kernel is launched before the counters of all slabs are clear, and the host
 //! waits for all of them. A wait in a kernel ends after a deadline, or when a block or this host sets the abort word of
 //! all slabs. So where a device does not launch or fails, the others end.
 

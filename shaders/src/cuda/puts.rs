@@ -2,7 +2,7 @@
 
 /// The text of the kernel.
 pub const PUTS: &str =
-    concat!(include_str!("../../kernels/devices.cuh"), include_str!("../../kernels/puts.cu"));
+    concat!(include_str!("../../kernels/cuda/exchange/devices.cuh"), include_str!("../../kernels/cuda/exchange/puts.cu"));
 
 /// The name of the kernel.
 pub const PUTS_ENTRY: &str = "stores";

@@ -1,7 +1,7 @@
 // Pipelined conjugate gradients (Ghysels and Vanroose 2014, algorithm 4): u = M^-1 r, w = A u, m = M^-1 w, n
 // = A m; s = A p, q = M^-1 s, z = A q. An iteration: squares, test, m, n, products, directions. Where the
 // recurrences give impossible values, which may be rounding, (p, A p) is computed afresh
-// (krylov_suspect.wgsl), and they start anew from x: residual, u, w, restart. They also start anew where
+// (suspect.wgsl), and they start anew from x: residual, u, w, restart. They also start anew where
 // their residual is small enough and the true one far from it: residual, confirm.
 
 // (r, u), (w, u), (r, r).

@@ -1,6 +1,6 @@
 // Conjugate gradients with one reduction per iteration (Chronopoulos and Gear 1989); z is the papers' u =
 // M^-1 r. An iteration: step, z, products, test. Where the recurred (p, A p) is not positive, which may be
-// rounding, the product is computed afresh (krylov_suspect.wgsl), then resume.
+// rounding, the product is computed afresh (suspect.wgsl), then resume.
 
 // p = z + beta p, s = w + beta s, x += alpha p, r -= alpha s.
 @compute @workgroup_size(THREADS)
