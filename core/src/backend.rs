@@ -1,11 +1,12 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
-mod advances;
 mod batch;
 mod fields;
 mod launches;
+mod linear;
 mod part;
 mod peer;
+mod ran;
 mod segmented;
 mod windows;
 
@@ -19,18 +20,21 @@ use serde::Serialize;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::functions::{Function, FunctionRate};
-use crate::plan::{Measured, Options, Plan};
+use crate::plan::{Advances, Measured, Options, Plan};
 use crate::program::{Problem, Rows};
 use crate::real::{Array, DType};
 use crate::slabs::Share;
-use crate::solver::LinearBackend;
 
-pub use self::advances::{Advances, Ran};
 pub use self::batch::{Advance, MemberSessions, divide};
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
+pub use self::linear::{
+    BatchSystem, LinearBackend, LinearDeviceGroup, LinearPeer, LinearSession, LinearSlabs, NeighbourExchange,
+    Observe, PeerCommunicator, check_batch, solve_alone,
+};
 pub use self::part::Part;
 pub use self::peer::{AllGather, CancelCheck, ExportedHandle, IpcHandle, Network, Peer, Planes};
+pub use self::ran::Ran;
 pub use self::segmented::Segmented;
 pub use self::windows::{
     check_field, check_fields, check_values, check_window, rows_of, window_of, write_rows,

@@ -10,21 +10,15 @@
 //! linear stencil.
 
 mod csr;
-mod generate;
 mod lengths;
-pub mod market;
-mod rows;
+pub mod rows;
 mod stencil;
 mod triplets;
 
 pub use csr::{Csr, Offsets};
-pub use generate::{arrow, hpcg, hpcg_stencil, laplacian, laplacian_2d, laplacian_3d, random_spd, trefethen};
 pub use lengths::{Bucket, RowLengths};
 pub use stencil::Affine;
 pub use triplets::Triplets;
 
 /// The most rows or columns of a matrix: indices are 32 bits wide.
 pub const MAX_EXTENT: usize = u32::MAX as usize;
-
-#[cfg(test)]
-mod tests;

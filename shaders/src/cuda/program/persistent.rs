@@ -353,8 +353,9 @@ fn anywhere(grid: Grid, accesses: Vec<Access>) -> Task {
 mod tests {
     use std::sync::Arc;
 
-    use abide_core::plan::{Execution, Fuse, Options, plan};
+    use abide_core::plan::{Execution, Fuse, Options};
     use abide_core::{DType, DeviceSpec, Shape, catalogue};
+    use abide_planner::plan;
 
     use super::*;
     use crate::cuda::persistent_kernels;
