@@ -96,7 +96,7 @@ pub trait Backend: Send + Sync {
 
 /// A backend that has several plans for a problem, and can time them.
 pub trait Tuner {
-    /// Times the [`crate::plan::candidates`] of the planner's own choice, which is the first of them. If the
+    /// Times the candidates of the planner's own choice, which is the first of them. If the
     /// options ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that no plan could
     /// be timed.
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
@@ -319,7 +319,7 @@ pub struct RunReport {
     /// their own, and what stays on the chip is loaded and stored once for each advance.
     pub bytes_moved: f64,
     /// The least bytes possible: every field that is read, read once, and every field that changes, written once, in the
-    /// whole run. Never more than `bytes_moved`: see [`least_bytes`](crate::plan::papers::perks::Projection::least_bytes).
+    /// whole run. Never more than `bytes_moved`: see [`least_bytes`](crate::plan::traffic::Projection::least_bytes).
     pub bytes_least: f64,
     /// The measured rate over the rate that the plan projects as the peak.
     pub share_of_projected_peak: f64,

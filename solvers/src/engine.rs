@@ -1,7 +1,7 @@
 //! The operations that a solver needs of a machine: reductions and fused updates of vectors.
 //!
 //! Solvers are written once over an [`Engine`]. [`Serial`] is the reference: one thread, plain loops. Another
-//! engine gives the same bits if it keeps the tree of [`reduction`](crate::reduction) and applies the same closure to
+//! engine gives the same bits if it keeps the tree of [`reduction`](abide_core::reduction) and applies the same closure to
 //! each element.
 
 use abide_core::{Real, Result, memory, reduction};
@@ -12,7 +12,7 @@ use abide_core::{Real, Result, memory, reduction};
 pub trait Engine<T: Real>: Send + Sync {
     /// Returns the dot products of `K` pairs in one reduction: one pass, one synchronisation.
     ///
-    /// Each product is the sum in the tree of [`reduction`](crate::reduction).
+    /// Each product is the sum in the tree of [`reduction`](abide_core::reduction).
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K];
 
     /// Computes `write[..][i] = f(write[..][i], read[..][i])` for each `i`, in one pass over all the vectors

@@ -3,7 +3,7 @@
 //! A [`Solver`] is a method. [`Parameters`] say when it stops, a [`Report`] what it did, a [`SolverError`]
 //! why it could not converge. The matrix is any [`Operator`], stored or not; a [`Preconditioner`] is an
 //! approximate inverse. The methods are written over an [`Engine`], whose reductions have one fixed tree
-//! ([`reduction`](crate::reduction)): they give the same bits on every run, whatever the number of threads. Solvers allocate
+//! ([`reduction`](abide_core::reduction)): they give the same bits on every run, whatever the number of threads. Solvers allocate
 //! before the loop, never in it.
 //!
 //! | method | matrix | vectors | reductions per iteration |
@@ -18,6 +18,15 @@
 //!
 //! Preconditioners: [`Identity`] (none), [`Diagonal`] (Jacobi's), [`BlockDiagonal`] (block-Jacobi) and
 //! [`ChebyshevPolynomial`]; none has a reduction.
+//!
+//! [`Chebyshev`]: abide_core::solver::Chebyshev
+//! [`Gmres`]: abide_core::solver::Gmres
+//! [`Jacobi`]: abide_core::solver::Jacobi
+//! [`Operator`]: abide_core::solver::Operator
+//! [`Parameters`]: abide_core::solver::Parameters
+//! [`PipelinedCg`]: abide_core::solver::PipelinedCg
+//! [`Report`]: abide_core::solver::Report
+//! [`SolverError`]: abide_core::solver::SolverError
 #![deny(missing_docs)]
 
 mod bounds;

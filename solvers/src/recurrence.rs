@@ -37,7 +37,7 @@ impl Recurrence {
 
 /// Returns the factors of the polynomial preconditioner of a degree: that of the first residual, then those
 /// of the old direction and of the residual in each step. They are computed in f64;
-/// [`ChebyshevPolynomial`](crate::solver::ChebyshevPolynomial) rounds each once.
+/// [`ChebyshevPolynomial`](crate::ChebyshevPolynomial) rounds each once.
 pub fn polynomial_factors(bounds: Bounds, degree: usize) -> Vec<f64> {
     let mut recurrence = Recurrence::new(bounds);
     let first = recurrence.first();

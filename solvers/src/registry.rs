@@ -10,13 +10,13 @@ use crate::precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity
 use crate::solver::Solver;
 
 /// Returns the method of that name, with its default parameters. For any other name the error lists
-/// [`METHODS`].
+/// [`METHODS`](abide_core::solver::METHODS).
 pub fn method<T: Real, E: Engine<T>>(name: &str) -> Result<Box<dyn Solver<T, E>>> {
     Ok(solver(&name.parse()?))
 }
 
 /// Returns the preconditioner of that name for `a`, as [`build_preconditioner`] makes it. For any other
-/// name the error lists [`PRECONDITIONERS`].
+/// name the error lists [`PRECONDITIONERS`](abide_core::solver::PRECONDITIONERS).
 pub fn preconditioner<'a, T: Real, E: Engine<T> + 'a>(
     name: &str,
     engine: &E,

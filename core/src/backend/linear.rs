@@ -150,8 +150,8 @@ pub trait LinearSession: Send {
     fn plan(&self) -> &SolvePlan;
 
     /// Improves `x` until `b - A x` is small enough, as
-    /// [`Solver::solve_observed`](super::Solver::solve_observed) does: with the same stopping tests, history,
-    /// true residual and errors (all in [`Run`](super::Run)). `x` holds the first guess, and after the solve
+    /// `Solver::solve_observed` of the crate `abide-solvers` does: with the same stopping tests, history,
+    /// true residual and errors (all in its `Run`). `x` holds the first guess, and after the solve
     /// the last iterate.
     ///
     /// # Errors

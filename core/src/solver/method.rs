@@ -10,7 +10,7 @@ use crate::real::DType;
 /// Source: Ghysels and Vanroose, Parallel Computing 40 (2014), 224–238, algorithm 4. Every
 /// [`replacement`](PipelinedCg::replacement) iterations r, u, w, s, q and z are computed from x and p afresh;
 /// Cools, Yetkin, Agullo, Giraud and Vanroose (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do the same
-/// where an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg). The longer
+/// where an estimate asks for it. In exact arithmetic the iterates are those of [`Method::Cg`](super::Method::Cg). The longer
 /// recurrences of this method lose accuracy, which replacement restores. Memory: 9 vectors besides `b` and
 /// `x`. Per iteration: 1 product with `A`, 1 with `M^-1`, and beside them 1 reduction (of 3 dot products).
 /// Per replacement: 4 more products with `A` and 2 more with `M^-1`.
@@ -40,7 +40,7 @@ impl Default for PipelinedCg {
 pub struct Chebyshev {
     /// Bounds of the eigenvalues of `M^-1 A`. An eigenvalue above the upper bound makes the iteration
     /// diverge; one below the lower bound makes it slow. Default none: they are estimated by
-    /// [`Bounds::estimate`] in 30 steps before the loop, and [`widened`](Bounds::widened) by 0.9 and 1.1.
+    /// `estimate_bounds` of the crate `abide-solvers` in 30 steps before the loop, and [`widened`](Bounds::widened) by 0.9 and 1.1.
     pub bounds: Option<Bounds>,
 }
 
@@ -54,7 +54,7 @@ pub struct Chebyshev {
 /// with `A`, 1 with `M^-1`, 3 reductions (of j, j and 1 dot products at step j of a cycle). Per cycle: 1 more
 /// product of each kind and 1 more reduction.
 ///
-/// A cycle that does not lower the residual would be repeated for ever; it is [`SolverError::Stagnation`] at
+/// A cycle that does not lower the residual would be repeated for ever; it is [`SolverError::Stagnation`](super::SolverError::Stagnation) at
 /// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gmres {

@@ -1,9 +1,7 @@
-//! Sparse matrices: compressed sparse rows, and the ways to make them.
+//! Sparse matrices: compressed sparse rows.
 //!
-//! A [`Csr`] is assembled from [`Triplets`], from a linear stencil on a grid ([`Affine`]), from a Matrix
-//! Market file ([`market`]), or by one of the generators ([`laplacian_2d`], [`laplacian_3d`], [`hpcg`],
-//! [`trefethen`], [`random_spd`], [`arrow`]). A planner reads from [`RowLengths`] how rows should be shared
-//! among threads.
+//! A [`Csr`] is assembled from [`Triplets`], row by row ([`rows`]), or from a linear stencil on a grid ([`Affine`]). A
+//! planner reads from [`RowLengths`] how rows should be shared among threads.
 //!
 //! The entries of a row are stored by ascending column, each column once. That order is part of the meaning:
 //! a row's product is a plain multiplication and then one fused multiply-add for each later entry, as in a

@@ -53,7 +53,7 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
 ///
 /// # Errors
 ///
-/// Those of [`persistent_plans`] or, where a depth is asked for, of [`plan_resident`].
+/// Those of [`persistent_plans`] or, where a depth is asked for, of [`plan_resident`](crate::plan_resident).
 pub fn on_chip_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     if options.cache != CachePolicy::Auto {
         return persistent_plans(problem, device, options);

@@ -45,8 +45,8 @@ fn is_long(stage: &Stage) -> bool {
 ///
 /// # Errors
 ///
-/// Those of [`Problem::check`]; [`Error::Limit`] where a field is too large for the device;
-/// [`Error::Unsupported`] where the problem is not plain and the options ask for anything else.
+/// Those of [`Problem::check`]; [`Error::Limit`](abide_core::Error::Limit) where a field is too large for the device;
+/// [`Error::Unsupported`](abide_core::Error::Unsupported) where the problem is not plain and the options ask for anything else.
 pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     if !problem.is_plain() {

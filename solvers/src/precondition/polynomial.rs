@@ -34,7 +34,7 @@ impl<'a, T: Real> ChebyshevPolynomial<'a, T> {
     ///
     /// # Errors
     ///
-    /// A degree above [`MAX_DEGREE`], and a scale of another length than the operator has rows.
+    /// A degree above [`MAX_DEGREE`](abide_core::solver::MAX_DEGREE), and a scale of another length than the operator has rows.
     pub fn new(
         a: impl Operator<T> + 'a,
         scale: Option<Diagonal<T>>,

@@ -24,7 +24,7 @@ impl<T: Real, E: Engine<T>> SlabSession<T, E> {
     ///
     /// # Errors
     ///
-    /// Those of the preconditioner, [`Error::Limit`](crate::Error::Limit) where the machine has no memory for what the rows
+    /// Those of the preconditioner, [`Error::Limit`](abide_core::Error::Limit) where the machine has no memory for what the rows
     /// read, and the error of `swap` where it failed.
     pub fn open(
         slab: &Arc<RowSlab>,

@@ -1,4 +1,4 @@
-//! How blocks sum over all rows by the tree of [`reduction`](crate::reduction), whoever owns which rows.
+//! How blocks sum over all rows by the tree of [`reduction`](abide_core::reduction), whoever owns which rows.
 //!
 //! Every share begins at a multiple of a *unit* of rows, a power of two, so that units are blocks of the tree.
 //! Within a block a warp joins *runs* of a few times 32 rows, which are blocks of the tree, too. In a block or

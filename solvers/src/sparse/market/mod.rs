@@ -12,7 +12,8 @@
 //! else. Every error names the file and the line or row.
 //!
 //! ```
-//! use abide_core::{DType, sparse::{laplacian_2d, market}};
+//! use abide_core::DType;
+//! use abide_solvers::sparse::{laplacian_2d, market};
 //!
 //! let matrix = laplacian_2d(4, 3, DType::F64)?;
 //! let mut file = Vec::new();
