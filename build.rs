@@ -5,10 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// The sources of the binaries.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 10] = [
     "Cargo.lock",
     "src",
     "core/src",
+    "planner/src",
+    "solvers/src",
     "text/src",
     "shaders",
     "backend-cpu/src",

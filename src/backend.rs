@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use abide_core::backend::*;
+pub use abide_core::plan::Advances;
 pub use abide_wgpu::device_descriptor;
 
 use self::budget::check_memory;

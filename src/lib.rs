@@ -33,11 +33,15 @@ pub mod cli;
 pub mod gas;
 pub mod io;
 pub mod memory;
+pub mod plan;
 mod simulation;
 pub mod solve;
+pub mod solver;
+pub mod sparse;
 pub mod verify;
 
 pub use abide_core::*;
+pub use abide_planner::fusion;
 pub use abide_text as text;
 pub use backend::Choice;
 pub use builder::{Builder, IntoModel, Model, Values};

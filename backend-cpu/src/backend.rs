@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use abide_core::backend::{Segmented, check_fields};
+use abide_core::backend::{LinearBackend, Segmented, check_fields};
 use abide_core::floating::standard;
 use abide_core::functions::{Function, FunctionRate};
-use abide_core::plan::{Cpu, Schedule, is_too_small_to_choose, plan_cpu};
+use abide_core::plan::{Cpu, Schedule};
 use abide_core::program::Watch;
-use abide_core::solver::LinearBackend;
 use abide_core::{
     Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result,
     Session, Tune,
 };
+use abide_planner::{is_too_small_to_choose, plan_cpu};
 
 use crate::device::{bandwidth, instruction_set, machine};
 use crate::functions;

@@ -9,10 +9,11 @@ use abide_core::backend::{
     Advance, MemberSessions, check_field, check_fields, check_values, check_window, divide,
 };
 use abide_core::floating::standard;
-use abide_core::plan::{Cpu, Order, Schedule, is_too_small_to_choose, plan_cpu, plan_members};
+use abide_core::plan::{Cpu, Order, Schedule};
 use abide_core::{
     Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Real, Result, Session, memory,
 };
+use abide_planner::{is_too_small_to_choose, plan_cpu, plan_members};
 use rayon::prelude::*;
 
 use crate::backend::{CpuBackend, doubles, singles};

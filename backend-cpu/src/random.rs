@@ -1,7 +1,7 @@
 //! Random programs on random domains: the threaded path against the reference, bit for bit.
 
-use abide_core::plan::plan_cpu;
 use abide_core::{Array, DType, Options, Problem, Real, Session};
+use abide_planner::plan_cpu;
 use abide_random::grown::{Case, cases};
 use abide_random::{Way, ways};
 use proptest::prelude::*;

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use abide_core::floating::standard;
-use abide_core::plan::{Cpu, Levels, MAX_CPU_DEPTH};
+use abide_core::plan::{Cpu, Levels};
 use abide_core::{Array, Execution, Plan, Problem, Real, Result, Session};
+use abide_planner::MAX_CPU_DEPTH;
 use core_affinity::CoreId;
 
 use crate::bytecode::Bytecode;
-use crate::count;
 use crate::pass::Rings;
 use crate::region::Region;
 use crate::shared::Shared;
 use crate::state::{State, copied};
 use crate::stepwise::{Band, Outputs, Stage, sweep};
-use crate::thread_team;
 use crate::threads::{Pool, on};
 use crate::tile::{Pass, Tile};
+use crate::{count, thread_team};
 
 /// The threads and cores that work for a session.
 #[derive(Default)]

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use abide_core::solver::{LinearBackend, Matrix, Method, Parameters, SolveOptions};
-use abide_core::sparse::laplacian_2d;
+use abide_core::backend::LinearBackend;
+use abide_core::solver::{Matrix, Method, Parameters, SolveOptions};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Options, Problem, Session, Shape, catalogue};
 use abide_cpu::{CpuBackend, variants};
+use abide_solvers::sparse::laplacian_2d;
 
 /// Has a child do some work, which must hold; returns whether it ended so in time.
 fn child(work: impl FnOnce() -> bool) -> bool {

@@ -4,13 +4,14 @@
 use std::arch::asm;
 use std::sync::Arc;
 
-use abide_core::solver::{LinearBackend, Matrix, Method, Parameters, Preconditioning, SolveOptions};
-use abide_core::sparse::laplacian_2d;
+use abide_core::backend::LinearBackend;
+use abide_core::solver::{Matrix, Method, Parameters, Preconditioning, SolveOptions};
 use abide_core::{
     Array, Backend, Boundaries, Boundary, DType, Execution, Options, Problem, Shape, catalogue,
 };
 use abide_cpu::{CpuBackend, on_threads, variants};
 use abide_random::programs;
+use abide_solvers::sparse::laplacian_2d;
 
 /// The bits of MXCSR that are a mode: denormals-are-zero, masks, rounding, flush-to-zero.
 const CONTROL: u32 = 0xffc0;

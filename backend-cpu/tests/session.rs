@@ -95,7 +95,7 @@ fn bad_requests_are_errors() {
         let other = problem("2d9pt", &[5, 6], DType::F64);
         assert!(backend.open(&other, &plan, fields(&other)).is_err(), "a plan of another program");
         let h200 = abide_core::DeviceSpec::preset("h200").unwrap();
-        let tiles = abide_core::plan::plan(&small, &h200, &Options::default()).unwrap();
+        let tiles = abide_planner::plan(&small, &h200, &Options::default()).unwrap();
         assert!(matches!(backend.open(&small, &tiles, fields(&small)), Err(Error::Unsupported { .. })));
         let registers =
             Options { execution: Execution::Persistent, cache: CachePolicy::Registers, ..Options::default() };

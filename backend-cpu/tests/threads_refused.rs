@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use abide_core::solver::{LinearBackend, Matrix, SolveOptions};
-use abide_core::sparse::laplacian_2d;
+use abide_core::backend::LinearBackend;
+use abide_core::solver::{Matrix, SolveOptions};
 use abide_core::{Backend, DType, Error, Options, Problem, Shape, catalogue};
 use abide_cpu::{CpuBackend, Threads, start_threads, threaded_operator};
+use abide_solvers::sparse::laplacian_2d;
 
 fn is_told<T>(result: Result<T, Error>) {
     let error = result.err().expect("there are no threads").to_string();

@@ -6,9 +6,10 @@
 //! GCells/s, how often it is that of a member alone, the estimate, whether the first and the last member have the bits
 //! of runs alone, and the plan.
 
+use abide_planner::resident;
 use std::sync::Arc;
 
-use abide_core::plan::{Options, resident};
+use abide_core::plan::Options;
 use abide_core::{
     Array, Backend, Boundaries, DType, Plan, Problem, Result, Session, Shape, Start, catalogue,
 };

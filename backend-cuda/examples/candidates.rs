@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{Execution, Options, Schedule, persistent_plans};
+use abide_core::plan::{Execution, Options, Schedule};
 use abide_core::{Array, Backend, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
+use abide_planner::persistent_plans;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

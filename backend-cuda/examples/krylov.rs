@@ -6,14 +6,15 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::solver::plan::krylov::{configurations, plan_krylov, plan_krylov_configuration};
+use abide_core::backend::LinearBackend;
 use abide_core::solver::{
-    GridOperator, LinearBackend, Matrix, Method, Parameters, PipelinedCg, SolveCache, SolveOptions,
-    SolvePlan, SolverError,
+    GridOperator, Matrix, Method, Parameters, PipelinedCg, SolveCache, SolveOptions, SolvePlan, SolverError,
 };
-use abide_core::sparse::{Triplets, arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
+use abide_core::sparse::Triplets;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Result, Shape};
 use abide_cuda::{CudaBackend, Nvrtc, fit_solver, target};
+use abide_solvers::plan::krylov::{configurations, plan_krylov, plan_krylov_configuration};
+use abide_solvers::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 
 /// Makes a symmetric, diagonally dominant matrix with about `entries` entries, whose row lengths are skewed:
 /// most columns are near the diagonal, some anywhere.

@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::plan::resident::Exchange;
 use abide_core::plan::streaming::warp;
-use abide_core::plan::{Execution, Options, Schedule, resident, resident_plans, streaming_plans};
+use abide_core::plan::{Execution, Options, Schedule, resident};
 use abide_core::{
     Array, Backend, Boundaries, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue,
 };
 use abide_cuda::{CudaBackend, Nvrtc, report_as_planned, target};
+use abide_planner::{resident_plans, streaming_plans};
 
 /// Returns the plan of a configuration; `None` if it does not fit.
 fn configured(problem: &Problem, device: &DeviceSpec, text: &str) -> Result<Option<Plan>> {
@@ -35,7 +36,7 @@ fn configured(problem: &Problem, device: &DeviceSpec, text: &str) -> Result<Opti
                 blocks_per_multiprocessor: blocks,
                 waves,
             };
-            Ok(warp::plan_configuration(problem, device, &configuration))
+            Ok(abide_planner::streaming::warp::plan_configuration(problem, device, &configuration))
         }
         [depth, warps, planes, planes_registers, rows, columns, blocks, tagged] => {
             let configuration = resident::Configuration {
@@ -47,7 +48,7 @@ fn configured(problem: &Problem, device: &DeviceSpec, text: &str) -> Result<Opti
                 blocks_per_multiprocessor: blocks,
                 exchange: if tagged > 0 { Exchange::Tagged } else { Exchange::Counted },
             };
-            Ok(resident::plan_configuration(problem, device, &configuration))
+            Ok(abide_planner::resident::plan_configuration(problem, device, &configuration))
         }
         _ => Err(Error::invalid(
             format!("configuration `{text}`"),

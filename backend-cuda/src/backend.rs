@@ -5,11 +5,11 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Compiler, MemberSessions, Segmented, Tuner, check_fields};
+use abide_core::backend::{Compiler, LinearBackend, MemberSessions, Segmented, Tuner, check_fields};
 use abide_core::functions::{Function, FunctionRate};
-use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune, plan_batch};
-use abide_core::solver::LinearBackend;
+use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune};
 use abide_core::{Array, Backend, DType, DeviceSpec, Plan, Problem, Result, Session};
+use abide_planner::plan_batch;
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::tuned_plans::TunedPlans;
 use cudarc::driver::CudaContext;

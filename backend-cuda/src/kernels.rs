@@ -1,10 +1,14 @@
 //! From a plan to loaded kernels: text, compiler, the compiler's report, module.
 
+use abide_planner::persistent::with_planes_in_registers;
+use abide_planner::resident::with_resident_registers;
+use abide_planner::with_fewer_blocks;
 use std::sync::Arc;
 
 use abide_core::plan::streaming::warp::Configuration;
-use abide_core::plan::{Compiled, Depth, Options, streaming_plans};
+use abide_core::plan::{Compiled, Depth, Options};
 use abide_core::{DeviceSpec, Error, Plan, Problem, Result};
+use abide_planner::streaming_plans;
 use abide_shaders::cuda;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
@@ -40,7 +44,7 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
     }
     let mut best = compile(plan)?;
     if plan.persistent_program().is_some() {
-        while let Some(fewer) = best.plan.with_fewer_blocks(problem).filter(|_| best.spilled() > 0) {
+        while let Some(fewer) = with_fewer_blocks(&best.plan, problem).filter(|_| best.spilled() > 0) {
             let tried = compile(&fewer)?;
             if tried.spilled() >= best.spilled() {
                 break;
@@ -62,7 +66,7 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
     let (mut fits, mut spills) = (None, planned);
     while spills - fits.unwrap_or(0) > finest || fits.is_none() {
         let planes = (fits.unwrap_or(0) + spills) / 2 / persistent.chunk * persistent.chunk;
-        let tried = compile(&plan.with_planes_in_registers(problem, planes))?;
+        let tried = compile(&with_planes_in_registers(plan, problem, planes))?;
         if tried.spilled() == 0 || planes == 0 {
             (fits, best) = (Some(planes), tried);
         } else {
@@ -154,7 +158,7 @@ fn fit_resident(
     let (mut planes, mut given_up) = (planned, 0);
     while best.spilled() > 0 && planes > 0 {
         planes -= (planned / 8).clamp(1, planes);
-        let Some(fewer) = plan.with_resident_registers(problem, planes) else { break };
+        let Some(fewer) = with_resident_registers(&plan, problem, planes) else { break };
         let tried = compile(&fewer)?;
         if tried.spilled() < best.spilled() {
             (best, given_up) = (tried, planned - planes);

@@ -1,6 +1,6 @@
 //! Peer-to-peer puts: a kernel of each device stores planes into the memory of the neighbouring devices of one process.
 //!
-//! An exchange is one launch on the session's stream (shaders/kernels/puts.cu). The kernels of two neighbours signal
+//! An exchange is one launch on the session's stream (shaders/kernels/cuda/exchange/puts.cu). The kernels of two neighbours signal
 //! each other where planes go and that they have arrived; the hosts exchange nothing. The target memory is kept alive
 //! until the last session that stores into it is gone.
 

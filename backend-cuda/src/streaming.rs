@@ -4,8 +4,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use abide_core::plan::WarpStreaming;
-use abide_core::plan::streaming::warp::{Configuration, plan_configuration};
+use abide_core::plan::streaming::warp::Configuration;
 use abide_core::{Error, Plan, Problem, Result};
+use abide_planner::streaming::warp::plan_configuration;
 use abide_shaders::cuda;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
 

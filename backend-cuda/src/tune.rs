@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use abide_core::plan::{Compiled, Execution, Measured, Stepwise, candidates};
+use abide_core::plan::{Compiled, Execution, Measured, Stepwise};
 use abide_core::program::Place;
 use abide_core::{Array, Error, Plan, Problem, Result};
+use abide_planner::candidates;
 use abide_shaders::cuda;
 use abide_tuning::tuned::Tuning;
 use abide_tuning::{Run, Stand, brief};
@@ -25,7 +26,7 @@ use crate::timing::Timer;
 /// Returns the plan for a problem: as the options ask, the one that an earlier tuning kept, the one that
 /// tuning finds now, or the planner's own choice.
 pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<Nvrtc>) -> Result<Plan> {
-    let own = || abide_core::plan::plan(tuning.problem, tuning.device, tuning.options);
+    let own = || abide_planner::plan(tuning.problem, tuning.device, tuning.options);
     // Other programs than plain ones have a launch per stage or group alone.
     if !tuning.problem.is_plain() {
         return tuning.grouped(own, |plan| spilling(nvrtc, tuning.problem, plan));
@@ -228,7 +229,7 @@ mod tests {
         let device = DeviceSpec::preset("h200").unwrap();
         let plan_of = |execution: Execution| {
             let options = Options { execution, ..Options::default() };
-            abide_core::plan::plan(&problem, &device, &options).unwrap()
+            abide_planner::plan(&problem, &device, &options).unwrap()
         };
         let compiled_of = |plan: &Plan, spill_bytes: usize, note: Option<&str>| {
             let (kernel, target) = ("step".to_owned(), "sm_90".to_owned());
@@ -286,7 +287,7 @@ mod tests {
         let problem = Problem::new(program, Shape::new(&[3840, 3840]).unwrap(), DType::F32).unwrap();
         let device = DeviceSpec::preset("h200").unwrap();
         let options = Options { fuse: Fuse::Greedy, ..Options::default() };
-        let plan = abide_core::plan::plan(&problem, &device, &options).unwrap();
+        let plan = abide_planner::plan(&problem, &device, &options).unwrap();
         let tiles = plan.stepwise().unwrap();
         let kernels = cuda::program_kernels(&problem, tiles).unwrap();
         let entries = |stages: &Vec<usize>| -> Vec<&str> {

@@ -71,7 +71,11 @@ impl Case {
             blocks_per_multiprocessor: 2,
             exchange: resident::Exchange::Counted,
         };
-        let plan = resident::plan_configuration(problem, &DeviceSpec::preset("h200")?, &configuration);
+        let plan = abide_planner::resident::plan_configuration(
+            problem,
+            &DeviceSpec::preset("h200")?,
+            &configuration,
+        );
         plan.ok_or_else(|| Error::invalid(self.name, "its configuration does not fit", "give another"))
     }
 

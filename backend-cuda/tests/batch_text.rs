@@ -4,9 +4,10 @@ mod common;
 
 use std::sync::Arc;
 
-use abide_core::plan::{Options, plan};
+use abide_core::plan::Options;
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, fit, target};
+use abide_planner::plan;
 use abide_shaders::cuda::kernel;
 
 use common::present;

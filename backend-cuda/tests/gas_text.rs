@@ -5,11 +5,12 @@ mod common;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, plan};
+use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement};
 use abide_core::program::{Centring, Definition};
 use abide_core::{DType, DeviceSpec, Problem, Shape};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
+use abide_planner::plan;
 
 use common::present;
 

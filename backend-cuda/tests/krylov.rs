@@ -5,19 +5,23 @@ mod common;
 #[path = "common/parallel.rs"]
 mod parallel;
 
+use abide_solvers::{build_preconditioner, solver};
 use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use abide_core::solver::plan::krylov::{configurations, plan_krylov_configuration};
+use abide_core::backend::{BatchSystem, LinearBackend};
 use abide_core::solver::{
-    BatchSystem, Gmres, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report,
-    Serial, SolveCache, SolveOptions, SolverError,
+    Gmres, GridOperator, Matrix, Method, Parameters, Preconditioning, Report, SolveCache, SolveOptions,
+    SolverError,
 };
-use abide_core::sparse::{self, Triplets, hpcg, laplacian_2d, trefethen};
+use abide_core::sparse::Triplets;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Real, Shape};
 use abide_cuda::CudaBackend;
+use abide_solvers::plan::krylov::{configurations, plan_krylov_configuration};
+use abide_solvers::sparse::{hpcg, laplacian_2d, trefethen};
+use abide_solvers::{Serial, sparse};
 
 use common::present;
 use parallel::each;
@@ -63,9 +67,9 @@ fn reference<T: Real>(matrix: &Matrix, options: &SolveOptions) -> Result<Expecte
     let operator = matrix.operator::<T>()?;
     let b = right(matrix);
     let solve = |b: &[T]| {
-        let mut m = options.preconditioner.build(&Serial, operator.clone())?;
+        let mut m = build_preconditioner(&options.preconditioner, &Serial, operator.clone())?;
         let mut x = vec![T::ZERO; b.len()];
-        options.method.solver::<T, Serial>().solve_on(
+        solver::<T, Serial>(&options.method).solve_on(
             &Serial,
             &operator,
             &mut m,

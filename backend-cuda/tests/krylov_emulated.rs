@@ -23,8 +23,9 @@ use abide_core::solver::plan::krylov::{Division, RecomputedHalo, Space};
 use abide_core::solver::{
     Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError, Status,
 };
-use abide_core::sparse::{Csr, Triplets, laplacian_2d};
+use abide_core::sparse::{Csr, Triplets};
 use abide_core::{Array, DType};
+use abide_solvers::sparse::laplacian_2d;
 
 use cases::{cases, configuration, gmres, options};
 use common::present;

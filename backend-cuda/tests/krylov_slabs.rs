@@ -7,13 +7,14 @@ mod parallel;
 
 use std::ops::ControlFlow;
 
+use abide_core::backend::{LinearBackend, LinearDeviceGroup, Observe};
 use abide_core::solver::{
-    Chebyshev, Gmres, GridOperator, Jacobi, LinearBackend, LinearDeviceGroup, Matrix, Method, Observe,
-    Parameters, PipelinedCg, Preconditioning, Report, SolveCache, SolveOptions, SolvePlan, SolverError,
+    Chebyshev, Gmres, GridOperator, Jacobi, Matrix, Method, Parameters, PipelinedCg, Preconditioning, Report,
+    SolveCache, SolveOptions, SolvePlan, SolverError,
 };
-use abide_core::sparse::{arrow, hpcg, laplacian_2d, trefethen};
 use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
 use abide_cuda::{CudaBackend, CudaDeviceGroup, device_count};
+use abide_solvers::sparse::{arrow, hpcg, laplacian_2d, trefethen};
 
 use common::present;
 use parallel::each;
@@ -39,7 +40,7 @@ struct Left {
 }
 
 fn left(
-    session: &mut dyn abide_core::solver::LinearSession,
+    session: &mut dyn abide_core::backend::LinearSession,
     matrix: &Matrix,
     observe: &mut Observe<'_>,
 ) -> Result<Left, SolverError> {

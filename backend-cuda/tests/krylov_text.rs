@@ -6,13 +6,14 @@ mod parallel;
 
 use std::sync::Mutex;
 
-use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
+use abide_core::solver::plan::krylov::Slabs;
 use abide_core::solver::{
     Gmres, GridOperator, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions, SolvePlan,
 };
-use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
 use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
+use abide_solvers::plan::krylov::{plan_krylov, plan_krylov_slabs};
+use abide_solvers::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 
 use common::present;
 use parallel::each;

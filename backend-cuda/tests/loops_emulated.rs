@@ -12,11 +12,12 @@ mod rig;
 use std::sync::Arc;
 
 use abide_core::expr::Looped;
-use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, Team, plan};
+use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, Team};
 use abide_core::program::{Centring, Definition};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Program, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
+use abide_planner::plan;
 use abide_random::looped;
 
 use case::all;

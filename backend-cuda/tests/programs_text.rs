@@ -2,13 +2,14 @@
 
 mod common;
 
+use abide_planner::with_fewer_blocks;
 use std::sync::Arc;
 
-use abide_core::plan::Compiled;
-use abide_core::plan::{Execution, Fuse, Options, plan};
+use abide_core::plan::{Compiled, Execution, Fuse, Options};
 use abide_core::program::{Marks, Probe, Record, Until};
 use abide_core::{DType, DeviceSpec, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
+use abide_planner::plan;
 
 use common::present;
 
@@ -112,7 +113,7 @@ fn fitted(problem: &Problem, plan: &Plan, target: &str) -> (usize, Vec<Compiled>
     let compiled = report(problem, plan, target).unwrap();
     let mut kept = plan.clone();
     while report_as_planned(problem, &kept, target).unwrap() != compiled {
-        kept = kept.with_fewer_blocks(problem).unwrap();
+        kept = with_fewer_blocks(&kept, problem).unwrap();
     }
     (kept.persistent_program().unwrap().blocks_per_multiprocessor, compiled)
 }

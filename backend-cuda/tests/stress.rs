@@ -15,14 +15,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use abide_core::backend::Compiler as _;
-use abide_core::plan::resident::{Configuration, Exchange, plan_configuration};
+use abide_core::plan::resident::{Configuration, Exchange};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, Schedule, Synchronisation, Tune};
-use abide_core::plan::{persistent_plans, plan, resident_plans, streaming_plans};
 use abide_core::{
     Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Result, Shape, Start,
 };
 use abide_cpu::CpuBackend;
 use abide_cuda::CudaBackend;
+use abide_planner::resident::plan_configuration;
+use abide_planner::{persistent_plans, plan, resident_plans, streaming_plans};
 use fastrand::Rng;
 
 use common::present;

@@ -7,12 +7,11 @@ mod parallel;
 use std::sync::{Arc, Mutex};
 
 use abide_core::plan::resident::{self, Exchange};
-use abide_core::plan::{
-    Alike, CachePolicy, Depth, Execution, Options, plan, plan_ranks, plan_resident, resident_plans,
-};
+use abide_core::plan::{CachePolicy, Depth, Execution, Options};
 use abide_core::slabs::Slabs;
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, slight_spills, target};
+use abide_planner::{Alike, plan, plan_ranks, plan_resident, resident_plans};
 use abide_shaders::cuda::kernel;
 
 use common::present;
@@ -213,7 +212,7 @@ fn tags_do_not_spill_where_counters_do_not() {
                     let configuration = plan.resident()?.configuration();
                     let other = resident::Configuration { exchange, ..configuration };
                     (configuration.exchange == Exchange::Counted)
-                        .then(|| resident::plan_configuration(&problem, &device, &other))
+                        .then(|| abide_planner::resident::plan_configuration(&problem, &device, &other))
                         .flatten()
                 })
             };

@@ -5,9 +5,10 @@ mod common;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::plan::{Execution, Measured, Options, Recipe, Tune, candidates};
+use abide_core::plan::{Execution, Measured, Options, Recipe, Tune};
 use abide_core::{Array, Backend, DType, Plan, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
+use abide_planner::candidates;
 
 use common::present;
 

@@ -12,12 +12,11 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{
-    Execution, Recipe, overlapped, overlapped_plans, portable_streaming_plans, streaming,
-};
+use abide_core::plan::{Execution, Recipe, overlapped, streaming};
 use abide_core::{
     Array, Backend, Boundaries, Error, Options, Plan, Problem, Result, Shape, Start, catalogue,
 };
+use abide_planner::{overlapped_plans, plan_recipe, portable_streaming_plans};
 use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
 
 /// Steps that are compared: no multiple of most depths.
@@ -104,7 +103,7 @@ fn main() -> Result<()> {
     let (device, options) = (backend.device(), Options::default());
     let mut plans: Vec<Plan> = Vec::new();
     for text in configurations {
-        match recipe(text)?.plan(&problem, device, &options) {
+        match plan_recipe(&recipe(text)?, &problem, device, &options) {
             Some(plan) => plans.push(plan),
             None => println!("{text}: does not fit"),
         }

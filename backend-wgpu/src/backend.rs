@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use abide_core::backend::LinearBackend;
 use abide_core::backend::{Backend, MemberSessions, Segmented, Tuner};
-use abide_core::plan::{Measured, Order, plan_members};
-use abide_core::solver::LinearBackend;
+use abide_core::plan::{Measured, Order};
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
+use abide_planner::plan_members;
 use abide_shaders::wgsl::{self, Access, Bound, Kernel};
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::tuned_plans::TunedPlans;

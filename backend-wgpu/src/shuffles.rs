@@ -6,6 +6,7 @@ use abide_core::plan::{Recipe, streaming};
 use abide_core::{
     Array, Boundaries, Boundary, DType, DeviceSpec, Options, Plan, Problem, Session, Shape, catalogue,
 };
+use abide_planner::plan_recipe;
 use abide_shaders::wgsl;
 
 use crate::WgpuBackend;
@@ -84,7 +85,12 @@ fn shuffles_hand_over_what_slots_do() {
                     handover,
                     shares: 2,
                 };
-                Recipe::PortableStreaming { configuration }.plan(&problem, &device, &Options::default())
+                plan_recipe(
+                    &Recipe::PortableStreaming { configuration },
+                    &problem,
+                    &device,
+                    &Options::default(),
+                )
             };
             let shuffled =
                 plan(streaming::portable::Handover::Shuffles).unwrap_or_else(|| panic!("{name} {boundary}"));

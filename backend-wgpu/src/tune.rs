@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use abide_core::plan::{CachePolicy, Execution, Measured, plan, plan_portable, portable_candidates};
+use abide_core::plan::{CachePolicy, Execution, Measured};
 use abide_core::{Array, Backend, Error, Plan, Problem, Result, Session};
+use abide_planner::{plan, plan_portable, portable_candidates};
 use abide_tuning::Stand;
 use abide_tuning::tuned::Tuning;
 

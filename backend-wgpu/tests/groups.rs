@@ -14,10 +14,11 @@ mod common;
 #[allow(dead_code)]
 mod deck;
 
-use abide_core::plan::fused::{Partition, greedy};
+use abide_core::plan::fused::Partition;
 use abide_core::plan::{Fuse, Schedule};
 use abide_core::program::{Boxes, Until};
 use abide_core::{Backend, DType, DeviceSpec, Options, Plan, Problem, Result};
+use abide_planner::fused::greedy;
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
 use abide_wgpu::WgpuBackend;

@@ -5,9 +5,10 @@ mod common;
 
 use std::ops::ControlFlow;
 
+use abide_core::backend::LinearBackend;
 use abide_core::solver::{
-    Exhausted, GridOperator, Jacobi, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report,
-    SolveOptions, SolverError,
+    Exhausted, GridOperator, Jacobi, Matrix, Method, Parameters, Preconditioning, Report, SolveOptions,
+    SolverError,
 };
 use abide_core::sparse::Triplets;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Shape};

@@ -4,10 +4,10 @@
 mod common;
 
 use abide_core::backend::Backend;
-use abide_core::plan::overlapped_plans;
 use abide_core::{
     Boundary, DType, Depth, Error, Execution, LinearStencil, Options, Program, Scope, Stencil, catalogue,
 };
+use abide_planner::overlapped_plans;
 use common::random::{Damp, boundary, check_cuts, in_parts, overlapped, pick, program};
 use common::{backend, check_plan, problem, values};
 use fastrand::Rng;

@@ -3,8 +3,9 @@
 mod common;
 
 use abide_core::backend::Backend;
-use abide_core::plan::{Execution, plan_portable, plan_stepwise};
+use abide_core::plan::Execution;
 use abide_core::{Array, DType, DeviceSpec, Error, Options, Plan, Problem, catalogue};
+use abide_planner::{plan_portable, plan_stepwise};
 use abide_wgpu::WgpuBackend;
 use common::random::{boundary, check_cuts, program};
 use common::{backend, check_plan, problem, read_all, values};

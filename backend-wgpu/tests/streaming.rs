@@ -4,8 +4,8 @@
 mod common;
 
 use abide_core::backend::Backend;
-use abide_core::plan::portable_streaming_plans;
 use abide_core::{DType, Depth, DeviceSpec, Error, LinearStencil, Plan, Program, catalogue};
+use abide_planner::portable_streaming_plans;
 use common::random::{boundary, check_cuts, in_parts, pick, program, streaming};
 use common::{backend, check_plan, problem, values};
 use fastrand::Rng;

@@ -1,11 +1,12 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
-mod advances;
 mod batch;
 mod fields;
 mod launches;
+mod linear;
 mod part;
 mod peer;
+mod ran;
 mod segmented;
 mod windows;
 
@@ -19,18 +20,21 @@ use serde::Serialize;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::functions::{Function, FunctionRate};
-use crate::plan::{Measured, Options, Plan};
+use crate::plan::{Advances, Measured, Options, Plan};
 use crate::program::{Problem, Rows};
 use crate::real::{Array, DType};
 use crate::slabs::Share;
-use crate::solver::LinearBackend;
 
-pub use self::advances::{Advances, Ran};
 pub use self::batch::{Advance, MemberSessions, divide};
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
+pub use self::linear::{
+    BatchSystem, LinearBackend, LinearDeviceGroup, LinearPeer, LinearSession, LinearSlabs, NeighbourExchange,
+    Observe, PeerCommunicator, check_batch, solve_alone,
+};
 pub use self::part::Part;
 pub use self::peer::{AllGather, CancelCheck, ExportedHandle, IpcHandle, Network, Peer, Planes};
+pub use self::ran::Ran;
 pub use self::segmented::Segmented;
 pub use self::windows::{
     check_field, check_fields, check_values, check_window, rows_of, window_of, write_rows,
@@ -92,7 +96,7 @@ pub trait Backend: Send + Sync {
 
 /// A backend that has several plans for a problem, and can time them.
 pub trait Tuner {
-    /// Times the [`crate::plan::candidates`] of the planner's own choice, which is the first of them. If the
+    /// Times the candidates of the planner's own choice, which is the first of them. If the
     /// options ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that no plan could
     /// be timed.
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
@@ -315,7 +319,7 @@ pub struct RunReport {
     /// their own, and what stays on the chip is loaded and stored once for each advance.
     pub bytes_moved: f64,
     /// The least bytes possible: every field that is read, read once, and every field that changes, written once, in the
-    /// whole run. Never more than `bytes_moved`: see [`least_bytes`](crate::plan::papers::perks::Projection::least_bytes).
+    /// whole run. Never more than `bytes_moved`: see [`least_bytes`](crate::plan::traffic::Projection::least_bytes).
     pub bytes_least: f64,
     /// The measured rate over the rate that the plan projects as the peak.
     pub share_of_projected_peak: f64,

@@ -1,13 +1,15 @@
-//! The core of Abide: what to compute, and how to plan it.
+//! The core of Abide: what is computed, what a plan says, and the traits of backends.
 //!
 //! A [`Stencil`] writes new values as formulas ([`Expr`]) of old ones. A [`Program`] is one or more stencils
 //! in order. A [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says
 //! how a device ([`DeviceSpec`]) will run a problem; it can be made and printed without the device.
 //! [`Backend`]s open [`Session`]s, which run it.
 //!
-//! A [`sparse`] matrix is made from entries, a linear stencil or a Matrix Market file.
+//! A [`sparse`] matrix is made from entries or from a linear stencil; [`solver`] says what is asked of a solver of a
+//! linear system.
 //!
-//! This crate knows no device, starts no thread and touches no files except those of Matrix Market.
+//! This crate knows no device, starts no thread and touches no files. It searches for no plan and has no method of
+//! solving: the crates `abide-planner` and `abide-solvers` do.
 #![deny(missing_docs)]
 
 pub mod backend;
@@ -18,7 +20,6 @@ pub mod error;
 pub mod expr;
 pub mod floating;
 pub mod functions;
-pub mod fusion;
 mod kind;
 pub mod memory;
 pub mod plan;

@@ -1,5 +1,15 @@
 //! Amounts and rates in words, each with the unit that fits it.
 
+/// Returns a count with its noun, in the plural where it is not 1.
+pub fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Returns extents as in `3×4`.
+pub fn times(extents: &[usize]) -> String {
+    extents.iter().map(usize::to_string).collect::<Vec<_>>().join("×")
+}
+
 /// Formats a number of bytes with its unit.
 pub fn amount(bytes: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];

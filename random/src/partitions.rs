@@ -1,10 +1,11 @@
 //! Random partitions of a program's stages into groups, some of the stages in parts, with random tiles: any that can
 //! run.
 
-use abide_core::plan::fused::{Fused, Partition, fused};
+use abide_core::plan::fused::{Fused, Partition};
 use abide_core::program::{Boxes, Groups, Split, outlasts, waits};
 use abide_core::reduction::leaf;
 use abide_core::{Problem, Result};
+use abide_planner::fused::fused;
 use fastrand::Rng;
 
 /// Tries that fail before a partition is taken as it is.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use abide_core::expr::Node;
-use abide_core::fusion::{Form, Graph, Loops, MOST_LOOPS, Order, Search, exhaustive, in_turn, search};
 use abide_core::program::{Stage, StageKind};
 use abide_core::{Boundary, Problem};
+use abide_planner::fusion::{Form, Graph, Loops, MOST_LOOPS, Order, Search, exhaustive, in_turn, search};
 
 fn hash(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -160,7 +160,7 @@ fn renamed_loops_read_the_values_of_their_stages() {
             }
         }
         // In the groups' order, by the graph's arrays.
-        let first = |array: &abide_core::fusion::Array| {
+        let first = |array: &abide_planner::fusion::Array| {
             let all = program.names();
             let scalars = program.scalars().iter().map(|scalar| scalar.name.clone());
             let names: Vec<String> = all.into_iter().chain(scalars).collect();

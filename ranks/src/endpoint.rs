@@ -4,8 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use abide_core::backend::AllGather;
-use abide_core::solver::PeerCommunicator;
+use abide_core::backend::{AllGather, PeerCommunicator};
 use abide_core::{Array, DType, Error, Result};
 
 use crate::communicator::{CommError, Communicator};

@@ -11,11 +11,10 @@ mod session;
 
 use std::sync::Arc;
 
-use abide_core::solver::{
-    LinearBackend, LinearPeer, LinearSession, LinearSlabs, Matrix, SolveOptions, SolvePlan, SolverError,
-    cut_rows, row_slabs, row_unit,
-};
+use abide_core::backend::{LinearBackend, LinearPeer, LinearSession, LinearSlabs};
+use abide_core::solver::{Matrix, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, Error, Result};
+use abide_solvers::{cut_rows, row_slabs, row_unit};
 
 use self::session::{Kind, Opening, RankedSolver, ends};
 use crate::backend::Ranked;

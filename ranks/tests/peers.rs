@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use abide_core::backend::{LinearBackend, LinearPeer, LinearSession, Observe, PeerCommunicator};
 use abide_core::solver::{
-    Decision, Exhausted, LinearBackend, LinearPeer, LinearSession, Matrix, Method, Observe, Parameters,
-    PeerCommunicator, RankSolve, Report, SolveOptions, SolvePlan, SolverError, cut_rows, row_unit,
+    Exhausted, Matrix, Method, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError,
 };
-use abide_core::sparse::laplacian_2d;
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_cpu::CpuBackend;
 use abide_ranks::threads::{Threads, threads};
 use abide_ranks::{Communicator, CommunicatorFactory, Device, Ranked};
+use abide_solvers::sparse::laplacian_2d;
+use abide_solvers::{Decision, cut_rows, row_unit};
 use common::solving::{noise, open, told};
 
 const DEADLINE: Duration = Duration::from_millis(400);

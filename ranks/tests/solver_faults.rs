@@ -7,13 +7,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use abide_core::backend::LinearSession;
 use abide_core::solver::{
-    Gmres, Jacobi, LinearSession, Matrix, Method, Parameters, Preconditioning, SolveOptions, SolverError,
+    Gmres, Jacobi, Matrix, Method, Parameters, Preconditioning, SolveOptions, SolverError,
 };
-use abide_core::sparse::{Triplets, laplacian_2d};
+use abide_core::sparse::Triplets;
 use abide_core::{Array, Backend, DType, Error};
 use abide_cpu::CpuBackend;
 use abide_ranks::{Device, Ranked};
+use abide_solvers::sparse::laplacian_2d;
 use common::faulty::{Fault, factory};
 use common::solving::{PRECONDITIONERS, assert_same, noise, open, solve};
 use common::{assert_held_up_by_rank_1, ranked};
@@ -148,7 +150,7 @@ impl Backend for Alone {
     fn driver(&self) -> String {
         self.0.driver()
     }
-    fn linear(&self) -> Option<&dyn abide_core::solver::LinearBackend> {
+    fn linear(&self) -> Option<&dyn abide_core::backend::LinearBackend> {
         Some(self)
     }
     fn plan(
@@ -168,7 +170,7 @@ impl Backend for Alone {
     }
 }
 
-impl abide_core::solver::LinearBackend for Alone {
+impl abide_core::backend::LinearBackend for Alone {
     fn plan_solve(
         &self,
         matrix: &Matrix,
@@ -206,13 +208,13 @@ fn backends_that_solve_on_one_device_refuse_more_by_name() {
 /// Devices that solve jointly by themselves, and report what they are handed.
 struct Team;
 
-impl abide_core::solver::LinearDeviceGroup for Team {
+impl abide_core::backend::LinearDeviceGroup for Team {
     fn plan_solve(
         &self,
         matrix: &Matrix,
         options: &SolveOptions,
     ) -> abide_core::Result<abide_core::solver::SolvePlan> {
-        use abide_core::solver::LinearBackend as _;
+        use abide_core::backend::LinearBackend as _;
         let plan = common::cpu().plan_solve(matrix, options)?;
         Ok(abide_core::solver::SolvePlan { ranks: vec![0..1, 1..plan.rows], ..plan })
     }

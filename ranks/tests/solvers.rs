@@ -7,14 +7,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use abide_core::backend::LinearSession;
 use abide_core::solver::{
-    Bounds, Chebyshev, Exhausted, Gmres, Jacobi, LinearSession, Matrix, Method, Parameters, PipelinedCg,
-    Preconditioning, SolveOptions, SolverError,
+    Bounds, Chebyshev, Exhausted, Gmres, Jacobi, Matrix, Method, Parameters, PipelinedCg, Preconditioning,
+    SolveOptions, SolverError,
 };
-use abide_core::sparse::{hpcg, laplacian, laplacian_2d, random_spd};
 use abide_core::{Array, Backend, Boundary, DType};
 use abide_cpu::CpuBackend;
 use abide_ranks::{Device, Ranked};
+use abide_solvers::sparse::{hpcg, laplacian, laplacian_2d, random_spd};
 use common::ranked;
 use common::solving::{PRECONDITIONERS, assert_same, grid, matrices, noise, open, told};
 

@@ -1,4 +1,4 @@
-//! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
+//! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/cuda`.
 
 mod addresses;
 mod arguments;
@@ -41,21 +41,21 @@ pub use puts::{
 };
 pub use resident::exchange_bytes;
 
-const COPIES: &str = include_str!("../kernels/copies.cuh");
-const BESIDE: &str = include_str!("../kernels/beside.cuh");
-const PREFETCH: &str = include_str!("../kernels/prefetch.cuh");
-const FLAGS: &str = include_str!("../kernels/flags.cuh");
-const FUNCTIONS: &str = include_str!("../kernels/functions.cuh");
-const COMMON: &str = include_str!("../kernels/common.cuh");
-const TREE: &str = include_str!("../kernels/tree.cuh");
-const BLOCK: &str = include_str!("../kernels/block.cuh");
-const SWEEP: &str = include_str!("../kernels/sweep.cuh");
-const PERSISTENT: &str = include_str!("../kernels/persistent.cu");
-const POINTS: &str = include_str!("../kernels/points.cuh");
-const STEPWISE_POINTS: &str = include_str!("../kernels/stepwise_points.cuh");
-const STEPWISE_TEAM: &str = include_str!("../kernels/stepwise_team.cuh");
-const STEPWISE_TABLES: &str = include_str!("../kernels/stepwise_tables.cuh");
-const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
+const COPIES: &str = include_str!("../kernels/cuda/common/copies.cuh");
+const BESIDE: &str = include_str!("../kernels/cuda/persistent/beside.cuh");
+const PREFETCH: &str = include_str!("../kernels/cuda/common/prefetch.cuh");
+const FLAGS: &str = include_str!("../kernels/cuda/common/flags.cuh");
+const FUNCTIONS: &str = include_str!("../kernels/cuda/common/functions.cuh");
+const COMMON: &str = include_str!("../kernels/cuda/common/common.cuh");
+const TREE: &str = include_str!("../kernels/cuda/common/tree.cuh");
+const BLOCK: &str = include_str!("../kernels/cuda/persistent/block.cuh");
+const SWEEP: &str = include_str!("../kernels/cuda/common/sweep.cuh");
+const PERSISTENT: &str = include_str!("../kernels/cuda/persistent/persistent.cu");
+const POINTS: &str = include_str!("../kernels/cuda/common/points.cuh");
+const STEPWISE_POINTS: &str = include_str!("../kernels/cuda/stepwise/points.cuh");
+const STEPWISE_TEAM: &str = include_str!("../kernels/cuda/stepwise/team.cuh");
+const STEPWISE_TABLES: &str = include_str!("../kernels/cuda/stepwise/tables.cuh");
+const STEPWISE: &str = include_str!("../kernels/cuda/stepwise/stepwise.cu");
 
 /// The name of the persistent kernel.
 pub const PERSISTENT_ENTRY: &str = "persistent";

@@ -66,10 +66,10 @@ pub(crate) fn constants(text: &mut Text, [before, between, after]: [&str; 3]) {
 #[cfg(test)]
 mod tests {
     use abide_core::DeviceSpec;
-    use abide_core::solver::plan::krylov::plan_krylov;
-    use abide_core::solver::plan::plan_dispatches;
     use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions};
-    use abide_core::sparse::laplacian_2d;
+    use abide_solvers::plan::krylov::plan_krylov;
+    use abide_solvers::plan::plan_dispatches;
+    use abide_solvers::sparse::laplacian_2d;
 
     use super::*;
     use crate::{cuda, wgsl};

@@ -4,7 +4,8 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use abide_core::solver::{Matrix, Method, Nullspace, Observe, Parameters, Report, SolverError};
+use abide_core::backend::Observe;
+use abide_core::solver::{Matrix, Method, Nullspace, Parameters, Report, SolverError};
 
 use super::vectors::{norm, random_vector, residual};
 use super::{System, correct, nullspace};

@@ -1,11 +1,9 @@
 //! Opens a solver's session on the chosen backend, or on the first that can solve the system.
 
-use abide_core::solver::Gmres;
-use abide_core::solver::{
-    LinearBackend, LinearSession, Matrix, Method, Parameters, Preconditioning, Refinement, SolveOptions,
-    SolverError,
-};
+use abide_core::backend::{LinearBackend, LinearSession};
+use abide_core::solver::{Gmres, Matrix, Method, Parameters, Preconditioning, SolveOptions, SolverError};
 use abide_cpu::{Threads, threaded_operator};
+use abide_solvers::Refinement;
 
 use super::Precision;
 use crate::backend::{self, Devices, Kind, Opened};

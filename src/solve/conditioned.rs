@@ -1,6 +1,7 @@
 //! What is done to a system before its method sees it, and undone after it: signs, powers of two, null spaces.
 
-use abide_core::solver::{Nullspace, Observe, Parameters, Report, SolverError};
+use abide_core::backend::Observe;
+use abide_core::solver::{Nullspace, Parameters, Report, SolverError};
 
 use super::range::{Scale, times};
 use super::vectors::{norm, residual};

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::solver::{LinearSession, Matrix, Observe, Parameters, Report, SolverError};
+use abide_core::backend::{LinearSession, Observe};
+use abide_core::solver::{Matrix, Parameters, Report, SolverError};
 
 use super::vectors::{norm, residual};
 use crate::{Array, DType, Result};

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use abide_core::sparse::{Csr, market};
+use abide_core::sparse::Csr;
+use abide_solvers::sparse::market;
 
 use crate::memory::Budget;
 use crate::{Array, DType, Error, Result, io};

@@ -26,7 +26,7 @@ pub mod scaling;
 mod system;
 mod vectors;
 
-pub use abide_core::solver::*;
+pub use crate::solver::*;
 pub use files::{read_matrix, read_vector};
 pub use system::{Solution, System};
 pub use vectors::{ones_vector, random_vector, true_residual};

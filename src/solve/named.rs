@@ -1,6 +1,6 @@
 //! Matrices and operators by name, for the command and the benchmarks.
 
-use abide_core::sparse::{self, Csr};
+use crate::sparse::{self, Csr};
 use abide_core::{LinearStencil, catalogue};
 
 use crate::memory::Budget;

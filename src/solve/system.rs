@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use abide_core::backend::{LinearSession, Observe};
 use abide_core::solver::{
-    Gmres, LinearSession, Matrix, Method, Nullspace, Observe, Parameters, Report, SolveOptions, SolvePlan,
-    SolverError, check_finite, check_lengths,
+    Gmres, Matrix, Method, Nullspace, Parameters, Report, SolveOptions, SolvePlan, SolverError,
 };
+use abide_solvers::{check_finite, check_lengths};
 
 use super::begin::{self, Place};
 use super::vectors::true_residual;

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use abide_core::solver::{Engine, Matrix};
+use abide_core::solver::Matrix;
 use abide_cpu::{Threads, threaded_operator};
+use abide_solvers::Engine;
 
 use super::begin;
 use super::range::Scale;

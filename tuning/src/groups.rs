@@ -1,8 +1,9 @@
 //! The groups of a program's loops that a search found, kept beside the plans that tuning found fastest.
 
-use abide_core::plan::{Fuse, Tune, plan_grouped, plan_searched};
+use abide_core::plan::{Fuse, Tune};
 use abide_core::program::{Groups, Place, Split};
 use abide_core::{DeviceSpec, Plan, Problem, Result};
+use abide_planner::{plan_grouped, plan_searched};
 use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
@@ -147,9 +148,10 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use abide_core::plan::{Options, plan_stepwise};
+    use abide_core::plan::Options;
     use abide_core::program::{Centring, Definition, Reduction};
     use abide_core::{Boundaries, Boundary, DType, Shape};
+    use abide_planner::plan_stepwise;
 
     use super::*;
     use crate::tuned_plans::TunedPlans;

@@ -236,7 +236,7 @@ mod tests {
         let program = Arc::new(catalogue::find("2d5pt").unwrap().program(2).unwrap());
         let problem = Problem::new(program, Shape::new(&[64, 64]).unwrap(), DType::F32).unwrap();
         let device = DeviceSpec::preset("h200").unwrap();
-        Plan { depth, ..abide_core::plan::plan(&problem, &device, &Options::default()).unwrap() }
+        Plan { depth, ..abide_planner::plan(&problem, &device, &Options::default()).unwrap() }
     }
 
     /// Times plans of this depth, on a clock that only runs move; returns the rows, and the steps of each

@@ -1,6 +1,7 @@
 //! The plan for a problem where a backend can time several: the one that was kept, the one found now, or the
 //! planner's own choice.
 
+use abide_planner::plan_recipe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abide_core::plan::{Measured, Options, Recipe, Tune};
@@ -53,7 +54,7 @@ impl Tuning<'_> {
         let rows = measure()?;
         match winner(&rows) {
             Some((seconds, recipe)) => {
-                if let Some(mut plan) = recipe.plan(self.problem, self.device, self.options) {
+                if let Some(mut plan) = plan_recipe(&recipe, self.problem, self.device, self.options) {
                     plan.notes.push(found(&rows, seconds, self.options));
                     return Ok(plan);
                 }
@@ -104,7 +105,7 @@ impl Tuning<'_> {
         if self.options.tune == Tune::Full && winner.tune != Tune::Full {
             return None;
         }
-        let mut plan = winner.recipe.plan(self.problem, self.device, self.options)?;
+        let mut plan = plan_recipe(&winner.recipe, self.problem, self.device, self.options)?;
         plan.notes.push(format!(
             "kept from tuning {} on {}: {} per step were measured there; --tune off takes the planner's own choice",
             winner.tune,
@@ -154,7 +155,7 @@ mod tests {
         let program = Arc::new(catalogue::find("2d5pt").unwrap().program(2).unwrap());
         let problem = Problem::new(program, Shape::new(&[64, 64]).unwrap(), DType::F32).unwrap();
         let device = DeviceSpec::preset("h200").unwrap();
-        let plan = abide_core::plan::plan(&problem, &device, &Options::default()).unwrap();
+        let plan = abide_planner::plan(&problem, &device, &Options::default()).unwrap();
         Measured { plan, predicted_seconds, seconds, note: None }
     }
 

@@ -10,8 +10,7 @@ use wait_timeout::ChildExt as _;
 
 use crate::cargo::{build, cargo};
 use crate::setup;
-use crate::summary::Counts;
-use crate::test::counted;
+use crate::summary::{Counts, counted};
 
 /// Runs whose files are compared: a name, and the arguments without those for files.
 const RUNS: [(&str, &str); 9] = [

@@ -8,8 +8,7 @@ use clap::Args;
 
 use crate::cargo::{TESTS, library, root, succeeds};
 use crate::setup;
-use crate::summary::Counts;
-use crate::test::counted;
+use crate::summary::{Counts, counted};
 
 /// What is installed to build and test, beside the interpreter.
 const NEEDS: &str = "python/tests/requirements.txt";

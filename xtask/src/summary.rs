@@ -1,7 +1,11 @@
 //! Counts of the test runners' results, and the table at the end.
 
 use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
 
 /// The results that the test runners of one or more programs reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,6 +97,19 @@ pub fn summary(steps: &[Step]) -> String {
     }
     let _ = writeln!(text, "{} passed, {} failed", all.passed, all.failed);
     text
+}
+
+/// Runs a command, shows its output and counts the test results in it.
+pub fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start the tests")?;
+    let Some(output) = child.stdout.take() else { bail!("the tests have no output") };
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("cannot read the tests' output")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        counts.read(&line);
+    }
+    Ok(child.wait().context("the tests were interrupted")?.success())
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
 //! `cargo xtask test`: everything that must hold before a change is accepted.
 
 use std::ffi::OsStr;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::cargo::{TESTS, build, cargo, published, root, succeeds};
 use crate::chaos::Chaos;
 use crate::fuzz::Fuzz;
-use crate::summary::{Counts, Step, summary};
+use crate::summary::{Counts, Step, counted, summary};
 use crate::{runner, setup};
 
 /// The options of `cargo xtask test`, for what is run beside the steps that every change must pass.
@@ -169,19 +168,6 @@ impl Steps {
         });
         self.done.push(Step { name: name.to_owned(), ok, time: begun.elapsed(), counts });
     }
-}
-
-/// Runs a command, shows its output and counts the test results in it.
-pub fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start the tests")?;
-    let Some(output) = child.stdout.take() else { bail!("the tests have no output") };
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line.context("cannot read the tests' output")?;
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        counts.read(&line);
-    }
-    Ok(child.wait().context("the tests were interrupted")?.success())
 }
 
 /// Runs each example in an empty folder of its own.

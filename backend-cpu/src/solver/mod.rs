@@ -13,12 +13,11 @@ mod tests;
 
 use std::sync::Arc;
 
+use abide_core::backend::{BatchSystem, LinearBackend, LinearSession, LinearSlabs, check_batch, solve_alone};
 use abide_core::floating::standard;
-use abide_core::solver::{
-    BatchSystem, EngineSession, LinearBackend, LinearSession, LinearSlabs, Matrix, Operator, Parameters,
-    Report, Serial, SolveOptions, SolvePlan, SolverError, check_batch, solve_alone,
-};
+use abide_core::solver::{Matrix, Operator, Parameters, Report, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, DType, Real, Result};
+use abide_solvers::{EngineSession, Serial};
 use rayon::prelude::*;
 
 pub use engine::Threads;

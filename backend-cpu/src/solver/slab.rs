@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use abide_core::solver::{
-    LinearSession, LinearSlabs, Matrix, NeighbourExchange, Operator, RowSlab, Serial, SlabProduct,
-    SlabSession, SolveOptions, SolvePlan, SolverError,
-};
+use abide_core::backend::{LinearSession, LinearSlabs, NeighbourExchange};
+use abide_core::solver::{Matrix, Operator, RowSlab, SlabProduct, SolveOptions, SolvePlan, SolverError};
 use abide_core::{DType, Error, Real, Result};
+use abide_solvers::{Serial, SlabSession};
 
 use super::engine::Threads;
 use super::{grid, rows};

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::solver::{
-    BatchSystem, Engine, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Serial,
-    SolveOptions,
-};
-use abide_core::sparse::{Csr, Triplets, hpcg, laplacian_2d, laplacian_3d, trefethen};
+use abide_core::backend::{BatchSystem, LinearBackend};
+use abide_core::solver::{GridOperator, Matrix, Method, Parameters, Preconditioning, SolveOptions};
+use abide_core::sparse::{Csr, Triplets};
 use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Real, Shape, catalogue};
+use abide_solvers::sparse::{hpcg, laplacian_2d, laplacian_3d, trefethen};
+use abide_solvers::{Engine, Serial};
 
 use super::{Threads, threaded_operator};
 use crate::CpuBackend;

@@ -4,16 +4,15 @@ use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use abide_core::reduction;
-use abide_core::solver::plan::krylov::{
-    Configuration, Krylov, Space, Vector, configurations, plan_krylov_configuration,
-};
+use abide_core::backend::{BatchSystem, check_batch};
+use abide_core::solver::plan::krylov::{Configuration, Krylov, Space, Vector};
 use abide_core::solver::{
-    BatchSystem, Begin, Matrix, Method, Parameters, Preconditioning, Report, Run, SolveOptions, SolvePlan,
-    SolverError, Status, check_batch,
+    Matrix, Method, Parameters, Preconditioning, Report, SolveOptions, SolvePlan, SolverError, Status,
 };
-use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
+use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result, reduction};
 use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
+use abide_solvers::plan::krylov::{configurations, plan_krylov_configuration};
+use abide_solvers::{Begin, Run};
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use super::epochs::{EPOCH_SECONDS, FIRST_EPOCH};
@@ -273,7 +272,7 @@ impl Launch<'_> {
             let residuals: Vec<f64> =
                 residuals.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             one.run.timed(seconds);
-            let flow = outcome.told::<T>("cuda", &mut one.run, &residuals);
+            let flow = one.run.absorb::<T>("cuda", &outcome, &residuals);
             let result = flow.and_then(|flow| match flow {
                 ControlFlow::Break(()) => one.run.conclude(state.true_square.sqrt()),
                 ControlFlow::Continue(()) => {

@@ -1,7 +1,7 @@
 //! A system on several devices, and the launches of their kernels.
 //!
 //! A launch is one cooperative kernel on each device, with the blocks of all its slabs; all blocks of all devices wait for
-//! each other (shaders/kernels/krylov.cuh). No kernel is launched before the counters of all slabs are clear, and the host
+//! each other (shaders/kernels/cuda/krylov/krylov.cuh). No kernel is launched before the counters of all slabs are clear, and the host
 //! waits for all of them. A wait in a kernel ends after a deadline, or when a block or this host sets the abort word of
 //! all slabs. So where a device does not launch or fails, the others end.
 
@@ -9,15 +9,15 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::time::Instant;
 
-use abide_core::reduction;
+use abide_core::backend::{LinearSession, Observe, PeerCommunicator};
 use abide_core::solver::plan::krylov::{Krylov, Vector};
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, PeerCommunicator, RankSolve, Report, Run,
-    SolveOptions, SolvePlan, SolverError, Status, vectors_of,
+    Matrix, Outcome, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError, Status,
 };
-use abide_core::{Array, DType, Error, Real, Result};
+use abide_core::{Array, DType, Error, Real, Result, reduction};
 use abide_shaders::cuda::{KRYLOV_ALWAYS, KRYLOV_ENTRY, KrylovArguments, KrylovNumbers};
 use abide_shaders::state::State;
+use abide_solvers::{Begin, Run, vectors_of};
 use cudarc::driver::result;
 
 use super::epochs::{self, Launches, numbers, residuals};

@@ -2,10 +2,11 @@
 
 use std::ops::{ControlFlow, Range};
 
-use abide_core::solver::{Outcome, Parameters, Report, Run, SolverError, Status};
+use abide_core::solver::{Outcome, Parameters, Report, SolverError, Status};
 use abide_core::{Error, Real, Result};
 use abide_shaders::cuda::KrylovNumbers;
 use abide_shaders::state::State;
+use abide_solvers::Run;
 
 use super::packed::PackedSystem;
 
@@ -78,7 +79,7 @@ pub(super) fn run<T: Real>(
         known = state.length;
         run.timed(seconds);
         *system.rate() = new as f64 / took.max(1e-6);
-        let flow = system.tell(|| outcome.told::<T>("cuda", &mut run, &residuals))?;
+        let flow = system.tell(|| run.absorb::<T>("cuda", &outcome, &residuals))?;
         if flow == ControlFlow::Break(()) {
             return run.conclude(state.true_square.sqrt());
         }

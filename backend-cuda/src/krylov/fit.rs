@@ -1,10 +1,11 @@
 //! From a solver's plan to its compiled kernel.
 
 use abide_core::plan::Compiled;
-use abide_core::solver::plan::krylov::{Home, plan_krylov_configuration};
+use abide_core::solver::plan::krylov::Home;
 use abide_core::solver::{Matrix, SolveOptions, SolvePlan};
 use abide_core::{Error, Result};
 use abide_shaders::cuda;
+use abide_solvers::plan::krylov::plan_krylov_configuration;
 
 use crate::cache;
 use crate::nvrtc::{Cubin, Nvrtc};

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
-use abide_core::solver::{
-    LinearBackend, LinearDeviceGroup, LinearSession, Matrix, SolveOptions, SolvePlan, SolverError,
-};
+use abide_core::backend::{LinearBackend, LinearDeviceGroup, LinearSession};
+use abide_core::solver::plan::krylov::Slabs;
+use abide_core::solver::{Matrix, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, DeviceSpec, Error, Result};
+use abide_solvers::plan::krylov::{plan_krylov, plan_krylov_slabs};
 use cudarc::driver::sys;
 
 use super::distributed::DistributedSession;

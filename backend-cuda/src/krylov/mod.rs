@@ -22,12 +22,11 @@ mod peers;
 mod session;
 mod slab;
 
-use abide_core::solver::plan::krylov::{Space, plan_krylov, plan_krylov_configuration};
-use abide_core::solver::{
-    BatchSystem, LinearBackend, LinearPeer, LinearSession, Matrix, Parameters, Report, SolveOptions,
-    SolvePlan, SolverError,
-};
+use abide_core::backend::{BatchSystem, LinearBackend, LinearPeer, LinearSession};
+use abide_core::solver::plan::krylov::Space;
+use abide_core::solver::{Matrix, Parameters, Report, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, Error, Result};
+use abide_solvers::plan::krylov::{plan_krylov, plan_krylov_configuration};
 
 use crate::backend::CudaBackend;
 use crate::kernels::target;

@@ -1,14 +1,14 @@
 //! A system as the solvers' kernels read it: the arrays of the layout and of the preconditioner.
 
+use abide_solvers::{build_preconditioner, estimate_bounds};
 use std::sync::Arc;
 
-use abide_core::solver::plan::krylov::{Columns, Krylov, Vector, applied, pack};
-use abide_core::solver::{
-    BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions,
-    SolverError, polynomial_bounds, polynomial_factors,
-};
+use abide_core::solver::plan::krylov::{Krylov, Vector, applied};
+use abide_core::solver::{Matrix, Method, Operator, Preconditioning, SolveOptions, SolverError};
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::cuda::{KRYLOV_ALWAYS, KrylovShare};
+use abide_solvers::plan::krylov::{Columns, pack};
+use abide_solvers::{BlockDiagonal, Diagonal, Serial, polynomial_bounds, polynomial_factors};
 
 /// The arrays that are uploaded once per session; the fields are named as in the kernels' `Arguments`.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,8 +160,9 @@ impl PackedSystem {
                 let bounds = match method.bounds {
                     Some(bounds) => bounds,
                     None => {
-                        let mut m = options.preconditioner.build(&Serial, Arc::clone(operator))?;
-                        Bounds::estimate(&Serial, operator, &mut m, 30)?.widened(0.9, 1.1)?
+                        let mut m =
+                            build_preconditioner(&options.preconditioner, &Serial, Arc::clone(operator))?;
+                        estimate_bounds(&Serial, operator, &mut m, 30)?.widened(0.9, 1.1)?
                     }
                 };
                 system.interval =

@@ -1,11 +1,10 @@
 //! A device that solves a linear system jointly with the devices of other processes.
 
-use abide_core::Result;
-use abide_core::solver::plan::krylov::{Slabs, plan_krylov, plan_krylov_slabs};
-use abide_core::solver::{
-    LinearPeer, LinearSession, Matrix, PeerCommunicator, SolveOptions, SolvePlan, SolverError,
-};
-use abide_core::{Backend, Error};
+use abide_core::backend::{LinearPeer, LinearSession, PeerCommunicator};
+use abide_core::solver::plan::krylov::Slabs;
+use abide_core::solver::{Matrix, SolveOptions, SolvePlan, SolverError};
+use abide_core::{Backend, Error, Result};
+use abide_solvers::plan::krylov::{plan_krylov, plan_krylov_slabs};
 
 use super::distributed::DistributedSession;
 use super::group::fitted;

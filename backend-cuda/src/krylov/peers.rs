@@ -2,9 +2,11 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use abide_core::backend::PeerCommunicator;
+use abide_core::solver::SolverError;
 use abide_core::solver::plan::krylov::Krylov;
-use abide_core::solver::{Decision, PeerCommunicator, SolverError};
 use abide_core::{Error, Result};
+use abide_solvers::Decision;
 use cudarc::driver::{result, sys};
 
 use super::group::check_pair;

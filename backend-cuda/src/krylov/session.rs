@@ -5,15 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::reduction;
+use abide_core::backend::{LinearSession, Observe};
 use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
-use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
-    SolverError, vectors_of,
-};
-use abide_core::{Array, DType, Error, Real, Result};
+use abide_core::solver::{Matrix, Outcome, Parameters, Report, SolveOptions, SolvePlan, SolverError};
+use abide_core::{Array, DType, Error, Real, Result, reduction};
 use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
 use abide_shaders::state::State;
+use abide_solvers::{Begin, Run, vectors_of};
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
 

@@ -1,5 +1,6 @@
 //! A launch that is emulated and compared with the reference: its problem, its plan, its words.
 
+use abide_planner::persistent::with_planes_in_registers;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -161,7 +162,9 @@ impl Case {
         match &self.plan {
             How::Streaming { configuration, multiprocessors, passes } => {
                 device.multiprocessors = *multiprocessors;
-                let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
+                let plan =
+                    abide_planner::streaming::warp::plan_configuration(problem, &device, configuration)
+                        .ok_or_else(none)?;
                 // Both ways to sum places are covered.
                 let other = if *passes > 1 { plan.with_other_sums() } else { None };
                 let plan = other.unwrap_or(plan);
@@ -172,16 +175,22 @@ impl Case {
                 Ok(plan)
             }
             How::Giving { configuration, own: [first, end], given } => {
-                let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
+                let plan =
+                    abide_planner::streaming::warp::plan_configuration(problem, &device, configuration)
+                        .ok_or_else(none)?;
                 let edges = warp::Edges { own: *first..*end, given: *given };
                 plan.unchained().unwrap_or(plan).giving(edges).ok_or_else(none)
             }
             How::Persistent { configuration, multiprocessors, planes_registers, synchronisation, .. } => {
                 device.multiprocessors = *multiprocessors;
-                let plan =
-                    persistent::plan_configuration(problem, &device, CachePolicy::Mixed, configuration)
-                        .ok_or_else(none)?;
-                let plan = plan.with_planes_in_registers(problem, *planes_registers);
+                let plan = abide_planner::persistent::plan_configuration(
+                    problem,
+                    &device,
+                    CachePolicy::Mixed,
+                    configuration,
+                )
+                .ok_or_else(none)?;
+                let plan = with_planes_in_registers(&plan, problem, *planes_registers);
                 let persistent = plan.persistent().ok_or_else(none)?;
                 assert_eq!(
                     (persistent.planes_registers, persistent.synchronisation),
@@ -196,8 +205,8 @@ impl Case {
             }
             How::Resident { configuration, multiprocessors, halves, .. } => {
                 device.multiprocessors = *multiprocessors;
-                let mut plan =
-                    resident::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
+                let mut plan = abide_planner::resident::plan_configuration(problem, &device, configuration)
+                    .ok_or_else(none)?;
                 if let Schedule::Resident(resident) = &mut plan.schedule {
                     resident.halves = *halves;
                 }

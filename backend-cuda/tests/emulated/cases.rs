@@ -5,7 +5,7 @@ use abide_core::solver::plan::krylov::{Configuration, Division, Slabs, Space};
 use abide_core::solver::{
     Gmres, Jacobi, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
 };
-use abide_core::sparse::{hpcg, laplacian_2d, trefethen};
+use abide_solvers::sparse::{hpcg, laplacian_2d, trefethen};
 
 use crate::solver::Case;
 use crate::systems::{arrow, long_rows, stencil, wind};

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::backend::window_of;
 use abide_core::plan::fused::Partition;
-use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule, plan};
+use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule};
 use abide_core::program::{Boxes, Buffer, Groups, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
+use abide_planner::plan;
 use abide_shaders::cuda::{
     KernelLaunch, ProgramKernels, TaskSchedule, buffer_pitch, persistent_kernels, pitched_values,
     program_kernels, program_scalars,

@@ -3,7 +3,7 @@
 use abide_core::DType;
 use abide_core::solver::plan::krylov::{Configuration, Division, Slabs, Space};
 use abide_core::solver::{Matrix, Method, PipelinedCg, Preconditioning, SolveCache};
-use abide_core::sparse::{hpcg, laplacian_2d, trefethen};
+use abide_solvers::sparse::{hpcg, laplacian_2d, trefethen};
 
 use crate::cases::{configuration, gmres, options};
 use crate::solver::Case;

@@ -1,24 +1,22 @@
 //! A solver's kernel from its plan to the solution, run as C++ and held against the reference.
 
+use abide_solvers::{build_preconditioner, solver};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use abide_core::reduction;
-use abide_core::solver::plan::krylov::{
-    Configuration, Division, Krylov, Slabs, Vector, plan_krylov_configuration,
-};
-use abide_core::solver::{
-    Matrix, Method, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status,
-};
+use abide_core::solver::plan::krylov::{Configuration, Division, Krylov, Slabs, Vector};
+use abide_core::solver::{Matrix, Method, Parameters, Quantity, Report, SolveOptions, SolverError, Status};
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::{PackedSystem, Piece, numbers_of};
 use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
 use abide_shaders::state::State;
+use abide_solvers::Serial;
+use abide_solvers::plan::krylov::plan_krylov_configuration;
 
 use super::rig;
 
@@ -280,10 +278,10 @@ fn reference_of<T: Real>(
     parameters: &Parameters,
 ) -> Result<(Result<Report, SolverError>, Vec<f64>), SolverError> {
     let operator = matrix.operator::<T>()?;
-    let mut m = options.preconditioner.build(&Serial, operator.clone())?;
+    let mut m = build_preconditioner(&options.preconditioner, &Serial, operator.clone())?;
     let b = T::slice(right).unwrap_or_default();
     let mut x = vec![T::ZERO; b.len()];
-    let solver = options.method.solver::<T, Serial>();
+    let solver = solver::<T, Serial>(&options.method);
     let ended = solver.solve_on(&Serial, &operator, &mut m, b, &mut x, parameters);
     Ok((ended, x.iter().map(|x| x.to_f64()).collect()))
 }

@@ -11,10 +11,11 @@ mod packed;
 mod session;
 mod system;
 
-use abide_core::solver::plan::plan_dispatches;
-use abide_core::solver::{LinearBackend, LinearSession, Matrix, SolveOptions, SolvePlan, SolverError};
+use abide_core::backend::{LinearBackend, LinearSession};
+use abide_core::solver::{Matrix, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, Result};
 use abide_shaders::wgsl::krylov::script;
+use abide_solvers::plan::plan_dispatches;
 
 use crate::blocking::block_on;
 use crate::session::check_type;

@@ -1,15 +1,14 @@
 //! A system as the phases read it: the arrays of the matrix, and of the preconditioner, which is made here.
 
+use abide_solvers::{build_preconditioner, estimate_bounds};
 use std::sync::Arc;
 
 use abide_core::solver::plan::Dispatches;
 use abide_core::solver::plan::krylov::applied;
-use abide_core::solver::{
-    BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions,
-    SolverError, polynomial_bounds, polynomial_factors,
-};
+use abide_core::solver::{Matrix, Method, Operator, Preconditioning, SolveOptions, SolverError};
 use abide_core::sparse::Csr;
 use abide_core::{Array, Error, Real, Result};
+use abide_solvers::{BlockDiagonal, Diagonal, Serial, polynomial_bounds, polynomial_factors};
 
 /// Pairs of Chebyshev iteration's factors that are computed beforehand. The factors tend to a limit, and
 /// these many come near to it with any matrix that the iteration is worth trying on.
@@ -66,8 +65,9 @@ impl PackedSystem {
                 let bounds = match method.bounds {
                     Some(bounds) => bounds,
                     None => {
-                        let mut m = options.preconditioner.build(&Serial, Arc::clone(&operator))?;
-                        Bounds::estimate(&Serial, &operator, &mut m, 30)?.widened(0.9, 1.1)?
+                        let mut m =
+                            build_preconditioner(&options.preconditioner, &Serial, Arc::clone(&operator))?;
+                        estimate_bounds(&Serial, &operator, &mut m, 30)?.widened(0.9, 1.1)?
                     }
                 };
                 // The first direction has no old one.

@@ -4,14 +4,12 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use abide_core::reduction;
-use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
-    SolverError, Status, vectors_of,
-};
-use abide_core::{Array, DType, Error, Real, Result};
+use abide_core::backend::{LinearSession, Observe};
+use abide_core::solver::{Matrix, Outcome, Parameters, Report, SolveOptions, SolvePlan, SolverError, Status};
+use abide_core::{Array, DType, Error, Real, Result, reduction};
 use abide_shaders::state::State;
 use abide_shaders::wgsl::krylov::{RING, Script, Task, module, script};
+use abide_solvers::{Begin, Run, vectors_of};
 use futures_channel::oneshot;
 use web_time::Instant;
 
@@ -201,7 +199,7 @@ impl KrylovSession {
             known = state.length;
             run.timed(started.elapsed().as_secs_f64());
             let outcome = if is_waiting { Outcome { status: Status::Running, ..outcome } } else { outcome };
-            let flow = outcome.told::<T>(NAME, &mut run, &residuals)?;
+            let flow = run.absorb::<T>(NAME, &outcome, &residuals)?;
             if flow == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }

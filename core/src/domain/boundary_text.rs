@@ -6,7 +6,6 @@ use std::str::FromStr;
 use super::axes::axis_name;
 use super::boundary::{Boundaries, Boundary, Sides};
 use crate::error::{Error, Result};
-use crate::program::is_of;
 
 /// Boundaries as a user writes them: for all fields, and for single fields.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -163,4 +162,8 @@ fn split_axis(part: &str) -> Option<(usize, Range<usize>, &str)> {
     };
     let axis = (0..3).find(|&axis| axis_name(axis) == letter)?;
     Some((axis, sides, boundary.trim()))
+}
+/// Returns whether a field has a name, or is a component of the field of that name.
+pub(crate) fn is_of(field: &str, name: &str) -> bool {
+    field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }

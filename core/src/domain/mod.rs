@@ -9,5 +9,6 @@ mod shape;
 pub use self::axes::{Axes, axis_name};
 pub use self::boundary::{Boundaries, Boundary, KindText, Sides, Source};
 pub use self::boundary_text::BoundaryText;
+pub(crate) use self::boundary_text::is_of;
 pub use self::scalar_name::ScalarName;
 pub use self::shape::Shape;

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Execution, Plan, Ranks, Schedule};
+use super::options::Execution;
+use super::ranks::Ranks;
+use super::{Plan, Schedule};
 use crate::units::amount;
 
 /// A line of an explanation: its name and its text.
@@ -168,14 +170,4 @@ fn rate(gcells_per_s: f64) -> String {
         slow if slow >= 0.01 => format!("{slow:.2}"),
         slow => format!("{slow:.2e}"),
     }
-}
-
-/// Returns a count with its noun, in the plural where it is not 1.
-pub(crate) fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Returns extents as in `3×4`.
-pub(super) fn times(extents: &[usize]) -> String {
-    extents.iter().map(usize::to_string).collect::<Vec<_>>().join("×")
 }

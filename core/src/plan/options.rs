@@ -275,7 +275,7 @@ counted! {
 
 impl Depth {
     /// Returns the depths to try: `many`, unless one is asked for.
-    pub(super) fn or(self, many: &[usize]) -> Vec<usize> {
+    pub fn or(self, many: &[usize]) -> Vec<usize> {
         match self {
             Depth::Auto => many.to_vec(),
             Depth::Steps(steps) => vec![steps as usize],

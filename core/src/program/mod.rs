@@ -31,7 +31,7 @@ mod watch;
 
 use std::ops::Range;
 
-use crate::domain::{Boundaries, Boundary, Sides};
+use crate::domain::{Boundaries, Boundary, Sides, is_of};
 use crate::error::{Error, Result};
 use crate::real::DType;
 pub use crate::reduction::Reduction;
@@ -477,11 +477,6 @@ impl Program {
 /// Returns the name of a component, as in `Y[3]`.
 pub(crate) fn component(name: &str, number: usize) -> String {
     format!("{name}[{number}]")
-}
-
-/// Returns whether a field has a name, or is a component of the field of that name.
-pub(crate) fn is_of(field: &str, name: &str) -> bool {
-    field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 /// The most fields that a program may have, unless components are more.

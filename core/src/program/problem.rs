@@ -89,7 +89,7 @@ impl Problem {
 
     /// Returns what a plan says of coefficients that have the boundary `clamp` where all fields have a constant; `None` if
     /// there are none.
-    pub(crate) fn note_of_coefficients(&self) -> Option<String> {
+    pub fn note_of_coefficients(&self) -> Option<String> {
         let fields = self.program.fields();
         let own =
             |field: usize| self.sides.get(field).map_or(self.boundaries, |own| own.over(self.boundaries));

@@ -22,9 +22,8 @@ use std::ops::Range;
 pub use self::cut::{common_multiple, cut};
 pub use self::exchange::{Edge, Exchange, Side};
 pub use self::reach::reach;
-pub use self::share::Share;
-pub(crate) use self::share::blocks;
 use self::share::unit;
+pub use self::share::{Share, blocks};
 
 use crate::domain::{Boundaries, Boundary, axis_name};
 use crate::error::{Error, Result};
@@ -180,7 +179,7 @@ impl Slabs {
 }
 
 /// Returns the words that a cut between leaves needs; none where a domain is cut anywhere.
-pub(crate) fn whole_leaves(problem: &Problem) -> String {
+pub fn whole_leaves(problem: &Problem) -> String {
     match unit(problem) {
         1 => String::new(),
         unit => format!(", in whole leaves of {unit} planes of its reductions' tree"),

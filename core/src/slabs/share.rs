@@ -90,7 +90,7 @@ impl Share {
 }
 
 /// Returns the aligned blocks of powers of two of which some layers consist, the largest there are, in order.
-pub(crate) fn blocks(layers: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+pub fn blocks(layers: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut start = layers.start;
     std::iter::from_fn(move || {
         let left = layers.end.checked_sub(start).filter(|&left| left > 0)?;

@@ -126,7 +126,7 @@ impl GridOperator {
     }
 
     /// Returns one row's entry on the diagonal.
-    pub(super) fn diagonal_at<T: Real>(&self, row: usize) -> T {
+    pub fn diagonal_at<T: Real>(&self, row: usize) -> T {
         // Taps that fall on their own cell by a mirror or a short period count too.
         match self.taps_of(self.shape.cell(row)) {
             Some(taps) => {

@@ -5,14 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{
-    BiCgStab, BlockDiagonal, Bounds, Cg, Chebyshev, ChebyshevPolynomial, Diagonal, Engine, Gmres, Identity,
-    Jacobi, METHODS, Operator, PRECONDITIONERS, PipelinedCg, Preconditioner, Profile, SingleReductionCg,
-    Solver, SolverError, check_block_size, check_degree,
-};
+use super::method::{Chebyshev, Gmres, Jacobi, METHODS, PRECONDITIONERS, PipelinedCg, Profile};
 use crate::error::{Error, Result};
 use crate::plan::named;
-use crate::real::Real;
 
 /// A method with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,19 +63,6 @@ impl Method {
     /// Returns whether the matrix must be symmetric positive definite.
     pub fn needs_definite(&self) -> bool {
         !matches!(self, Method::BiCgStab | Method::Gmres(_) | Method::Jacobi(_))
-    }
-
-    /// Returns the method on an engine.
-    pub fn solver<T: Real, E: Engine<T>>(&self) -> Box<dyn Solver<T, E>> {
-        match *self {
-            Method::Cg => Box::new(Cg),
-            Method::SingleReductionCg => Box::new(SingleReductionCg),
-            Method::PipelinedCg(method) => Box::new(method),
-            Method::BiCgStab => Box::new(BiCgStab),
-            Method::Gmres(method) => Box::new(method),
-            Method::Chebyshev(method) => Box::new(method),
-            Method::Jacobi(method) => Box::new(method),
-        }
     }
 
     /// Returns the products with `A` per iteration.
@@ -222,62 +204,6 @@ impl Preconditioning {
     pub fn products(&self) -> usize {
         if let Preconditioning::Chebyshev { degree } = self { *degree } else { 0 }
     }
-
-    /// Makes the preconditioner for `a`.
-    ///
-    /// The polynomial's interval is from a 30th of the estimated largest eigenvalue to 1.1 times that
-    /// eigenvalue ([`Bounds::estimate`] in 30 steps).
-    ///
-    /// # Errors
-    ///
-    /// Those of the preconditioner's own constructor, and of the estimate.
-    pub fn build<'a, T: Real, E: Engine<T>>(
-        &self,
-        engine: &E,
-        a: impl Operator<T> + 'a,
-    ) -> Result<Box<dyn Preconditioner<T, E> + 'a>, SolverError> {
-        Ok(match *self {
-            Preconditioning::None => Box::new(Identity),
-            Preconditioning::Jacobi => Box::new(Diagonal::new(&a)?),
-            Preconditioning::BlockJacobi { size } => Box::new(BlockDiagonal::new(&a, size)?),
-            Preconditioning::Chebyshev { degree } => {
-                let (scale, bounds) = polynomial_bounds(engine, &a)?;
-                Box::new(ChebyshevPolynomial::new(a, scale, bounds, degree)?)
-            }
-        })
-    }
-}
-
-/// Returns the scale and the interval of the polynomial preconditioner of `a`.
-pub fn polynomial_bounds<T: Real, E: Engine<T>>(
-    engine: &E,
-    a: &dyn Operator<T>,
-) -> Result<(Option<Diagonal<T>>, Bounds), SolverError> {
-    let mut scale = Diagonal::new(a).ok();
-    if !engine.everywhere(scale.is_some()) {
-        scale = None;
-    }
-    let high = match &mut scale {
-        Some(scale) => Bounds::estimate(engine, a, scale, 30),
-        None => Bounds::estimate(engine, a, &mut Identity, 30),
-    }
-    .map_err(of_polynomial)?
-    .high();
-    Ok((scale, Bounds::new(high / 30.0, 1.1 * high)?))
-}
-
-/// Returns the estimate's error as the preconditioner's: a user who asked for the preconditioner need not
-/// know of the method behind the estimate.
-fn of_polynomial(error: SolverError) -> SolverError {
-    let reason = match &error {
-        SolverError::Indefinite { quantity, value, .. } => {
-            format!("it needs a symmetric positive definite matrix, and {quantity} = {value:e}")
-        }
-        SolverError::NotFinite { quantity, .. } => format!("{quantity} is not finite"),
-        SolverError::Breakdown { quantity, .. } => format!("{quantity} vanished"),
-        _ => return error,
-    };
-    Error::invalid("the chebyshev preconditioner", reason, "take jacobi, block-jacobi or none").into()
 }
 
 impl Display for Preconditioning {
@@ -373,5 +299,54 @@ impl SolveOptions {
     /// Returns the default options with this method.
     pub fn with_method(method: Method) -> Self {
         SolveOptions { method, ..SolveOptions::default() }
+    }
+}
+
+/// The most rows of a block: inverting a block of n rows takes n^3 operations, and cannot be stopped.
+pub const MAX_BLOCK: usize = 1000;
+
+/// Fails for blocks of no rows, or of too many.
+pub fn check_block_size(size: usize) -> Result<()> {
+    let limit = match size {
+        0 => "at least 1".to_owned(),
+        1..=MAX_BLOCK => return Ok(()),
+        _ => format!("at most {MAX_BLOCK}"),
+    };
+    Err(Error::limit("the rows of a block of block-Jacobi", size, limit, "take 8"))
+}
+
+/// The highest degree: an application with more products could not be stopped for long, and would be no
+/// approximation any more.
+pub const MAX_DEGREE: usize = 1000;
+
+/// Fails for a degree above [`MAX_DEGREE`].
+pub fn check_degree(degree: usize) -> Result<()> {
+    if degree > MAX_DEGREE {
+        return Err(Error::limit("the degree of the chebyshev preconditioner", degree, MAX_DEGREE, "take 3"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_values() {
+        assert_eq!(Method::all().map(|method| method.name()), METHODS);
+        assert_eq!(Preconditioning::ALL.map(|preconditioner| preconditioner.name()), PRECONDITIONERS);
+    }
+
+    #[test]
+    fn parameters_follow_a_colon() {
+        assert_eq!("gmres:50".parse(), Ok(Method::Gmres(Gmres { restart: 50 })));
+        assert_eq!("jacobi:0.5".parse(), Ok(Method::Jacobi(Jacobi { weight: 0.5 })));
+        assert_eq!("block-jacobi:3".parse(), Ok(Preconditioning::BlockJacobi { size: 3 }));
+        for bad in ["cg:1", "gmres:0", "gmres:x", "jacobi:2", "sor"] {
+            assert!(bad.parse::<Method>().is_err(), "{bad}");
+        }
+        for bad in ["none:1", "block-jacobi:0", "chebyshev:-1", "ilu"] {
+            assert!(bad.parse::<Preconditioning>().is_err(), "{bad}");
+        }
     }
 }

@@ -120,7 +120,7 @@ pub struct RankSolve {
 
 impl Report {
     /// Makes the report of a run that has not begun.
-    pub(super) fn empty(method: &'static str, dtype: DType) -> Report {
+    pub fn empty(method: &'static str, dtype: DType) -> Report {
         Report {
             method,
             dtype,

@@ -307,7 +307,7 @@ impl Csr {
     }
 
     /// Checks whether [`Csr::is_symmetric`] holds and the signs of zeros are equal too.
-    pub(super) fn is_symmetric_to_the_bit(&self) -> bool {
+    pub fn is_symmetric_to_the_bit(&self) -> bool {
         with_array!(&self.values, v => self.is_mirrored(|a, b| v[a].to_bits64() == v[b].to_bits64()))
     }
 

@@ -7,7 +7,7 @@ use crate::memory;
 use crate::real::Real;
 
 /// A matrix whose rows are added from the first to the last, each by ascending column.
-pub(super) struct Rows<T> {
+pub struct Rows<T> {
     columns: usize,
     offsets: Vec<u64>,
     indices: Vec<u32>,
@@ -59,7 +59,7 @@ impl<T: Real> Rows<T> {
 }
 
 /// Fails unless both extents are within [`MAX_EXTENT`].
-pub(super) fn check_extents(rows: usize, columns: usize) -> Result<()> {
+pub fn check_extents(rows: usize, columns: usize) -> Result<()> {
     for (name, extent) in [("rows", rows), ("columns", columns)] {
         if u32::try_from(extent).is_err() {
             return Err(Error::limit(
@@ -78,12 +78,12 @@ const WHAT: &str = "a matrix";
 const CHANGE: &str = "choose a smaller matrix or f32";
 
 /// Returns an empty vector with room for `len` values. Fails if the machine does not have that much memory.
-pub(super) fn reserved<T>(len: usize) -> Result<Vec<T>> {
+pub fn reserved<T>(len: usize) -> Result<Vec<T>> {
     memory::reserved(len, WHAT, CHANGE)
 }
 
 /// Returns `len` copies of `value`. Fails if the machine does not have that much memory.
-pub(super) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
+pub fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
     memory::filled(value, len, WHAT, CHANGE)
 }
 
@@ -93,6 +93,6 @@ pub(super) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>> {
 }
 
 /// Makes the error for memory that the machine does not have.
-pub(super) fn no_memory<T>(len: usize) -> Error {
+pub fn no_memory<T>(len: usize) -> Error {
     memory::refused::<T>(len, WHAT, CHANGE)
 }

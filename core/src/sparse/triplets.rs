@@ -53,7 +53,7 @@ impl<T: Real> Triplets<T> {
     }
 
     /// Makes room for `entries` entries. Fails if the machine does not have that much memory.
-    pub(super) fn reserve(&mut self, entries: u64) -> Result<()> {
+    pub fn reserve(&mut self, entries: u64) -> Result<()> {
         let entries = usize::try_from(entries).unwrap_or(usize::MAX);
         self.entries.try_reserve_exact(entries).map_err(|_| no_memory::<(u32, u32, T)>(entries))
     }

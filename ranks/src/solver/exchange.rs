@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use abide_core::solver::NeighbourExchange;
+use abide_core::backend::NeighbourExchange;
 use abide_core::{Array, DType, Result};
 
 use crate::communicator::{CommError, Communicator, Tag, What};

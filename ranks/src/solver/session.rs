@@ -5,11 +5,10 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use abide_core::solver::{
-    Exhausted, LinearSession, Observe, Parameters, RankSolve, Report, SolvePlan, SolverError, check_lengths,
-    check_types,
-};
+use abide_core::backend::{LinearSession, Observe};
+use abide_core::solver::{Exhausted, Parameters, RankSolve, Report, SolvePlan, SolverError};
 use abide_core::{Array, DType, Error, Result};
+use abide_solvers::{check_lengths, check_types};
 
 use super::concurrent::{Ended, together};
 use crate::communicator::{CommError, Communicator};

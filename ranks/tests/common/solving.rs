@@ -2,13 +2,15 @@
 
 use std::ops::ControlFlow;
 
+use abide_core::backend::LinearSession;
 use abide_core::solver::{
-    GridOperator, LinearSession, Matrix, Parameters, Preconditioning, Report, SolveOptions, SolverError,
+    GridOperator, Matrix, Parameters, Preconditioning, Report, SolveOptions, SolverError,
 };
-use abide_core::sparse::{Triplets, arrow, hpcg, laplacian, laplacian_2d, random_spd, trefethen};
+use abide_core::sparse::Triplets;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Shape, catalogue};
 use abide_cpu::CpuBackend;
 use abide_ranks::Ranked;
+use abide_solvers::sparse::{arrow, hpcg, laplacian, laplacian_2d, random_spd, trefethen};
 
 /// All preconditioners, one of them with blocks that no leaf has a whole number of.
 pub const PRECONDITIONERS: [Preconditioning; 5] = [

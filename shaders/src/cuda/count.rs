@@ -3,7 +3,7 @@
 use abide_core::DType;
 
 /// The text of both kernels.
-pub const COUNT: &str = include_str!("../../kernels/count.cu");
+pub const COUNT: &str = include_str!("../../kernels/cuda/common/count.cu");
 
 /// Threads of a block, and values of a row that a block counts at a time.
 const THREADS: u64 = 256;

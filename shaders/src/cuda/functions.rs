@@ -7,7 +7,7 @@ use super::{Cuda, FUNCTIONS};
 use crate::functions;
 use crate::text::Text;
 
-const EACH: &str = include_str!("../../kernels/each.cuh");
+const EACH: &str = include_str!("../../kernels/cuda/common/each.cuh");
 
 /// Threads of a block.
 pub const EACH_THREADS: u32 = 256;

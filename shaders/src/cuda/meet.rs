@@ -19,7 +19,7 @@ pub const IDLE: &str = "idle";
 
 /// Returns the text of all three kernels.
 pub fn meet() -> String {
-    [FLAGS, include_str!("../../kernels/meet.cu")].concat()
+    [FLAGS, include_str!("../../kernels/cuda/persistent/meet.cu")].concat()
 }
 
 /// Returns the words that blocks leave after so many passes, in the half that [`meet_half`] names: what they are if

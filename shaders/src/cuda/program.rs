@@ -30,10 +30,10 @@ use crate::{boundary, functions};
 pub use self::end::StepEnd;
 pub use self::persistent::{STEPS_ENTRY, TaskSchedule};
 
-const PROGRAM: &str = include_str!("../../kernels/program.cuh");
-const REDUCE: &str = include_str!("../../kernels/program_reduce.cuh");
-const GROUP: &str = include_str!("../../kernels/program_group.cuh");
-const GROUP_REDUCE: &str = include_str!("../../kernels/program_group_reduce.cuh");
+const PROGRAM: &str = include_str!("../../kernels/cuda/program/program.cuh");
+const REDUCE: &str = include_str!("../../kernels/cuda/program/reduce.cuh");
+const GROUP: &str = include_str!("../../kernels/cuda/program/group.cuh");
+const GROUP_REDUCE: &str = include_str!("../../kernels/cuda/program/group_reduce.cuh");
 
 /// The kernels of a problem.
 #[derive(Debug, Clone)]

@@ -12,13 +12,13 @@ use super::streaming::arriving;
 use super::{BESIDE, COMMON, COPIES, FLAGS, constant, constants};
 use crate::text::Text;
 
-const TILE: &str = include_str!("../../kernels/tile.cuh");
-const EXCHANGE: &str = include_str!("../../kernels/exchange.cuh");
-const COUNTED: &str = include_str!("../../kernels/counted.cuh");
-const TAGGED: &str = include_str!("../../kernels/tagged.cuh");
-const RESIDENT: &str = include_str!("../../kernels/resident.cu");
-const ALONE: &str = include_str!("../../kernels/resident_alone.cu");
-const BATCH: &str = include_str!("../../kernels/resident_batch.cu");
+const TILE: &str = include_str!("../../kernels/cuda/persistent/tile.cuh");
+const EXCHANGE: &str = include_str!("../../kernels/cuda/persistent/exchange.cuh");
+const COUNTED: &str = include_str!("../../kernels/cuda/persistent/counted.cuh");
+const TAGGED: &str = include_str!("../../kernels/cuda/persistent/tagged.cuh");
+const RESIDENT: &str = include_str!("../../kernels/cuda/persistent/resident.cu");
+const ALONE: &str = include_str!("../../kernels/cuda/persistent/alone.cu");
+const BATCH: &str = include_str!("../../kernels/cuda/persistent/batch.cu");
 
 /// Returns the bytes of what tiles exchange in words with tags: an exchange buffer in two halves for each tile, and in it, for each
 /// field that changes, its lines and the columns that tiles beside read. Each 32 bits of a value take 64.

@@ -11,10 +11,10 @@ use super::{COMMON, COPIES, Cuda, FLAGS, constant, constants, list, method, valu
 use crate::emit::part;
 use crate::text::Text;
 
-const WINDOW: &str = include_str!("../../kernels/window.cuh");
-const STREAM: &str = include_str!("../../kernels/stream.cuh");
-const PASSES: &str = include_str!("../../kernels/passes.cuh");
-const STREAMING: &str = include_str!("../../kernels/streaming.cu");
+const WINDOW: &str = include_str!("../../kernels/cuda/streaming/window.cuh");
+const STREAM: &str = include_str!("../../kernels/cuda/streaming/stream.cuh");
+const PASSES: &str = include_str!("../../kernels/cuda/streaming/passes.cuh");
+const STREAMING: &str = include_str!("../../kernels/cuda/streaming/streaming.cu");
 
 /// Returns the text of the kernel of a streaming plan; `program` is simplified already.
 pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpStreaming) -> String {

@@ -1,9 +1,9 @@
 //! WGSL kernels, one per stage or one for all stages: constants, bindings and formulas from a plan, bodies
-//! from `kernels/*.wgsl`.
+//! from `kernels/wgsl`.
 //!
-//! `domain.wgsl` maps taps through the boundary. `stepwise_tile.wgsl` is a stage whose tile is staged in
-//! workgroup memory, `stepwise_direct.wgsl` a stage whose taps read device memory. `overlapped.wgsl` and
-//! `streaming.wgsl` are all stages of several steps. `program*.wgsl` are the stages of programs that are not
+//! `domain.wgsl` maps taps through the boundary. `stepwise/tile.wgsl` is a stage whose tile is staged in
+//! workgroup memory, `stepwise/direct.wgsl` a stage whose taps read device memory. `overlapped.wgsl` and
+//! `streaming.wgsl` are all stages of several steps. `program/` has the stages of programs that are not
 //! plain. A line `//@name` in these files is where the generated part `name` goes.
 
 pub mod krylov;
@@ -32,13 +32,13 @@ use pieces::Pieces;
 
 pub use program::{Place, ProgramKernels, ScalarLayout, program_kernels, scalars};
 
-const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
-const TILE: &str = include_str!("../../kernels/stepwise_tile.wgsl");
-const DIRECT: &str = include_str!("../../kernels/stepwise_direct.wgsl");
-const FUNCTIONS_F32: &str = include_str!("../../kernels/functions_f32.wgsl");
-const FUNCTIONS_F64: &str = include_str!("../../kernels/functions_f64.wgsl");
-const COUNT: &str = include_str!("../../kernels/count.wgsl");
-const COPY: &str = include_str!("../../kernels/copy.wgsl");
+const DOMAIN: &str = include_str!("../../kernels/wgsl/common/domain.wgsl");
+const TILE: &str = include_str!("../../kernels/wgsl/stepwise/tile.wgsl");
+const DIRECT: &str = include_str!("../../kernels/wgsl/stepwise/direct.wgsl");
+const FUNCTIONS_F32: &str = include_str!("../../kernels/wgsl/common/functions_f32.wgsl");
+const FUNCTIONS_F64: &str = include_str!("../../kernels/wgsl/common/functions_f64.wgsl");
+const COUNT: &str = include_str!("../../kernels/wgsl/common/count.wgsl");
+const COPY: &str = include_str!("../../kernels/wgsl/common/copy.wgsl");
 
 /// The entry point of every kernel.
 pub const ENTRY: &str = "main";

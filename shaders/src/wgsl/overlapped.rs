@@ -17,8 +17,8 @@ use super::{
 use crate::emit::formula;
 use crate::text::{LETTERS, Text};
 
-const OVERLAPPED: &str = include_str!("../../kernels/overlapped.wgsl");
-const SHOWN: &str = include_str!("../../kernels/shown.wgsl");
+const OVERLAPPED: &str = include_str!("../../kernels/wgsl/overlapped/overlapped.wgsl");
+const SHOWN: &str = include_str!("../../kernels/wgsl/overlapped/shown.wgsl");
 
 /// Returns the kernel of a problem's stages in windows; the stages are prepared for WGSL.
 pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlapped) -> Kernel {

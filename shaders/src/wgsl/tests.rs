@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use abide_core::expr::{Binary, Node, Unary};
-use abide_core::plan::{overlapped_plans, plan_stepwise, portable_streaming_plans};
 use abide_core::{Boundaries, DeviceSpec, Expr, LoopRows, Options, Scope, Shape, Stencil, catalogue};
+use abide_planner::{overlapped_plans, plan_stepwise, portable_streaming_plans};
 use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
 
 use super::*;

@@ -1,8 +1,9 @@
 //! A CPU's plan in words.
 
 use super::Cpu;
-use crate::plan::description::{Describe, Line, count, times};
+use crate::plan::description::{Describe, Line};
 use crate::plan::{Execution, Plan};
+use crate::units::{count, times};
 
 impl Describe for Cpu {
     fn summary(&self, plan: &Plan) -> String {

@@ -2,7 +2,8 @@
 
 use super::Overlapped;
 use crate::plan::Plan;
-use crate::plan::description::{Describe, Line, times};
+use crate::plan::description::{Describe, Line};
+use crate::units::times;
 
 impl Describe for Overlapped {
     fn summary(&self, _: &Plan) -> String {

@@ -2,7 +2,8 @@
 
 use super::{Persistent, Synchronisation};
 use crate::plan::Plan;
-use crate::plan::description::{Describe, Line, count, times};
+use crate::plan::description::{Describe, Line};
+use crate::units::{count, times};
 
 impl Describe for Persistent {
     fn summary(&self, plan: &Plan) -> String {

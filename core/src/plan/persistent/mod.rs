@@ -7,30 +7,26 @@
 //! registers, and cells of other threads are exchanged through a ring in shared memory. In every step the rim
 //! of each tile is published in device memory for its neighbours.
 
-mod candidates;
 mod description;
-mod estimate;
-mod room;
-#[cfg(test)]
-mod tests;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::cpu::check_depth;
-use super::general::refuse_others;
-use super::{CachePolicy, Execution, Options, Plan, Schedule, base};
-use crate::device::{Capability, DeviceSpec};
+use super::stepwise::staged_fields;
 use crate::domain::Axes;
-use crate::error::{Error, Result};
-use crate::program::Problem;
+use crate::program::{Problem, Stage};
 
-pub use self::candidates::Configuration;
-use self::candidates::candidates;
-use self::estimate::{step_seconds, traffic};
-use self::room::{planes_shared, ring_bytes, shared_bytes};
-
-/// The largest radius that a persistent kernel's register window takes.
-pub const MAX_PERSISTENT_RADIUS: usize = 12;
+/// The free choices of a sweep; the rest follows from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Threads of a block, along the slower and the faster axis of a plane.
+    pub threads: [usize; 2],
+    /// Cells of a plane that a thread owns.
+    pub cells_per_thread: [usize; 2],
+    /// Blocks resident on one multiprocessor.
+    pub blocks_per_multiprocessor: usize,
+    /// Planes between two barriers of a block.
+    pub chunk: usize,
+}
 
 /// The blocks for which a block waits between stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -106,24 +102,6 @@ impl Persistent {
         ring_bytes(problem, self.plane(), self.chunk)
     }
 
-    /// Returns the same sweep with `planes` of its planes in registers. Those given up go to shared memory as
-    /// far as there is room, unless `policy` is `registers`.
-    fn with_planes_in_registers(
-        &self,
-        problem: &Problem,
-        device: &DeviceSpec,
-        policy: CachePolicy,
-        planes: usize,
-    ) -> Persistent {
-        let mut persistent = self.clone();
-        persistent.planes_registers = planes;
-        if policy != CachePolicy::Registers {
-            persistent.planes_shared = planes_shared(problem, device, &persistent);
-        }
-        persistent.shared_bytes = shared_bytes(problem, &persistent);
-        persistent
-    }
-
     /// Returns the cells of the domain that stay in registers, and those in shared memory.
     pub fn cached_cells(&self, problem: &Problem) -> [usize; 2] {
         let extents = Axes::of(problem.shape.dimensions()).order(problem.shape.padded());
@@ -153,85 +131,18 @@ impl Persistent {
     }
 }
 
-/// Plans a persistent kernel for a device that reports its registers and shared memory: the first of
-/// [`persistent_plans`].
-pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    let plans = persistent_plans(problem, device, options)?;
-    plans.into_iter().next().ok_or_else(|| {
-        Error::limit(
-            "shared memory of a block of a persistent kernel",
-            format!(
-                "the exchange ring of {} fields of radius {:?}",
-                problem.program.fields().len(),
-                problem.program.radius()
-            ),
-            format!("{} bytes", device.shared_bytes_per_block),
-            "use --execution stepwise",
-        )
-    })
+pub(super) fn ring_bytes(problem: &Problem, plane: [usize; 2], chunk: usize) -> usize {
+    let axes = Axes::of(problem.shape.dimensions());
+    let stage = |stage: &Stage| {
+        let [_, ry, rx] = axes.order(stage.footprint.radius);
+        staged_fields(stage).len() * (plane[0] + 2 * ry) * (plane[1] + 2 * padding(rx, problem))
+    };
+    let cells = problem.program.stages().iter().map(stage).max().unwrap_or(0);
+    2 * chunk * cells * problem.dtype.bytes()
 }
 
-/// Returns all plans of persistent kernels that fit a device, the one that the model finds fastest first.
-pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
-    problem.check()?;
-    refuse_others(problem, device, &Options { execution: Execution::Persistent, ..*options })?;
-    check_depth(options.depth)?;
-    device.require(Capability::Barrier, "a persistent kernel")?;
-    if let Some(&far) = problem.program.radius().iter().find(|&&r| r > MAX_PERSISTENT_RADIUS) {
-        return Err(Error::limit(
-            "radius of a stencil in a persistent kernel",
-            far,
-            MAX_PERSISTENT_RADIUS,
-            "use --execution stepwise",
-        ));
-    }
-    let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
-    // Sweeps that keep the whole domain on the chip come first: the model's estimate of a rest in device
-    // memory is too coarse to compare with them. Those that keep nothing come last, because a policy that is asked
-    // for is followed where it can be.
-    let mut sweeps: Vec<(u8, f64, Persistent)> = candidates(problem, device, policy)
-        .map(|persistent| {
-            let kept = persistent.cached_cells(problem).iter().sum::<usize>();
-            let rank = if kept == problem.shape.cells() { 0 } else { 1 + u8::from(kept == 0) };
-            (rank, step_seconds(problem, device, &persistent), persistent)
-        })
-        .collect();
-    sweeps.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    Ok(sweeps.into_iter().map(|(_, _, persistent)| plan_of(problem, device, policy, persistent)).collect())
-}
-
-/// Returns the plan of a configuration, if it is one of those that [`persistent_plans`] would consider.
-pub fn plan_configuration(
-    problem: &Problem,
-    device: &DeviceSpec,
-    policy: CachePolicy,
-    configuration: &Configuration,
-) -> Option<Plan> {
-    let policy = if policy == CachePolicy::Auto { CachePolicy::Mixed } else { policy };
-    let persistent = candidates(problem, device, policy)
-        .find(|persistent| persistent.configuration() == *configuration)?;
-    Some(plan_of(problem, device, policy, persistent))
-}
-
-/// Returns the plan that runs a sweep.
-fn plan_of(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, persistent: Persistent) -> Plan {
-    let traffic = traffic(problem, device, &persistent);
-    let estimate = step_seconds(problem, device, &persistent);
-    let mut plan = base(problem, device, Execution::Persistent, Schedule::Persistent(persistent), traffic);
-    plan.cache = policy;
-    plan.estimated_seconds = estimate;
-    plan
-}
-
-impl Plan {
-    /// Returns the same plan with `planes` planes in registers, a multiple of the chunk, as the compiler's
-    /// report of spills may ask. A plan that is not persistent stays as it is.
-    pub fn with_planes_in_registers(&self, problem: &Problem, planes: usize) -> Plan {
-        let Some(persistent) = self.persistent() else { return self.clone() };
-        let planes = planes.min(persistent.planes[0]) / persistent.chunk * persistent.chunk;
-        let persistent = persistent.with_planes_in_registers(problem, &self.device, self.cache, planes);
-        let mut plan = plan_of(problem, &self.device, self.cache, persistent);
-        plan.notes = self.notes.clone();
-        plan
-    }
+/// Returns the cells before a row of the ring: the radius, rounded up so that the row's first own cell is
+/// aligned to 16 bytes.
+fn padding(radius: usize, problem: &Problem) -> usize {
+    radius.next_multiple_of(16 / problem.dtype.bytes())
 }

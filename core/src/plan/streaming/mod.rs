@@ -8,6 +8,4 @@
 
 pub mod carry;
 pub mod portable;
-pub(super) mod requirement;
 pub mod warp;
-mod windows;

@@ -9,15 +9,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use self::krylov::Krylov;
+use super::matrix::Matrix;
+use super::options::{Method, Preconditioning, SolveCache, SolveOptions};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::plan::{Compiled, named};
 use crate::real::DType;
 use crate::units::amount;
 
-pub use dispatches::{Dispatches, Effort, plan_dispatches};
-use krylov::Krylov;
+pub use dispatches::{Dispatches, Effort};
 
 named! {
     /// The division of a product with the matrix among threads.

@@ -27,12 +27,12 @@ impl Reads {
     }
 
     /// Returns no entries.
-    pub(in crate::solver) fn nothing() -> Reads {
+    pub fn nothing() -> Reads {
         Reads { ranges: Vec::new(), places: Vec::new(), only: None }
     }
 
     /// Returns the entries that some rows of a matrix read, and those with the rows' own numbers.
-    pub(in crate::solver) fn of(matrix: &Matrix, rows: Range<usize>) -> Result<Reads> {
+    pub fn of(matrix: &Matrix, rows: Range<usize>) -> Result<Reads> {
         match matrix {
             Matrix::Stored(matrix) => Reads::of_stored(matrix, rows),
             Matrix::Stencil(operator) => Ok(Reads::of_stencil(operator, rows)),
@@ -128,7 +128,7 @@ impl Reads {
     }
 
     /// Returns the entries among a range.
-    pub(in crate::solver) fn within(&self, range: &Range<usize>) -> Vec<Range<usize>> {
+    pub fn within(&self, range: &Range<usize>) -> Vec<Range<usize>> {
         let cut = |own: &Range<usize>| own.start.max(range.start)..own.end.min(range.end);
         self.ranges.iter().map(cut).filter(|range| !range.is_empty()).collect()
     }
@@ -140,7 +140,7 @@ mod tests {
     use crate::catalogue;
     use crate::domain::{Boundaries, Boundary, Shape};
     use crate::real::DType;
-    use crate::sparse::arrow;
+    use crate::sparse::Triplets;
 
     #[test]
     fn places_follow_each_other() {
@@ -172,7 +172,13 @@ mod tests {
                 }
             }
         }
-        let reads = Reads::of_stored(&arrow(50, DType::F64).unwrap(), 10..20).unwrap();
+        let mut arrow = Triplets::new(50, 50).unwrap();
+        for row in 0..50 {
+            for (row, column) in [(row, row), (row, 0), (0, row)] {
+                arrow.push(row, column, 1.0).unwrap();
+            }
+        }
+        let reads = Reads::of_stored(&arrow.into_csr().unwrap(), 10..20).unwrap();
         assert_eq!(reads.ranges(), [0..1, 10..20]);
     }
 }

@@ -9,7 +9,7 @@ use super::super::pitch::buffer_pitch;
 use super::{KernelLaunch, Part};
 use crate::text::Text;
 
-const END: &str = include_str!("../../../kernels/program_end.cuh");
+const END: &str = include_str!("../../../kernels/cuda/program/end.cuh");
 
 /// Threads of the block that writes a row.
 const THREADS: usize = 256;

@@ -16,7 +16,7 @@ use crate::program::Grid;
 use crate::program::waits::{Access, Reach, Task, Thing, waits};
 use crate::text::Text;
 
-const PERSISTENT: &str = include_str!("../../../kernels/program_persistent.cuh");
+const PERSISTENT: &str = include_str!("../../../kernels/cuda/program/persistent.cuh");
 
 /// The name of the persistent kernel of a program.
 pub const STEPS_ENTRY: &str = "program_steps";
@@ -353,8 +353,9 @@ fn anywhere(grid: Grid, accesses: Vec<Access>) -> Task {
 mod tests {
     use std::sync::Arc;
 
-    use abide_core::plan::{Execution, Fuse, Options, plan};
+    use abide_core::plan::{Execution, Fuse, Options};
     use abide_core::{DType, DeviceSpec, Shape, catalogue};
+    use abide_planner::plan;
 
     use super::*;
     use crate::cuda::persistent_kernels;

@@ -1,8 +1,8 @@
 //! The text of solvers' phases, checked by naga with no device at hand.
 
-use abide_core::solver::plan::plan_dispatches;
 use abide_core::sparse::{Csr, Triplets};
 use abide_core::{Boundaries, Boundary, DeviceSpec, LinearStencil, Shape};
+use abide_solvers::plan::plan_dispatches;
 use naga::valid::{Capabilities, GlobalUse, ValidationFlags, Validator};
 
 use super::*;

@@ -17,8 +17,8 @@ use crate::text::Text;
 use crate::wgsl::language::literal;
 use crate::wgsl::{constant, moved};
 
-const GROUP: &str = include_str!("../../../kernels/program_group.wgsl");
-const REDUCE: &str = include_str!("../../../kernels/program_group_reduce.wgsl");
+const GROUP: &str = include_str!("../../../kernels/wgsl/program/group.wgsl");
+const REDUCE: &str = include_str!("../../../kernels/wgsl/program/group_reduce.wgsl");
 
 /// A group while its kernel is written.
 struct Writer<'a> {

@@ -23,10 +23,10 @@ use crate::record;
 use crate::text::Text;
 use crate::wgsl::language::literal;
 
-const PROGRAM: &str = include_str!("../../../kernels/program.wgsl");
-const SINGLE: &str = include_str!("../../../kernels/program_f32.wgsl");
-const DOUBLE: &str = include_str!("../../../kernels/program_f64.wgsl");
-const UNTIL: &str = include_str!("../../../kernels/program_until.wgsl");
+const PROGRAM: &str = include_str!("../../../kernels/wgsl/program/program.wgsl");
+const SINGLE: &str = include_str!("../../../kernels/wgsl/program/f32.wgsl");
+const DOUBLE: &str = include_str!("../../../kernels/wgsl/program/f64.wgsl");
+const UNTIL: &str = include_str!("../../../kernels/wgsl/program/until.wgsl");
 
 /// Where the numbers of a buffer of [`scalars`] lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

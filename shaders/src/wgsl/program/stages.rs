@@ -15,11 +15,11 @@ use crate::text::Text;
 use crate::wgsl::language::{Wgsl, literal};
 use crate::wgsl::{Access, constant, moved};
 
-const UPDATE: &str = include_str!("../../../kernels/program_update.wgsl");
-const REDUCE: &str = include_str!("../../../kernels/program_reduce.wgsl");
-const POINTS: &str = include_str!("../../../kernels/program_points.wgsl");
-const JOIN: &str = include_str!("../../../kernels/program_join.wgsl");
-const SCALAR: &str = include_str!("../../../kernels/program_scalar.wgsl");
+const UPDATE: &str = include_str!("../../../kernels/wgsl/program/update.wgsl");
+const REDUCE: &str = include_str!("../../../kernels/wgsl/program/reduce.wgsl");
+const POINTS: &str = include_str!("../../../kernels/wgsl/program/points.wgsl");
+const JOIN: &str = include_str!("../../../kernels/wgsl/program/join.wgsl");
+const SCALAR: &str = include_str!("../../../kernels/wgsl/program/scalar.wgsl");
 
 /// A kernel without its beginning.
 pub struct Body {

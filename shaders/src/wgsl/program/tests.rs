@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::fused::{Partition, greedy};
-use abide_core::plan::{Options, plan_stepwise};
+use abide_core::plan::Options;
+use abide_core::plan::fused::Partition;
 use abide_core::{DeviceSpec, Shape, catalogue};
+use abide_planner::fused::greedy;
+use abide_planner::plan_stepwise;
 use abide_random::cases::{cases, random};
 use abide_random::partitions::partition;
 

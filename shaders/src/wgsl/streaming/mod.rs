@@ -24,7 +24,7 @@ use super::{
 };
 use crate::text::{LETTERS, Text};
 
-const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
+const STREAMING: &str = include_str!("../../../kernels/wgsl/streaming/streaming.wgsl");
 
 /// Returns the kernel of a problem's stages, which are prepared for WGSL. The kernel takes as many steps as
 /// the plan's depth. With `shorter`, it takes any smaller number, which is a uniform.

@@ -2,7 +2,8 @@
 
 use super::{Handover, PortableStreaming};
 use crate::plan::Plan;
-use crate::plan::description::{Describe, Line, times};
+use crate::plan::description::{Describe, Line};
+use crate::units::times;
 
 impl Describe for PortableStreaming {
     fn summary(&self, _: &Plan) -> String {

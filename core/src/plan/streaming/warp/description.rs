@@ -2,7 +2,8 @@
 
 use super::WarpStreaming;
 use crate::plan::Plan;
-use crate::plan::description::{Describe, Line, count, times};
+use crate::plan::description::{Describe, Line};
+use crate::units::{count, times};
 
 impl WarpStreaming {
     /// Returns the windows and how they are cut, in words.

@@ -1,17 +1,10 @@
-//! GMRES's basis and least-squares problem: how long a cycle may be, how much room it takes, and what it
-//! moves.
+//! GMRES's basis and least-squares problem: how much room it takes, and what it moves.
 
-use super::{Krylov, Space, Sums};
-use crate::device::DeviceSpec;
-use crate::error::{Error, Result};
-use crate::solver::{Matrix, Method};
-
-/// The most iterations of a cycle: their rotations and projections take 48 KiB of shared memory in f64, which
-/// every device has.
-const MOST: usize = 1024;
+use super::Krylov;
+use super::sums::Sums;
 
 /// Dot products that one pass over the rows sums.
-pub(super) const SUMMED: usize = 4;
+pub const SUMMED: usize = 4;
 
 /// The most dot products whose sums of runs are in shared memory at once; the least are [`SUMMED`].
 const GROUP: usize = 32;
@@ -20,65 +13,18 @@ const GROUP: usize = 32;
 const PARTS: usize = 2048;
 
 /// Sums of other reductions, of which two may be under way. The sums of the basis come after them.
-const OTHERS: usize = 2 * super::place::REDUCED;
+const OTHERS: usize = 2 * crate::solver::plan::krylov::basis::REDUCED;
 
 /// Times that an iteration reads the basis: it projects twice and subtracts twice.
 const READS: f64 = 4.0;
 
-/// Returns the iterations of a cycle for a system of `rows` rows, beyond which there is nothing to find; 0
-/// for methods without cycles.
-pub fn restart(method: Method, rows: usize) -> usize {
-    if let Method::Gmres(gmres) = method { gmres.restart.min(rows) } else { 0 }
-}
-
-/// Fails if a cycle is longer than the kernel's, or its basis larger than the device's memory.
-pub fn check(matrix: &Matrix, device: &DeviceSpec, method: Method) -> Result<()> {
-    let Method::Gmres(gmres) = method else { return Ok(()) };
-    gmres.check()?;
-    let restart = restart(method, matrix.rows());
-    if restart > MOST {
-        let what = "GMRES's restart in a persistent solver";
-        return Err(Error::limit(what, restart, MOST, "restart earlier"));
-    }
-    let vector = (matrix.rows() * matrix.dtype().bytes()) as u64;
-    let bytes = vector.saturating_mul(restart as u64 + 1);
-    if bytes > device.memory_bytes {
-        let (what, change) =
-            (format!("bytes of GMRES's basis on {}", device.name), "restart earlier, or choose f32");
-        return Err(Error::limit(what, bytes, device.memory_bytes, change));
-    }
-    Ok(())
-}
-
-/// Values that a cycle needs in a block's shared memory.
-pub struct Needs {
-    /// Cosines, sines, right-hand side, newest column, projections, minimiser, and the values that one thread passes
-    /// to the others.
-    pub triangle: usize,
-    /// Sums of a block's runs, of some dot products at a time.
-    pub parts: usize,
-    /// Sums of all runs of a cluster, of all dot products of two reductions.
-    pub projected: usize,
-}
-
-impl Needs {
-    /// Counts the values for cycles of `restart` iterations.
-    pub fn new(restart: usize, sums: &Sums, space: Space) -> Needs {
-        let (parts, projected) = match space {
-            Space::Cluster => (0, 2 * products(restart) * sums.runs),
-            Space::Block | Space::Grid => (group(sums) * sums.runs, 0),
-        };
-        Needs { triangle: 6 * restart + 7, parts, projected }
-    }
-}
-
 /// Returns how many dot products of one reduction there is room for: whole passes over the rows.
-fn products(restart: usize) -> usize {
+pub fn products(restart: usize) -> usize {
     (restart + 1).next_multiple_of(SUMMED)
 }
 
 /// Returns how many dot products have their sums of runs in shared memory at once.
-fn group(sums: &Sums) -> usize {
+pub fn group(sums: &Sums) -> usize {
     (PARTS / sums.runs / SUMMED * SUMMED).clamp(SUMMED, GROUP)
 }
 
@@ -114,7 +60,7 @@ impl Krylov {
     }
 
     /// Returns the vectors of the basis that an iteration reads and writes, on average over a cycle.
-    pub(super) fn consulted(&self) -> f64 {
+    pub fn consulted(&self) -> f64 {
         if self.restart > 0 { READS * (self.restart as f64 + 1.0) / 2.0 + 1.0 } else { 0.0 }
     }
 
@@ -127,9 +73,12 @@ impl Krylov {
 
     /// Returns the passes over a block's rows that an iteration makes for the basis, on average: half of them
     /// project, half subtract.
-    pub(super) fn passes(&self, real: usize) -> f64 {
+    pub fn passes(&self, real: usize) -> f64 {
         let mean = (self.restart as f64 + 1.0) / 2.0;
         let of = |at_once: usize| READS / 2.0 * (mean / at_once as f64).ceil();
         if self.restart > 0 { of(SUMMED) + of(self.together(real)) } else { 0.0 }
     }
 }
+
+/// The most sums of one reduction.
+pub const REDUCED: usize = 4;

@@ -8,35 +8,22 @@
 //! section 4.3: vectors are touched more often than the matrix).
 
 mod basis;
-mod estimate;
 mod explain;
-mod pack;
-mod place;
-mod product;
-mod reach;
-mod shares;
 mod slabs;
-mod spread;
-mod sums;
-#[cfg(test)]
-mod tests;
+pub mod sums;
 mod vectors;
 
 use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::device::DeviceSpec;
-use crate::error::{Error, Result};
+use super::{SolvePlan, SolveSchedule};
 use crate::real::DType;
-use crate::solver::{
-    Matrix, Method, Preconditioning, Product, SolveCache, SolveOptions, SolvePlan, SolveSchedule, SolveSync,
-    check_block_size,
-};
+use crate::solver::options::{Method, Preconditioning, SolveOptions};
 
-pub use pack::{Columns, Packed, pack};
-pub use product::configurations;
-pub use slabs::{Given, Slabs, plan_krylov_slabs};
+pub use basis::{REDUCED, SUMMED, group, products};
+pub use explain::residents;
+pub use slabs::{Given, Slabs, rows_of};
 pub use sums::Sums;
 pub use vectors::{VECTOR_NAMES, Vector, is_pointwise};
 
@@ -48,12 +35,6 @@ pub const CLUSTER: usize = 16;
 
 /// The most rows that are spread over all blocks.
 pub const SPREAD_ROWS: usize = 128;
-
-/// Rows longer than this many times the mean would keep others waiting even with a few lanes each.
-const LONG: f64 = 16.0;
-
-/// The most rows of a thread that keeps some of its vectors in registers, because its loops are unrolled.
-const UNROLLED_ROWS: usize = 16;
 
 /// The most entries of a slice's row that a thread has under way at once.
 pub const UNDER_WAY: usize = 9;
@@ -145,7 +126,7 @@ pub struct Share {
 
 impl Share {
     /// Returns the share of some rows, of which nothing else is known.
-    fn of(rows: Range<usize>) -> Share {
+    pub fn of(rows: Range<usize>) -> Share {
         let (first, rows) = (rows.start, rows.len());
         let seams = [rows; 2];
         Share {
@@ -162,18 +143,18 @@ impl Share {
     }
 
     /// Returns the entries that do not stay in shared memory.
-    pub(crate) fn streamed(&self) -> usize {
+    pub fn streamed(&self) -> usize {
         self.entries - self.cached_entries + self.spread_entries
     }
 
     /// Returns the rows that other blocks may read.
-    fn published(&self) -> usize {
+    pub fn published(&self) -> usize {
         let [before, from] = self.seams;
         if before < from { self.rows - (from - before) } else { self.rows }
     }
 
     /// Returns all entries that the block multiplies.
-    fn work(&self) -> usize {
+    pub fn work(&self) -> usize {
         self.entries + self.spread_entries
     }
 }
@@ -360,150 +341,6 @@ pub fn applied(options: &SolveOptions) -> Preconditioning {
     }
 }
 
-/// Checks that system and device have what a persistent solver needs; the error says what is missing.
-fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
-    if device.compute_capability.is_none_or(|(major, _)| major < 7) {
-        let reason = "a persistent solver needs compute capability 7.0 or newer";
-        return Err(Error::unsupported(&device.name, reason, "choose a device that has it"));
-    }
-    matrix.check_extents()?;
-    let most = u32::MAX as usize / 2;
-    if matrix.rows() > most {
-        let what = "rows of a system in a persistent solver";
-        return Err(Error::limit(what, matrix.rows(), most, "make the system smaller"));
-    }
-    if let Preconditioning::BlockJacobi { size } = options.preconditioner {
-        check_block_size(size)?;
-        if size > 64 {
-            let what = "the rows of a block of block-Jacobi in a persistent solver";
-            return Err(Error::limit(what, size, 64, "take 8"));
-        }
-    }
-    if let Preconditioning::Chebyshev { degree } = options.preconditioner
-        && !(1..=64).contains(&degree)
-    {
-        let what = "the degree of a polynomial preconditioner in a persistent solver";
-        return Err(Error::limit(what, degree, "1 to 64", "take 3"));
-    }
-    basis::check(matrix, device, options.method)
-}
-
-/// Plans a solve by the configuration with the least estimate among those that fit.
-pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
-    check(matrix, device, options)?;
-    let mut best: Option<Krylov> = None;
-    for configuration in product::configurations(matrix, device, options) {
-        // A configuration that does not fit gives an error; the grid's always fits.
-        if let Ok(krylov) = laid_out(matrix, device, options, &configuration)
-            && best.as_ref().is_none_or(|best| krylov.seconds < best.seconds)
-        {
-            best = Some(krylov);
-        }
-    }
-    let best = best.ok_or_else(|| {
-        let bytes = device.shared_bytes_per_block;
-        Error::limit(
-            "shared memory of a persistent solver's block",
-            "more",
-            format!("{bytes} bytes"),
-            "choose a device that has more",
-        )
-    })?;
-    planned(matrix, device, options, best)
-}
-
-/// Plans a solve by a given configuration. Fails if it does not fit the device.
-pub fn plan_krylov_configuration(
-    matrix: &Matrix,
-    device: &DeviceSpec,
-    options: &SolveOptions,
-    configuration: &Configuration,
-) -> Result<SolvePlan> {
-    check(matrix, device, options)?;
-    planned(matrix, device, options, laid_out(matrix, device, options, configuration)?)
-}
-
-/// Returns the layout of a configuration: of conjugate gradients, the better one of exchanging directions and remaking them.
-fn laid_out(
-    matrix: &Matrix,
-    device: &DeviceSpec,
-    options: &SolveOptions,
-    configuration: &Configuration,
-) -> Result<Krylov> {
-    if configuration.spread.is_some() && configuration.space != Space::Grid {
-        let reason = "only a grid's blocks share rows";
-        return Err(Error::invalid("the configuration of a persistent solver", reason, "leave out `spread`"));
-    }
-    let Slabs { count, .. } = configuration.slabs;
-    if count > 1
-        && (configuration.space != Space::Grid
-            || configuration.spread.is_some()
-            || matches!(configuration.division, Division::Merged { .. })
-            || !configuration.blocks.is_multiple_of(count))
-    {
-        let reason = "slabs have equally many blocks of a grid, whole rows and no merge path";
-        return Err(Error::invalid("the configuration of a persistent solver", reason, "take one slab"));
-    }
-    let applied = applied(options);
-    let cut = shares::RowPartition::new(matrix, configuration, applied)?;
-    let exchanging = place::place(matrix, device, options, configuration, &cut, false)?;
-    let may_remake = configuration.space == Space::Grid
-        && place::keeps_vectors(options.cache)
-        && reach::may_remake(options, &exchanging.spread_rows);
-    match may_remake.then(|| place::place(matrix, device, options, configuration, &cut, true)) {
-        Some(Ok(remaking)) if remaking.seconds < exchanging.seconds => Ok(remaking),
-        _ => Ok(exchanging),
-    }
-}
-
-/// Returns the plan of a layout.
-fn planned(
-    matrix: &Matrix,
-    device: &DeviceSpec,
-    options: &SolveOptions,
-    krylov: Krylov,
-) -> Result<SolvePlan> {
-    let count = krylov.slabs.count;
-    let (product, synchronisation) = (
-        match krylov.division {
-            Division::Sliced { .. } => Product::Sliced,
-            Division::Split { .. } => Product::Rows,
-            Division::Merged { .. } => Product::Merge,
-            Division::Stencil => Product::MatrixFree,
-        },
-        match krylov.space {
-            Space::Block => SolveSync::Block,
-            Space::Cluster => SolveSync::Cluster,
-            Space::Grid if count > 1 => SolveSync::Devices,
-            Space::Grid => SolveSync::Grid,
-        },
-    );
-    let mut notes = Vec::new();
-    if !krylov.spread_rows.is_empty() {
-        notes.push(spread::note(&krylov));
-    }
-    if krylov.imbalance() > 2.0 {
-        let heaviest = krylov.shares.iter().map(Share::work).max().unwrap_or(0);
-        notes.push(format!(
-            "rows that are not spread are one block's alone: the heaviest has {heaviest} entries, {:.1} times the mean, and all wait for it",
-            krylov.imbalance()
-        ));
-    }
-    let traffic = estimate::traffic(matrix, device, options, &krylov);
-    let residents = explain::residents(&krylov, matrix.dtype());
-    let ranks = if count > 1 { krylov.rows_of_slabs() } else { Vec::new() };
-    let schedule = SolveSchedule::Krylov(Box::new(krylov));
-    Ok(SolvePlan {
-        cache: if options.cache == SolveCache::Auto { SolveCache::Mixed } else { options.cache },
-        product,
-        residents,
-        synchronisation,
-        ranks,
-        notes,
-        ..SolvePlan::new("cuda", device, matrix, options, traffic, schedule)
-    })
-}
-
 impl SolvePlan {
     /// Returns the layout of a persistent solve; `None` if the plan is another.
     pub fn krylov(&self) -> Option<&Krylov> {
@@ -515,6 +352,6 @@ impl SolvePlan {
 }
 
 /// Returns the bytes of an entry: value and column.
-fn entry_bytes(dtype: DType, column_bytes: usize) -> usize {
+pub fn entry_bytes(dtype: DType, column_bytes: usize) -> usize {
     dtype.bytes() + column_bytes
 }

@@ -1,0 +1,215 @@
+//! Groups of stages, each as one kernel (fusion): a block goes over a tile's rows, and every stage of the group
+//! follows at a distance behind the one before it.
+//!
+//! What a stage makes for later stages of its group stays in a ring of rows in shared memory, or goes on in a register
+//! where the other stage needs it at the same index and in the same turn. Near a tile's sides stages also compute
+//! what others of the group read of the tiles beside (overlapped tiling), so blocks never wait for each other.
+//!
+//! Rows are planes where the domain has three axes: what is counted along the slowest.
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::program::{Boxes, Groups, Place, Problem, Program, Split, StageKind};
+use crate::reduction::leaf;
+
+/// A group of stages as one kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fused {
+    /// The stages, in order.
+    pub members: Vec<Member>,
+    /// The axis along which blocks go from row to row.
+    pub axis: usize,
+    /// The indices that a block owns along the three axes.
+    pub tile: [usize; 3],
+    /// The first index of the first tile.
+    pub first: [isize; 3],
+    /// The tiles along the three axes.
+    pub blocks: [usize; 3],
+    /// Threads of a block.
+    pub threads: usize,
+    /// The most indices that a member computes beyond the low and high side of its tile, along each axis.
+    pub beyond: [[usize; 2]; 3],
+    /// The rows that stay in shared memory.
+    pub rings: Vec<Ring>,
+    /// The axes along which indices beyond the domain are computed anew: those where all of the group's fields are
+    /// periodic and a member reads what another makes.
+    pub wraps: [bool; 3],
+}
+
+/// A stage of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// The number of the stage.
+    pub stage: usize,
+    /// The indices that it computes beyond the low and high side of a tile, along each axis.
+    pub beyond: [[usize; 2]; 3],
+    /// The rows by which it is behind the block's front.
+    pub lag: usize,
+    /// The fields and temporaries that it taps and that an earlier member makes.
+    pub sources: Vec<(usize, Source)>,
+    /// Of each output, in the order of the stage's.
+    pub outputs: Vec<Output>,
+}
+
+/// Where a member finds what an earlier one has made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Source {
+    /// In the ring of this number.
+    Ring(usize),
+    /// At the same index, computed just before: by this member, as this output.
+    Passed(usize, usize),
+}
+
+/// Where an output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+pub struct Output {
+    /// The ring for later members.
+    pub ring: Option<usize>,
+    /// Whether a later member takes it over at the same index.
+    pub is_passed: bool,
+    /// Whether it is stored in device memory: nothing of the group makes the field or temporary anew, and something
+    /// outside reads it.
+    pub is_stored: bool,
+}
+
+/// Rows of a tile, with what lies beyond its sides, in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ring {
+    /// The field or temporary.
+    pub name: usize,
+    /// The rows that are kept.
+    pub rows: usize,
+}
+
+impl Fused {
+    /// Returns the indices of a row with all that is computed beyond the tile's sides, along the three axes.
+    pub fn row(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| match axis > self.axis {
+            true => self.tile[axis] + self.beyond[axis][0] + self.beyond[axis][1],
+            false => 1,
+        })
+    }
+
+    /// Returns the values of a row.
+    pub fn values_of_row(&self) -> usize {
+        self.row().iter().product()
+    }
+
+    /// Returns the values of all rings.
+    pub fn values_of_rings(&self) -> usize {
+        self.rings.iter().map(|ring| ring.rows).sum::<usize>() * self.values_of_row()
+    }
+
+    /// Returns the values that a block keeps in shared memory: those of all rings, and of a reduction's argument the
+    /// rows of a leaf and one more.
+    pub fn values(&self, problem: &Problem) -> usize {
+        let stages = problem.program.stages();
+        let reduces =
+            self.members.iter().any(|member| matches!(stages[member.stage].does, StageKind::Reduce(..)));
+        let rows = if reduces { leaf(problem.shape.dimensions())[self.axis] + 1 } else { 0 };
+        self.values_of_rings() + rows * self.values_of_row()
+    }
+
+    /// Returns the buffers that the group's kernel names at most: those that it reads and writes, the scalars, and the
+    /// leaves of a reduction.
+    pub fn buffers(&self, problem: &Problem, boxes: &Boxes) -> usize {
+        let program = &problem.program;
+        let (mut reads, mut others): (Vec<usize>, usize) = (Vec::new(), 1);
+        for member in &self.members {
+            let stage = &program.stages()[member.stage];
+            let is_made = |name: usize| member.sources.iter().any(|&(made, _)| made == name);
+            reads.extend(stage.dag.taps().map(|tap| usize::from(tap.field)).filter(|&name| !is_made(name)));
+            let outputs = stage.writes.iter().zip(&member.outputs).zip(&boxes.stages[member.stage]);
+            for ((&name, output), own) in outputs {
+                others += usize::from(output.is_stored);
+                // What a stage does not compute it takes along.
+                let is_whole = own.clone().map(|own| own.len()) == boxes.buffers[name].extents;
+                reads.extend((name < program.fields().len() && !is_whole).then_some(name));
+            }
+            others += usize::from(matches!(stage.does, StageKind::Reduce(..)));
+        }
+        reads.sort_unstable();
+        reads.dedup();
+        reads.len() + others
+    }
+
+    /// Returns the share by which a member computes more indices than its tile's, 1 for none.
+    pub fn redundancy(&self, member: usize) -> f64 {
+        let beyond = self.members[member].beyond;
+        (0..3)
+            .map(|axis| (self.tile[axis] + beyond[axis][0] + beyond[axis][1]) as f64 / self.tile[axis] as f64)
+            .product()
+    }
+
+    /// Returns the turns that a block takes: rows, those beyond the tile's ends, and those by which members are behind.
+    pub fn turns(&self) -> usize {
+        let axis = self.axis;
+        let lag = self.members.iter().map(|member| member.lag).max().unwrap_or(0);
+        self.tile[axis] + self.beyond[axis][0] + self.beyond[axis][1] + lag
+    }
+}
+
+/// The stages of each step in groups, with those of several stages as kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Partition {
+    /// The stages of the program that run in parts. All other numbers of stages are those of the program split so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<Split>,
+    /// Of each step of the cycle, the groups in the order in which they run.
+    pub steps: Vec<Vec<Group>>,
+}
+
+/// A group of stages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// The numbers of the stages, ascending.
+    pub stages: Vec<usize>,
+    /// How they run as one kernel; `None` for a single stage.
+    pub fused: Option<Fused>,
+}
+
+impl Partition {
+    /// Returns every stage by itself.
+    pub fn alone(program: &Program) -> Partition {
+        Partition::of(Groups::alone(program), |_| None)
+    }
+
+    /// Returns groups with their kernels, of a program whose stages are whole.
+    pub fn of(groups: Groups, mut fused: impl FnMut(&[usize]) -> Option<Fused>) -> Partition {
+        let mut group = |stages: Vec<usize>| Group { fused: fused(&stages), stages };
+        Partition {
+            splits: Vec::new(),
+            steps: groups.steps.into_iter().map(|step| step.into_iter().map(&mut group).collect()).collect(),
+        }
+    }
+
+    /// Returns the problem whose stages the groups are of: that of the user, with some stages in parts.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::split`], where the partition is of another program.
+    pub fn split_problem(&self, problem: &Problem) -> Result<Problem> {
+        problem.split(&self.splits)
+    }
+
+    /// Returns the results that a group of stages computes, by their places in the user's program.
+    pub fn places(&self, program: &Program, stages: &[usize]) -> Vec<Place> {
+        let places = program.places(&self.splits);
+        let mut own: Vec<Place> =
+            stages.iter().filter_map(|&stage| places.get(stage)).flatten().copied().collect();
+        own.sort_unstable();
+        own
+    }
+
+    /// Returns the stages of the groups.
+    pub fn groups(&self) -> Groups {
+        let stages = |step: &Vec<Group>| step.iter().map(|group| group.stages.clone()).collect();
+        Groups { steps: self.steps.iter().map(stages).collect() }
+    }
+
+    /// Returns each group once, whatever steps have it.
+    pub fn all(&self) -> impl Iterator<Item = &Group> {
+        self.steps.iter().flatten()
+    }
+}

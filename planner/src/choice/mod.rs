@@ -1,0 +1,158 @@
+//! The choice among the schedules of a device.
+
+mod batch;
+mod candidates;
+
+use abide_core::{CachePolicy, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Result};
+
+use crate::persistent::{persistent_plans, plan_persistent};
+use crate::resident;
+use crate::resident::resident_plans;
+use crate::stepwise::{compare, plan_loops, plan_persistent_program, plan_stepwise};
+use crate::streaming::warp::plan_streaming;
+
+pub use batch::{plan_batch, plan_members};
+pub use candidates::candidates;
+pub(crate) use candidates::{family, is_asked, most};
+
+/// Plans for a device whose kernels run stepwise, streaming or persistent: what `options` ask for, or the
+/// faster by the planner's estimate where they leave it open. A problem that is not plain runs a launch per
+/// stage or group of stages, or as one persistent kernel where that is asked for.
+pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    if let Some(plan) = plan_loops(problem, device, options) {
+        return plan;
+    }
+    if problem.is_batch() {
+        return plan_batch(problem, device, options, |member| plan(member, device, options));
+    }
+    if !problem.is_plain() {
+        if options.execution == Execution::Persistent {
+            return plan_persistent_program(problem, device, options);
+        }
+        let mut plan = plan_stepwise(problem, device, options)?;
+        if options.execution == Execution::Auto {
+            compare(problem, &mut plan);
+        }
+        return Ok(plan);
+    }
+    match options.execution {
+        Execution::Stepwise => plan_stepwise(problem, device, options),
+        Execution::Persistent => plan_on_chip(problem, device, options),
+        Execution::Streaming => plan_streaming(problem, device, options),
+        Execution::Overlapped => Err(Error::unsupported(
+            device.name.clone(),
+            "overlapped tiling is for devices whose warps and registers cannot be planned",
+            "use --execution streaming",
+        )),
+        Execution::Auto => fastest(problem, device, options),
+    }
+}
+
+/// Returns the persistent plans that the options leave open, the least estimate first: of a cache policy that is
+/// asked for, or else also those that hold the whole domain, which are the only ones with a depth.
+///
+/// # Errors
+///
+/// Those of [`persistent_plans`] or, where a depth is asked for, of [`plan_resident`](crate::plan_resident).
+pub fn on_chip_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    if options.cache != CachePolicy::Auto {
+        return persistent_plans(problem, device, options);
+    }
+    if let Depth::Steps(2..) = options.depth {
+        let plans = resident_plans(problem, device, options)?;
+        return if plans.is_empty() { Err(resident::too_large(problem, device, options)) } else { Ok(plans) };
+    }
+    // Some stencils are for one of the two forms alone.
+    let resident = resident_plans(problem, device, options).unwrap_or_default();
+    let mut plans = match persistent_plans(problem, device, options) {
+        Err(_) if !resident.is_empty() => Vec::new(),
+        plans => plans?,
+    };
+    // Small cubes are faster with all their planes in registers, or with none kept at all.
+    for cache in [CachePolicy::Registers, CachePolicy::None] {
+        plans.extend(persistent_plans(problem, device, &Options { cache, ..*options }).unwrap_or_default());
+    }
+    plans.extend(resident);
+    plans.sort_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds));
+    Ok(plans)
+}
+
+/// Plans a persistent kernel: the first of [`on_chip_plans`].
+pub fn plan_on_chip(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    match on_chip_plans(problem, device, options)?.into_iter().next() {
+        Some(plan) => Ok(plan),
+        None => plan_persistent(problem, device, options),
+    }
+}
+
+/// Returns the plan with the least estimate of those that the options leave open. A cache policy asks for a
+/// persistent kernel, a depth for one of several steps per launch or exchange.
+fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let mut best = if matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
+        plan_stepwise(problem, device, options)
+    } else {
+        plan_streaming(problem, device, options)
+    };
+    let wants_cache = options.cache != CachePolicy::Auto;
+    let keeps_loops = |plan: &Plan| plan.stepwise().is_some_and(|stepwise| stepwise.lowering.keeps_loops());
+    if !wants_cache && best.as_ref().is_ok_and(keeps_loops) {
+        // All other kernels would write out each turn of formulas that are too long for it.
+        return best;
+    }
+    let mut notes = Vec::new();
+    let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
+        (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => {
+            best = Ok(other)
+        }
+        (Err(_), Ok(other)) => best = Ok(other),
+        (_, Err(why)) => notes.push(format!("not {kernel} because that cannot be: {why}")),
+        _ => {}
+    };
+    if !wants_cache {
+        consider("streaming", plan_streaming(problem, device, options), false);
+    }
+    consider("persistent", plan_on_chip(problem, device, options), wants_cache);
+    let mut plan = best?;
+    plan.notes.extend(notes);
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use abide_core::{Boundaries, DType, Shape, catalogue};
+
+    use super::*;
+    use crate::cpu::plan_cpu;
+    use crate::overlapped::plan_overlapped;
+    use abide_core::domain::Boundary;
+
+    fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
+        let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap()
+    }
+
+    #[test]
+    fn a_plan_for_another_problem_is_refused() {
+        let device = DeviceSpec::preset("h200").unwrap();
+        let own = problem("2d5pt", &[99, 101], DType::F64);
+        let mut walled = own.clone();
+        walled.boundaries = Boundaries::all(Boundary::Mirror);
+        let others = [
+            problem("2d9pt", &[99, 101], DType::F64),
+            problem("2d5pt", &[101, 99], DType::F64),
+            problem("2d5pt", &[99, 101], DType::F32),
+            problem("gray-scott", &[99, 101], DType::F64),
+            walled,
+        ];
+        for plan in [plan_stepwise, plan_streaming, plan_persistent, plan_overlapped, plan_cpu] {
+            let plan = plan(&own, &device, &Options::default()).unwrap();
+            assert_eq!(plan.check(&own), Ok(()));
+            for other in &others {
+                let error = plan.check(other).unwrap_err().to_string();
+                assert!(error.contains("it is for 2d5pt on 99x101 f64, boundary fixed"), "{error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Which stages become a group: those whose union saves most, as long as any does.
+
+use std::collections::HashMap;
+
+use abide_core::plan::fused::{Fused, Partition};
+use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
+use abide_core::{DeviceSpec, Problem};
+
+use super::candidates::fastest;
+use super::estimate;
+
+/// Returns groups that were found before with their kernels; `None` where they are no groups of the problem, or one has
+/// no kernel on the device.
+pub fn partition_of(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    groups: &Groups,
+) -> Option<Partition> {
+    Some(timed(problem, boxes, device, groups)?.1)
+}
+
+/// Does the same, and returns the seconds that the groups are estimated to take.
+pub(super) fn timed(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    groups: &Groups,
+) -> Option<(f64, Partition)> {
+    let is_ascending = |group: &Vec<usize>| !group.is_empty() && group.is_sorted_by(|one, two| one < two);
+    if !groups.steps.iter().flatten().all(is_ascending) {
+        return None;
+    }
+    groups.check(problem, boxes).ok()?;
+    let mut costs = Costs::new(problem, boxes, device);
+    for group in groups.steps.iter().flatten().filter(|group| group.len() > 1) {
+        costs.of(group).filter(|_| costs.are_fit(group))?;
+    }
+    let seconds = costs.sum(groups);
+    Some((seconds, Partition::of(groups.clone(), |stages| costs.known.get(stages)?.clone()?.1)))
+}
+
+/// The share of the time of stages by themselves that groups may take at most to be chosen unasked, because estimates
+/// are wrong by some 15 %.
+const WORTHWHILE: f64 = 0.85;
+
+/// Unites groups of a problem that is not plain, two at a time, as long as that is estimated to save time on a device.
+pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
+    united_greedily(problem, boxes, device).0
+}
+
+/// Returns the groups of [`greedy`] where they are well worth it, else every stage by itself. The estimate was
+/// measured on devices that report their registers, so other devices get no groups.
+pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
+    if device.registers.is_none() {
+        return Partition::alone(&problem.program);
+    }
+    let (partition, mut costs) = united_greedily(problem, boxes, device);
+    let grouped = costs.sum(&partition.groups());
+    let alone = costs.sum(&Groups::needed(&problem.program, boxes));
+    if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) }
+}
+
+fn united_greedily<'a>(
+    problem: &'a Problem,
+    boxes: &'a Boxes,
+    device: &'a DeviceSpec,
+) -> (Partition, Costs<'a>) {
+    let mut groups = Groups::needed(&problem.program, boxes);
+    let mut costs = Costs::new(problem, boxes, device);
+    let order = Waits::of(problem);
+    for step in &mut groups.steps {
+        while let Some(united) = costs.best_union(step, &order) {
+            *step = united;
+        }
+    }
+    (Partition::of(groups, |stages| costs.known.get(stages)?.clone()?.1), costs)
+}
+
+/// A group's seconds, and the group as a kernel; `None` where the stages are no group.
+pub type Known = Option<(f64, Option<Fused>)>;
+
+/// What groups cost, and which were asked for already.
+pub struct Costs<'a> {
+    pub problem: &'a Problem,
+    pub boxes: &'a Boxes,
+    pub device: &'a DeviceSpec,
+    pub known: HashMap<Vec<usize>, Known>,
+}
+
+impl<'a> Costs<'a> {
+    pub fn new(problem: &'a Problem, boxes: &'a Boxes, device: &'a DeviceSpec) -> Costs<'a> {
+        Costs { problem, boxes, device, known: HashMap::new() }
+    }
+
+    /// Returns the groups of a step with those two united that save most by it; `None` where none do.
+    fn best_union(&mut self, step: &[Vec<usize>], order: &Waits) -> Option<Vec<Vec<usize>>> {
+        let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
+        for first in 0..step.len() {
+            for second in first + 1..step.len() {
+                let pair = [&step[first], &step[second]];
+                if !self.may_unite(pair) {
+                    continue;
+                }
+                let union = united(pair);
+                let [Some(one), Some(two), Some(cost)] =
+                    [&step[first], &step[second], &union].map(|group| self.of(group))
+                else {
+                    continue;
+                };
+                let saved = one + two - cost;
+                if saved <= best.as_ref().map_or(0.0, |(most, _)| *most) {
+                    continue;
+                }
+                let others = step.iter().enumerate().filter(|(place, _)| *place != first && *place != second);
+                let all = others.map(|(_, group)| group.clone()).chain([union]).collect();
+                best = order.ordered(all).map(|ordered| (saved, ordered)).or(best);
+            }
+        }
+        best.map(|(_, groups)| groups)
+    }
+
+    /// Returns whether two groups may be one: they are of stages that can be fused and share a field or temporary.
+    fn may_unite(&self, pair: [&Vec<usize>; 2]) -> bool {
+        let stages = self.problem.program.stages();
+        let names = |group: &Vec<usize>| {
+            let mut names: Vec<usize> = Vec::new();
+            for &stage in group {
+                names.extend(&stages[stage].writes);
+                names.extend(stages[stage].dag.taps().map(|tap| usize::from(tap.field)));
+            }
+            names
+        };
+        let other = names(pair[1]);
+        pair.iter().all(|group| self.are_fit(group)) && names(pair[0]).iter().any(|name| other.contains(name))
+    }
+
+    /// Returns whether stages are of those that can be fused.
+    pub fn are_fit(&self, stages: &[usize]) -> bool {
+        let all = self.problem.program.stages();
+        stages
+            .iter()
+            .all(|&stage| !matches!(all[stage].does, StageKind::Scalar(_)) && all[stage].points.is_empty())
+    }
+
+    /// Returns the seconds of all steps' groups; infinite where one of them may not be.
+    pub fn sum(&mut self, groups: &Groups) -> f64 {
+        let all = groups.steps.iter().flatten();
+        all.map(|group| self.of(group).unwrap_or(f64::INFINITY)).sum()
+    }
+
+    /// Returns the seconds of a group with its launch.
+    pub fn of(&mut self, group: &[usize]) -> Option<f64> {
+        if let Some(known) = self.known.get(group) {
+            return known.as_ref().map(|(seconds, _)| *seconds);
+        }
+        let launch = self.device.launch_seconds;
+        let known = match *group {
+            // A stage that only copies gives another name to a buffer.
+            [stage] if is_renamed(self.problem, self.boxes, stage) => Some((0.0, None)),
+            [stage] => {
+                let alone = estimate::alone(self.problem, self.boxes, self.device, stage);
+                Some((alone.seconds + launch, None))
+            }
+            _ => fastest(self.problem, self.boxes, self.device, group)
+                .ok()
+                .map(|(fused, estimate)| (estimate.seconds + launch, Some(fused))),
+        };
+        let seconds = known.as_ref().map(|(seconds, _)| *seconds);
+        self.known.insert(group.to_vec(), known);
+        seconds
+    }
+}
+
+fn united(pair: [&Vec<usize>; 2]) -> Vec<usize> {
+    let mut union = [&pair[0][..], pair[1]].concat();
+    union.sort_unstable();
+    union
+}
+
+/// For each stage, whether it waits for each earlier one of its step.
+struct Waits(Vec<Vec<bool>>);
+
+impl Waits {
+    fn of(problem: &Problem) -> Waits {
+        let program = &problem.program;
+        let mut all = vec![Vec::new(); program.stages().len()];
+        for step in program.steps() {
+            for later in step.clone() {
+                all[later] = vec![false; later];
+                step.clone().take_while(|&earlier| earlier < later).for_each(|earlier| {
+                    all[later][earlier] = waits(problem, later, earlier);
+                });
+            }
+        }
+        Waits(all)
+    }
+
+    /// Returns groups of a step in an order in which they can run; `None` if there is none.
+    fn ordered(&self, groups: Vec<Vec<usize>>) -> Option<Vec<Vec<usize>>> {
+        let follows = |later: &Vec<usize>, earlier: &Vec<usize>| {
+            later.iter().any(|&two| earlier.iter().any(|&one| one < two && self.0[two][one]))
+        };
+        ordered(groups, follows, |group| group.first().copied())
+    }
+}

@@ -1,0 +1,141 @@
+//! The planner's estimates of a step of a program that is not plain: as a launch for each group, and as tasks of one
+//! persistent kernel. Both take what a group computes and moves from `fused::estimate`.
+
+use abide_core::plan::PersistentProgram;
+use abide_core::plan::fused::{Group, Partition};
+use abide_core::program::{Boxes, around, is_renamed};
+use abide_core::{DeviceSpec, Problem};
+
+use crate::fused::estimate::{bytes_alone, grouped, held_at_once, multiprocessors};
+use crate::stepwise::launch::{launch_seconds, stage_seconds};
+use crate::stepwise::reached_cells;
+
+/// Seconds of a task for which a block waits: a flag and a poll (0.75 µs on an H200), and loads that nothing hides.
+pub const TASK_SECONDS: f64 = 1.5e-6;
+
+/// Returns the seconds of a step with a launch for each group, the mean of the cycle. The problem is that whose stages the
+/// groups are of.
+pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partition: &Partition) -> f64 {
+    let reached = reached_cells(problem, device);
+    mean(problem, boxes, partition, |group| {
+        let seconds = match &group.fused {
+            Some(fused) => grouped(problem, boxes, device, fused).seconds,
+            None => in_turn(problem, boxes, device, group, &reached),
+        };
+        launch_seconds(device, seconds)
+    })
+}
+
+/// Returns the seconds of a group's stages one after another, without a launch.
+fn in_turn(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group, reached: &[f64]) -> f64 {
+    let seconds = |&number: &usize| {
+        let stage = &problem.program.stages()[number];
+        stage_seconds(problem, device, stage, bytes_alone(problem, boxes, stage), reached[number])
+    };
+    group.stages.iter().map(seconds).sum()
+}
+
+/// Returns the seconds of a step as tasks of a persistent kernel, in the same way.
+///
+/// A task's tiles are shared out among the blocks once and for all, so the one that has the most is the last; of a group a
+/// multiprocessor holds as many blocks as the kernel has there. Not in it: registers of the largest task, which all have,
+/// and what blocks gain that need not wait for the slowest of all.
+pub fn of_tasks(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, own: &PersistentProgram) -> f64 {
+    let reached = reached_cells(problem, device);
+    mean(problem, boxes, &own.tiles.partition, |group| {
+        let (seconds, tiles) = match &group.fused {
+            Some(fused) => {
+                let most = own.blocks_per_multiprocessor;
+                let estimate = held_at_once(problem, boxes, device, fused, most);
+                (estimate.seconds, fused.blocks.iter().product())
+            }
+            None => {
+                let seconds = in_turn(problem, boxes, device, group, &reached);
+                let all = group.stages.iter().filter_map(|&stage| around(&boxes.stages[stage]));
+                let tiles = all.map(|all| {
+                    let extents = [0, 1, 2].map(|axis| all[axis].len());
+                    own.tiles.blocks(extents).iter().product::<usize>()
+                });
+                (seconds, tiles.sum())
+            }
+        };
+        seconds * uneven(tiles, own.blocks, multiprocessors(device)) + TASK_SECONDS
+    })
+}
+
+/// Returns how much longer the block takes that has the most tiles than all would with the same share; where there are
+/// fewer tiles than blocks, the multiprocessor.
+fn uneven(tiles: usize, blocks: usize, multiprocessors: usize) -> f64 {
+    let places = if tiles < blocks { multiprocessors.min(blocks) } else { blocks }.max(1);
+    match tiles {
+        0 => 1.0,
+        tiles => (tiles.div_ceil(places) * places) as f64 / tiles as f64,
+    }
+}
+
+/// Returns the mean of the steps' sums over all groups that are launched: what only renames is not.
+fn mean(problem: &Problem, boxes: &Boxes, partition: &Partition, seconds: impl Fn(&Group) -> f64) -> f64 {
+    let is_name = |group: &&Group| match *group.stages {
+        [stage] => is_renamed(problem, boxes, stage),
+        _ => false,
+    };
+    let all = partition.all().filter(|group| !is_name(group));
+    all.map(seconds).sum::<f64>() / partition.steps.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::catalogue::cloverleaf;
+    use std::sync::Arc;
+
+    use abide_core::{DType, Execution, Fuse, Options, Shape};
+
+    use super::*;
+    use crate::choice::plan;
+
+    fn seconds(extent: usize, options: &Options) -> f64 {
+        let device = DeviceSpec::preset("h200").unwrap();
+        let shape = Shape::new(&[extent, extent]).unwrap();
+        let problem = Problem::new(Arc::new(cloverleaf().unwrap()), shape, DType::F64).unwrap();
+        plan(&problem, &device, options).unwrap().estimated_seconds
+    }
+
+    /// Milliseconds a step of CloverLeaf in f64 on an H200, commit efafd85 (`benches/results/h200-programs.csv`).
+    #[test]
+    fn launches_take_what_was_measured() {
+        for (extent, fuse, measured) in [
+            (960, Fuse::Off, 0.299),
+            (3840, Fuse::Off, 4.30),
+            (7680, Fuse::Off, 17.0),
+            (3840, Fuse::Greedy, 3.36),
+            (7680, Fuse::Greedy, 13.3),
+        ] {
+            let estimate = 1e3 * seconds(extent, &Options { fuse, ..Options::default() });
+            println!("{extent} {fuse}: {estimate:.3} ms, measured {measured}");
+            assert!(
+                (estimate / measured - 1.0).abs() < 0.25,
+                "{extent} {fuse}: {estimate} ms, not {measured}"
+            );
+        }
+    }
+
+    /// A persistent kernel is for domains on which launches matter: there it is estimated to be faster, and where tiles do
+    /// not go round evenly it is slower than its share of them.
+    #[test]
+    fn a_persistent_kernel_pays_on_small_domains() {
+        let ratio = |extent: usize| {
+            let persistent =
+                Options { execution: Execution::Persistent, fuse: Fuse::Off, ..Options::default() };
+            let own = seconds(extent, &persistent);
+            own / seconds(extent, &Options { fuse: Fuse::Off, ..Options::default() })
+        };
+        let (small, large) = (ratio(96), ratio(3840));
+        println!("{small} {large}");
+        assert!(small < 0.8 && (0.95..1.1).contains(&large), "{small} {large}");
+        assert_eq!(uneven(528, 528, 132), 1.0);
+        // A block has two tiles, the others one.
+        assert_eq!(uneven(529, 528, 132), 1056.0 / 529.0);
+        // 140 tiles: a multiprocessor has two of them.
+        assert_eq!(uneven(140, 528, 132), 264.0 / 140.0);
+    }
+}

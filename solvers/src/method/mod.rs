@@ -1,0 +1,13 @@
+//! The methods, one file each.
+
+mod bicgstab;
+mod cg;
+mod cg_pipelined;
+mod cg_single;
+mod chebyshev;
+mod gmres;
+mod jacobi;
+
+pub use bicgstab::BiCgStab;
+pub use cg::Cg;
+pub use cg_single::SingleReductionCg;
