@@ -31,13 +31,13 @@ mod held;
 #[doc(hidden)]
 pub mod cli;
 pub mod gas;
-pub mod io;
-pub mod memory;
 mod simulation;
 pub mod solve;
 pub mod verify;
 
 pub use abide_core::*;
+pub use abide_io as io;
+pub use abide_io::memory;
 pub use abide_text as text;
 pub use backend::Choice;
 pub use builder::{Builder, IntoModel, Model, Values};

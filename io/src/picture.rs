@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use abide_core::memory;
+use abide_core::{Array, DType, Error, Result, Shape, memory};
 use image::codecs::png::PngEncoder;
 use image::{
     ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader,
@@ -12,7 +12,6 @@ use super::colour::{MARK, Plane, Range};
 use super::decoding::{guarded, jpeg_bytes};
 use super::members::foreign;
 use super::{Announced, Axes, Loaded, Staged};
-use crate::{Array, DType, Error, Result, Shape};
 
 /// Rows that a decoder of PNG keeps beside the picture, each of pixels of at most four channels of 16 bits, and its other
 /// bytes. It asks for none of them in a way that can be refused.

@@ -9,6 +9,9 @@ use std::io::{Read, Seek};
 use std::path::Path;
 
 use abide_core::backend::Part;
+use abide_core::domain::{BoundaryText, Sides};
+use abide_core::program::{Member, Named, Problem, check_name};
+use abide_core::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 use zip::ZipArchive;
@@ -16,13 +19,10 @@ use zip::ZipArchive;
 use super::archive::Layout;
 use super::parts::{self, Values, Whole};
 use super::{Axes, Range, Staged, npy};
-use crate::domain::{BoundaryText, Sides};
-use crate::program::{Member, Named, Problem, check_name};
-use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 
 pub use self::formulas::Formulas;
 use self::numbers::Number;
-pub(crate) use self::planes::{Planes, changed};
+pub use self::planes::{Planes, changed};
 
 const ABOUT: &str = "abide.json";
 const FORMAT: &str = "abide-checkpoint";
@@ -153,7 +153,7 @@ pub fn write(
 /// # Errors
 ///
 /// [`Error::File`], the same in all processes; those of reading the fields.
-pub(crate) fn write_parts(
+pub fn write_parts(
     path: &Path,
     problem: &Problem,
     steps: u64,
@@ -163,7 +163,7 @@ pub(crate) fn write_parts(
 }
 
 /// Writes a checkpoint as [`write_parts`] does, of a run whose pictures have shown this range so far.
-pub(crate) fn write_pictured(
+pub fn write_pictured(
     path: &Path,
     problem: &Problem,
     steps: u64,

@@ -6,16 +6,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use abide_core::backend::planes_of;
+use abide_core::{Array, Error, Result, Shape};
 use crc32fast::Hasher;
 
 use super::super::npy;
 use super::super::npy::header::Header;
 use super::{Axes, Head, archive, check_field, entry, head};
-use crate::{Array, Error, Result, Shape};
 
 /// A checkpoint of a single domain, of which a process reads planes. Its checksums are compared with the checksums of
 /// the planes of all processes combined.
-pub(crate) struct Planes {
+pub struct Planes {
     path: PathBuf,
     file: File,
     length: u64,
@@ -139,7 +139,7 @@ impl Planes {
 }
 
 /// Returns the error of a checkpoint that is another one than before.
-pub(crate) fn changed(path: &Path) -> Error {
+pub fn changed(path: &Path) -> Error {
     Error::file(path, "it changed while it was read", "resume once it is written")
 }
 
@@ -159,8 +159,8 @@ mod tests {
 
     use super::super::{read, read_head, write};
     use super::*;
-    use crate::DType;
-    use crate::program::Problem;
+    use abide_core::DType;
+    use abide_core::program::Problem;
 
     /// A checkpoint with fields on cells and on nodes, 13 planes of cells.
     fn checkpoint(path: &Path) -> Vec<Array> {

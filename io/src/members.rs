@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::{Error, Result, Shape};
+use abide_core::{Error, Result, Shape};
 
 /// How the axes of a file are to be understood.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use super::*;
-use crate::io::{checkpoint, npy};
+use crate::{checkpoint, npy};
 
 /// What processes give each other, one gather after another.
 struct Table {

@@ -13,11 +13,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use abide_core::backend::Part;
+use abide_core::program::Problem;
+use abide_core::{Array, DType, Error, Result, Shape};
 use crc32fast::Hasher;
 
 use super::Staged;
-use crate::program::Problem;
-use crate::{Array, DType, Error, Result, Shape};
 
 /// Bytes of a field that a process holds at once, unless a plane has more.
 const PIECE: u64 = if cfg!(test) { 64 } else { 16 << 20 };
@@ -49,8 +49,10 @@ impl Values {
 }
 
 /// A problem whose fields a process has whole, as the only part of it; `read` reads a field by number.
-pub(crate) struct Whole<'a, F> {
+pub struct Whole<'a, F> {
+    /// What the fields belong to.
     pub problem: &'a Problem,
+    /// Reads a field by its number.
     pub read: F,
 }
 
@@ -266,7 +268,7 @@ fn put(file: &mut File, at: u64, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Returns what each process gives, or the error of the first that has one, the same in all of them.
-pub(crate) fn agree(part: &mut dyn Part, target: &Path, own: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+pub fn agree(part: &mut dyn Part, target: &Path, own: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
     const MARK: u8 = 0;
     let said = match &own {
         Ok(bytes) => [&[1][..], bytes].concat(),

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use abide_core::{Array, Error, Result, Shape};
 use gif::{Encoder, Frame, Repeat};
 
 use super::colour::{MARK, Plane, Range};
 use super::{Format, Staged};
-use crate::{Array, Error, Result, Shape};
 
 /// Colours of the map; one more entry of the palette marks NaN and infinity.
 const COLOURS: usize = 255;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use abide_core::Program;
+use abide_text as text;
 use sha2::{Digest, Sha256};
-
-use crate::{Program, text};
 
 /// The most bytes of the formulas' text that a checkpoint holds. The digest is of all of it.
 pub(super) const MOST_BYTES: usize = 1 << 20;

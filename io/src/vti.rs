@@ -5,11 +5,11 @@
 use std::io::Write;
 use std::path::Path;
 
+use abide_core::{DType, Result, Shape};
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 
 use super::{Named, Staged};
-use crate::{DType, Result, Shape};
 
 /// Writes fields of one shape, a point per cell; the step is the time.
 pub fn write(path: &Path, shape: &Shape, fields: &[Named<'_>], step: u64) -> Result<Staged> {
@@ -68,7 +68,7 @@ fn escaped(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Array;
+    use abide_core::Array;
     use base64::Engine;
 
     #[test]

@@ -7,11 +7,11 @@ use std::io::{BufWriter, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use abide_core::{Error, Result};
 use tempfile::NamedTempFile;
 
 use super::place::{Place, folder_of};
 use super::rights;
-use crate::{Error, Result};
 
 /// A file under a temporary name, `.NAME.abide-` and six letters, in the folder of its target. Dropped, it
 /// vanishes; committed, it replaces the target.
@@ -96,7 +96,7 @@ impl Staged {
 
     /// Commits as [`Staged::commit_durably`] does, but removes a file that cannot be put in its place. Meant
     /// for a file that is written again before long.
-    pub(crate) fn replace_durably(self) -> Result<()> {
+    pub fn replace_durably(self) -> Result<()> {
         let target = self.target.clone();
         self.sync()?.put().map_err(|(_, error)| fault(&target, &error))
     }

@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use abide_core::backend::Part;
+use abide_core::program::Problem;
+use abide_core::{Array, DType, Error, Real, Result, Shape};
 use crc32fast::Hasher;
 use ndarray::{ArrayView, ShapeBuilder};
 
@@ -15,8 +17,6 @@ use self::header::{Descriptor, Header};
 use super::members::foreign;
 use super::{Announced, Axes, Loaded, Staged, extents, parts};
 use crate::memory::Budget;
-use crate::program::Problem;
-use crate::{Array, DType, Error, Real, Result, Shape};
 
 /// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the
 /// axes.
@@ -293,7 +293,7 @@ pub(super) fn write_as(path: &Path, extents: &[usize], values: &Array) -> Result
 /// # Errors
 ///
 /// [`Error::File`], the same in all processes; those of reading the field.
-pub(crate) fn write_parts(
+pub fn write_parts(
     path: &Path,
     problem: &Problem,
     field: usize,

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use abide_core::program::Rows;
+use abide_core::{Error, Result};
+
 use super::Staged;
 use super::place::Place;
-use crate::program::Rows;
-use crate::{Error, Result};
 
 /// A `.csv` file of a record. Unlike other outputs it is written in place, and rows are there as soon as they
 /// are added, so that whatever ends the run leaves those before it: a line is whole, or the last of the file. Where rows

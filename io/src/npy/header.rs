@@ -6,14 +6,14 @@
 
 use std::io::Read;
 
-use crate::DType;
+use abide_core::DType;
 
 /// The longest header that is read; the header of a plain array has some hundred bytes.
 const LONGEST: u32 = 1 << 16;
 
 /// The kind of values in the file.
 #[derive(Debug, PartialEq)]
-pub(in crate::io) enum Descriptor {
+pub(crate) enum Descriptor {
     /// Plain numbers, as `<f8`.
     Plain(String),
     /// Records of several numbers.
@@ -22,12 +22,12 @@ pub(in crate::io) enum Descriptor {
 
 /// The contents of a header.
 #[derive(Debug, PartialEq)]
-pub(in crate::io) struct Header {
-    pub(in crate::io) descriptor: Descriptor,
-    pub(in crate::io) fortran: bool,
-    pub(in crate::io) shape: Vec<usize>,
+pub(crate) struct Header {
+    pub(crate) descriptor: Descriptor,
+    pub(crate) fortran: bool,
+    pub(crate) shape: Vec<usize>,
     /// Bytes before the values.
-    pub(in crate::io) length: u64,
+    pub(crate) length: u64,
 }
 
 impl Header {
@@ -62,7 +62,7 @@ impl Header {
 }
 
 /// Returns the bytes before the values of an array in C's order of the axes, in this machine's order of bytes.
-pub(in crate::io) fn bytes(dtype: DType, extents: &[usize]) -> Vec<u8> {
+pub(crate) fn bytes(dtype: DType, extents: &[usize]) -> Vec<u8> {
     const BEFORE: usize = 10;
     const UNIT: usize = 64;
     let order = if cfg!(target_endian = "big") { '>' } else { '<' };

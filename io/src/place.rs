@@ -3,8 +3,9 @@
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
+use abide_core::{Error, Result};
+
 use super::rights;
-use crate::{Error, Result};
 
 /// The destination that a name leads to, checked as far as possible without writing.
 pub(super) enum Place {

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf, is_separator};
 use std::str::FromStr;
 
-use crate::{Error, Result};
+use abide_core::{Error, Result};
 
 /// A name with a place for a number, `%d`, or `%05d` for a number of at least five digits.
 #[derive(Debug, Clone, PartialEq, Eq)]

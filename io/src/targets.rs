@@ -5,9 +5,10 @@ use std::collections::hash_map::Entry;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use abide_core::{Error, Result};
+
 use super::place::{Identity, Place, folder_of, identity_of_input};
 use super::{Numbered, check_target};
-use crate::{Error, Result};
 
 /// Number of checks before a fault is reported.
 const CHECKS: usize = 4;

@@ -4,15 +4,15 @@
 
 pub use abide_core::units::amount;
 
-use crate::{Error, Result};
+use abide_core::{Error, Result};
 
 /// Items held in memory at the same time, in bytes, to be asked for at once.
 ///
 /// ```
-/// use abide::memory::Budget;
+/// use abide_io::memory::Budget;
 ///
 /// Budget::new("memory for two vectors").with("b", 8000).with("x", 8000).check("choose a smaller --size")?;
-/// # Ok::<(), abide::Error>(())
+/// # Ok::<(), abide_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Budget {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use abide_core::{Error, Result};
 use abide_text as text;
 
 use super::bounded;
-use crate::{Error, Result};
 
 /// Reads a model file. Its name without the extension is the program's unless the file gives another.
 ///

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
+use abide_core::{Error, Result};
+
 use crate::memory::amount;
-use crate::{Error, Result};
 
 /// The most bytes of a line of a text that is read whole, and of a record of one that is not.
 pub const LONGEST: usize = 1 << 20;

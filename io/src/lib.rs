@@ -1,9 +1,10 @@
-//! Files in and out, one module per format.
+//! Files in and out for Abide, one module per format.
 //!
 //! A file is not written in place: it is made under a temporary name in its folder and renamed when it is
 //! complete ([`Staged`]), so that an error leaves an existing file untouched. Devices and pipes get the data
 //! when it is complete. Only a record grows while a run goes on ([`Table`]). [`Targets`] are checked before any
 //! work.
+#![deny(missing_docs)]
 
 mod archive;
 pub mod bounded;
@@ -11,11 +12,12 @@ pub mod checkpoint;
 mod colour;
 mod decoding;
 mod members;
+pub mod memory;
 pub mod model;
 mod movie;
 pub mod npy;
 mod numbered;
-pub(crate) mod parts;
+pub mod parts;
 mod picture;
 mod place;
 mod rights;
@@ -29,9 +31,9 @@ use std::io::BufReader;
 use std::path::Path;
 
 use abide_core::backend::planes_of;
+use abide_core::{Array, DType, Error, Result, Shape};
 
 use crate::memory::Budget;
-use crate::{Array, DType, Error, Result, Shape};
 
 pub use colour::Range;
 pub use decoding::is_decoding;
@@ -134,7 +136,7 @@ pub fn read_as(path: &Path, dtype: DType, axes: &Axes) -> Result<Loaded> {
 
 /// Reads planes of a domain's field along its slowest axis, with the extents of the whole field. A picture, whose grey
 /// values have this type, is read whole.
-pub(crate) fn read_planes(path: &Path, dtype: DType, planes: std::ops::Range<usize>) -> Result<Loaded> {
+pub fn read_planes(path: &Path, dtype: DType, planes: std::ops::Range<usize>) -> Result<Loaded> {
     if extension(path) == "npy" {
         return npy::read_planes(path, planes);
     }

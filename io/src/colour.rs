@@ -2,9 +2,7 @@
 
 use std::str::FromStr;
 
-use abide_core::{memory, with_array};
-
-use crate::{Array, Error, Real, Result, Shape};
+use abide_core::{Array, Error, Real, Result, Shape, memory, with_array};
 
 /// The colour of NaN and infinity; viridis has no colour like it.
 pub(super) const MARK: [u8; 3] = [255, 0, 255];
