@@ -12,8 +12,9 @@ use std::sync::Arc;
 pub use abide_core::backend::*;
 pub use abide_wgpu::device_descriptor;
 
+pub(crate) use self::budget::Host;
 use self::budget::check_memory;
-pub(crate) use self::budget::{Host, smaller};
+pub use self::budget::smaller;
 pub use self::devices::{Devices, Listed, VARIABLE as DEVICES_VARIABLE, count, devices, list, open_on};
 pub use self::groups::measure_groups;
 use crate::memory::amount;
@@ -234,6 +235,21 @@ pub(crate) fn begin_on(
     let plan = affordable_plan(opened, problem, options, host, 0)?;
     let session = opened.backend.open_from(problem, &plan, fields)?;
     Ok(Begun::of(opened, session))
+}
+
+/// Opens a session on this backend from fields that are made already. The caller has asked for the memory of all else.
+///
+/// # Errors
+///
+/// Those of [`plan`]; [`Error::Limit`] where the machine or the device has no memory for what the backend takes; those of
+/// the device.
+pub fn open_session(
+    opened: &Opened,
+    problem: &Problem,
+    options: &Options,
+    fields: &mut dyn Fields,
+) -> Result<Box<dyn Session>> {
+    Ok(begin_on(opened, problem, options, Host::ASKED, fields)?.session)
 }
 
 /// Plans a problem; the plan's notes say where it follows the options only in part.

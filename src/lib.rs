@@ -16,21 +16,11 @@
 //! ```
 #![deny(missing_docs)]
 
-// The command's code names the library as any other program does.
-#[cfg(feature = "command")]
-extern crate self as abide;
-
 pub mod backend;
-pub mod bench;
 mod builder;
 mod files;
-mod held;
-// The command, for its own program and for tools that call it in their own process. It is no part of the
-// library's promises.
-#[cfg(feature = "command")]
-#[doc(hidden)]
-pub mod cli;
 pub mod gas;
+mod held;
 mod simulation;
 pub mod solve;
 pub mod verify;

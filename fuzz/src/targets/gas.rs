@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use abide::cli::check_states;
+use abide_cli::check_states;
 use abide::gas::{Interactions, Table};
 
 use super::{by_length, ensure, file, refused};
