@@ -14,18 +14,32 @@
 //! assert_eq!(v.shape(), [64, 64]);
 //! # Ok::<(), Error>(())
 //! ```
+//!
+//! # Features
+//!
+//! `cuda`, `wgpu` and `gas` are on unless left out: the two backends for GPUs, and [real-gas properties](gas). Without a
+//! backend, [`backend::open`] says that this build lacks it, and [`Choice::Auto`] takes another. `mpi` makes processes the
+//! ranks of a run.
 #![deny(missing_docs)]
 
 pub mod backend;
 mod builder;
 mod files;
+#[cfg(feature = "gas")]
 pub mod gas;
 mod held;
 mod simulation;
 pub mod solve;
 pub mod verify;
 
-pub use abide_core::*;
+// What a program describes and plans. All that the crates below have for each other alone stays there.
+pub use abide_core::{
+    Array, Backend, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, ErrorKind,
+    Exchanging, Execution, Expr, Field, Footprint, Fuse, Jam, LinearStencil, LoopRows, Lowering, Measured,
+    Neighbourhood, Options, Parameter, Placement, Plan, Problem, Program, Progress, Real, Result, RunReport,
+    Scope, Session, Shape, Stage, Start, Stencil, Team, Tune, Tuner, with_array,
+};
+pub use abide_core::{catalogue, device, domain, expr, functions, fusion, plan, program, sparse};
 pub use abide_io as io;
 pub use abide_io::memory;
 pub use abide_text as text;
@@ -68,6 +82,9 @@ mod documents {
         Records: "../docs/guide/records.md",
         Stencils: "../docs/guide/stencils.md",
         Solvers: "../docs/solvers/README.md",
+    }
+    #[cfg(feature = "gas")]
+    pages! {
         Gas: "../docs/gas/README.md",
     }
 }

@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use abide_core::floating::{kept, standard};
+
 use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive};
 use crate::builder::{Builder, IntoModel};
-use crate::floating::{kept, standard};
 use crate::held::Held;
 use crate::program::{Problem, Rows};
 use crate::{Array, Error, Plan, Real, Result, files, io};

@@ -494,6 +494,7 @@ mod tests {
     /// All but streaming kernels run every case. Streaming kernels, if they need not be deep, run all cases
     /// without these three: planes of a single row; a periodic axis shorter than the margin of a window, which is
     /// a multiple of 16 bytes; and Yee's schemes under `reflect`, whose second stage taps the plane before its own alone.
+    #[cfg(feature = "cuda")]
     #[test]
     fn every_variant_has_a_plan_for_every_case() {
         for preset in crate::device::PRESETS {

@@ -30,7 +30,7 @@ impl FromStr for Every {
         }
         match text.parse() {
             Ok(every) if every > 0 => Ok(Every::Steps(every)),
-            _ => match abide::words::meant_number(text).filter(|every| *every > 0) {
+            _ => match abide_core::words::meant_number(text).filter(|every| *every > 0) {
                 Some(every) => Err(Error::invalid(
                     format!("interval `{text}`"),
                     "not a whole number of 1 or more",

@@ -188,7 +188,7 @@ pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::re
 fn whole<N: TryFrom<u64>>(what: &str, text: &str, least: u64, example: &str) -> Result<N> {
     let number = text.parse::<u64>().ok().filter(|number| *number >= least);
     number.and_then(|number| N::try_from(number).ok()).ok_or_else(|| {
-        let meant = abide::words::meant_number(text).filter(|number| *number >= least);
+        let meant = abide_core::words::meant_number(text).filter(|number| *number >= least);
         let change = match meant {
             Some(number) => format!("did you mean {number}?"),
             None => format!("write it like {example}"),

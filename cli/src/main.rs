@@ -2,5 +2,5 @@
 
 fn main() -> std::process::ExitCode {
     // A library that the environment loads first may have changed the mode.
-    abide::floating::standard(abide_cli::main)
+    abide_core::floating::standard(abide_cli::main)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use abide::RunReport;
 use abide::program::Problem;
-use abide::units::rate;
+use abide_core::units::rate;
 
 use super::bytes;
 

@@ -7,21 +7,21 @@ mod source;
 
 use std::path::PathBuf;
 
-use crate::Simulation;
-use crate::backend::{self, Choice, Devices, Opened};
-use crate::domain::BoundaryText;
-use crate::floating::standard;
-use crate::program::Problem;
-use crate::{
-    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Exchanging, Execution, Fuse, Jam, LoopRows,
-    Lowering, Options, Placement, Result, Start, Team, Tune,
-};
+use abide_core::floating::standard;
 
 use self::batch::Setting;
 pub use self::model::{IntoModel, Model, Values};
 pub(crate) use self::prepare::check_parameter;
 use self::prepare::{Prepared, host};
 use self::source::Source;
+use crate::Simulation;
+use crate::backend::{self, Choice, Devices, Opened};
+use crate::domain::BoundaryText;
+use crate::program::Problem;
+use crate::{
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Exchanging, Execution, Fuse, Jam, LoopRows,
+    Lowering, Options, Placement, Result, Start, Team, Tune,
+};
 
 enum Initial {
     Values(Values),

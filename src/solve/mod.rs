@@ -31,8 +31,9 @@ pub use vectors::{ones_vector, random_vector, true_residual};
 
 use std::time::Duration;
 
+use abide_core::floating::standard;
+
 use crate::backend::{self, Devices, Opened};
-use crate::floating::standard;
 use crate::held::Held;
 use crate::{Choice, DType, Error, Result};
 

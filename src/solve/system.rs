@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use abide_core::floating::{kept, standard};
 use abide_core::solver::{
     Gmres, LinearSession, Matrix, Method, Nullspace, Observe, Parameters, Report, SolveOptions, SolvePlan,
     SolverError, check_finite, check_lengths,
@@ -10,7 +11,6 @@ use abide_core::solver::{
 use super::begin::{self, Place};
 use super::vectors::true_residual;
 use super::{conditioned, nullspace};
-use crate::floating::{kept, standard};
 use crate::held::Held;
 use crate::{Array, Result};
 
