@@ -118,17 +118,17 @@ fn entry(name: &str) -> Result<&'static Entry> {
 
 /// Opens a backend by name.
 ///
-/// # Errors
-///
-/// [`Error::Unknown`] for another name; [`Error::Unavailable`] where its device or driver is absent, or this build lacks the
-/// backend; [`Error::Device`] where the device fails.
-///
 /// ```
 /// let opened = abide::backend::open("cpu")?;
 /// assert_eq!(opened.backend.name(), "cpu");
 /// assert!(abide::backend::open("abacus").is_err());
 /// # Ok::<(), abide::Error>(())
 /// ```
+///
+/// # Errors
+///
+/// [`Error::Unknown`] for another name; [`Error::Unavailable`] where its device or driver is absent, or this build
+/// lacks the backend; [`Error::Device`] where the device fails.
 pub fn open(name: &str) -> Result<Opened> {
     (entry(name)?.built()?.open)()
 }
@@ -247,8 +247,8 @@ pub(crate) fn begin_on(
 ///
 /// # Errors
 ///
-/// Those of [`plan`]; [`Error::Limit`] where the machine or the device has no memory for what the backend takes; those of
-/// the device.
+/// Those of [`plan`]; [`Error::Limit`] where the machine or the device has no memory for what the backend takes; those
+/// of the device.
 pub fn open_session(
     opened: &Opened,
     problem: &Problem,
@@ -259,6 +259,24 @@ pub fn open_session(
 }
 
 /// Plans a problem; the plan's notes say where it follows the options only in part.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use abide::{DType, Options, Problem, Shape, backend, catalogue};
+///
+/// let program = Arc::new(catalogue::find("2d5pt")?.program(2)?);
+/// let problem = Problem::new(program, Shape::new(&[64, 64])?, DType::F32)?;
+/// let plan = backend::plan(&backend::open("cpu")?, &problem, &Options::default())?;
+/// println!("{}", plan.summary());
+/// # Ok::<(), abide::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Unsupported`] where the backend cannot run the problem as the options ask; [`Error::Limit`] where no plan
+/// fits the device; [`Error::Invalid`] for options that contradict the problem or each other. With options that ask
+/// for tuning, also those of the device.
 pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
     check_pin(opened, options)?;
     let mut plan = opened.backend.plan(problem, options)?;
@@ -282,6 +300,11 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
 
 /// Times the plans around the planner's own choice, which is the first of them; [`Error::Unsupported`] where
 /// the backend has no tuner. Where the options ask for tuning, the fastest is kept for later plans.
+///
+/// # Errors
+///
+/// [`Error::Unsupported`] where the backend has no tuner, and for a batch; [`Error::Limit`] where the machine has no
+/// memory for it; those of [`plan`] and of the device.
 pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
     let tuner = opened.backend.tuner().ok_or_else(|| {
         Error::unsupported(

@@ -21,6 +21,7 @@
 //! backend, [`backend::open`] says that this build lacks it, and [`Choice::Auto`] takes another. `mpi` makes processes the
 //! ranks of a run.
 #![deny(missing_docs)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod backend;
 mod builder;

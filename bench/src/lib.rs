@@ -16,6 +16,7 @@
 //! assert!(row.holds() && row.gcells_per_s > 0.0);
 //! # Ok::<(), abide::Error>(())
 //! ```
+#![deny(missing_docs)]
 
 mod ahead;
 mod case;

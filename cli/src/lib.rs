@@ -1,6 +1,7 @@
 //! The command: a user's words, turned into calls of the library [`abide`].
 //!
 //! Its program calls [`main`]; tools check arguments and tables in their own process.
+#![deny(missing_docs)]
 
 mod config;
 mod devices;

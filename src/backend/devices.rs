@@ -144,8 +144,8 @@ pub fn list(name: &str) -> Result<Vec<Listed>> {
 ///
 /// # Errors
 ///
-/// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone, [`Error::Limit`] where it
-/// has fewer devices.
+/// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone, [`Error::Limit`] where
+/// it has fewer devices.
 pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
     let built = entry(name)?.built()?;
     if let Some(opened) = processes::open_on(name, devices)? {

@@ -61,6 +61,10 @@ mod imp {
     use super::{Closed, Devices, Opened, Result};
 
     /// Joins the processes that a launcher started; without the feature `mpi` there are none.
+    ///
+    /// # Errors
+    ///
+    /// None.
     pub fn join() -> Result<()> {
         Ok(())
     }
