@@ -1,9 +1,23 @@
 //! The backends there are, and the choice among them.
 
 mod budget;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod devices;
 mod groups;
 pub mod processes;
+#[cfg(feature = "wgpu")]
+mod wgpu;
+
+// What this build lacks is still a name, so that whoever asks for it is told the feature.
+#[cfg(not(feature = "cuda"))]
+mod cuda {
+    pub(super) const BUILT: Option<super::Built> = None;
+}
+#[cfg(not(feature = "wgpu"))]
+mod wgpu {
+    pub(super) const BUILT: Option<super::Built> = None;
+}
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -11,26 +25,41 @@ use std::sync::Arc;
 
 pub use abide_core::backend::*;
 pub use abide_core::plan::Advances;
-pub use abide_wgpu::device_descriptor;
 
+pub(crate) use self::budget::Host;
 use self::budget::check_memory;
-pub(crate) use self::budget::{Host, smaller};
+pub use self::budget::smaller;
 pub use self::devices::{Devices, Listed, VARIABLE as DEVICES_VARIABLE, count, devices, list, open_on};
 pub use self::groups::measure_groups;
-use crate::memory::amount;
+#[cfg(feature = "wgpu")]
+pub use self::wgpu::{device_descriptor, share_wgpu};
 use crate::program::Problem;
 use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result};
 
 /// Every backend, in the order in which `auto` tries them. A new one is a line here.
-#[rustfmt::skip]
 const TABLE: &[Entry] = &[
-    Entry { name: "cuda", open: || abide_cuda::CudaBackend::new().map(|b| Opened::new(Kind::Gpu, b)), several: Some(devices::GPUS), variants: abide_cuda::variants, bound: exact },
-    Entry { name: "wgpu", open: wgpu, several: None, variants: abide_wgpu::variants, bound: abide_wgpu::ulp_bound_per_step_of },
-    Entry { name: "cpu", open: cpu, several: Some(devices::CPUS), variants: abide_cpu::variants, bound: exact },
+    Entry { name: "cuda", built: cuda::BUILT },
+    Entry { name: "wgpu", built: wgpu::BUILT },
+    Entry { name: "cpu", built: Some(CPU) },
 ];
 
 struct Entry {
     name: &'static str,
+    /// `None` where this build lacks the backend: the cargo feature of its name was left out.
+    built: Option<Built>,
+}
+
+impl Entry {
+    fn built(&self) -> Result<&Built> {
+        self.built.as_ref().ok_or_else(|| Error::Unavailable {
+            backend: self.name,
+            reason: format!("it is not in this build; build abide with the feature `{}`", self.name),
+        })
+    }
+}
+
+/// A backend of this build.
+struct Built {
     open: fn() -> Result<Opened>,
     /// How several devices advance one domain; `None` where the backend runs on one device.
     several: Option<devices::DeviceKind>,
@@ -40,54 +69,12 @@ struct Entry {
     bound: fn(&Problem, f64) -> f64,
 }
 
+const CPU: Built =
+    Built { open: cpu, several: Some(devices::CPUS), variants: abide_cpu::variants, bound: exact };
+
 fn cpu() -> Result<Opened> {
     abide_cpu::start_threads()?;
     Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new()))
-}
-
-/// Bytes of address space that drivers may take while backends look for devices. Some drivers corrupt their
-/// memory where there is less.
-const DRIVERS: u64 = 1 << 30;
-
-fn wgpu() -> Result<Opened> {
-    if let Some(room) = abide_cpu::memory::room_for_addresses().filter(|&room| room < DRIVERS) {
-        let least = amount(DRIVERS as f64);
-        let reason = format!(
-            "the process may take {} more of address space, and drivers want {least}; raise the limit (ulimit -v)",
-            amount(room as f64)
-        );
-        return Err(Error::Unavailable { backend: abide_wgpu::NAME, reason });
-    }
-    abide_wgpu::WgpuBackend::new().map(opened)
-}
-
-fn opened(backend: abide_wgpu::WgpuBackend) -> Opened {
-    let kind = if backend.is_software() { Kind::Software } else { Kind::Gpu };
-    Opened::new(kind, backend)
-}
-
-/// Opens the wgpu backend on a device that is open already, such as a window's, which then draws fields where
-/// they lie ([`Simulation::device_buffer`](crate::Simulation::device_buffer)).
-///
-/// # Errors
-///
-/// [`Error::Unavailable`] where the backend by itself would take another adapter. Runs go to the best
-/// adapter, wherever windows are drawn.
-pub fn share_wgpu(
-    adapter: &abide_wgpu::wgpu::Adapter,
-    device: &abide_wgpu::wgpu::Device,
-    queue: &abide_wgpu::wgpu::Queue,
-) -> Result<Opened> {
-    let backend = abide_wgpu::WgpuBackend::sharing(adapter, device, queue)?;
-    let place = |adapter: &abide_wgpu::Adapter| format!("{} through {}", adapter.name, adapter.interface);
-    let (own, best) = (place(backend.adapter()), abide_wgpu::adapters().first().map(place));
-    match best {
-        Some(best) if best != own => Err(Error::Unavailable {
-            backend: abide_wgpu::NAME,
-            reason: format!("the device to be shared is {own}, runs go to {best}"),
-        }),
-        _ => Ok(opened(backend)),
-    }
 }
 
 fn exact(_: &Problem, _: f64) -> f64 {
@@ -130,20 +117,40 @@ fn entry(name: &str) -> Result<&'static Entry> {
     TABLE.iter().find(|entry| entry.name == name).ok_or_else(|| Error::unknown("backend", name, names()))
 }
 
-/// Opens a backend by name; [`Error::Unavailable`] where its device is absent.
+/// Opens a backend by name.
+///
+/// ```
+/// let opened = abide::backend::open("cpu")?;
+/// assert_eq!(opened.backend.name(), "cpu");
+/// assert!(abide::backend::open("abacus").is_err());
+/// # Ok::<(), abide::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Unknown`] for another name; [`Error::Unavailable`] where its device or driver is absent, or this build
+/// lacks the backend; [`Error::Device`] where the device fails.
 pub fn open(name: &str) -> Result<Opened> {
-    (entry(name)?.open)()
+    (entry(name)?.built()?.open)()
 }
 
 /// Returns every way in which a backend can run a problem: executions, cache policies.
+///
+/// # Errors
+///
+/// [`Error::Unknown`] for another name, [`Error::Unavailable`] where this build lacks the backend.
 pub fn variants(name: &str) -> Result<Vec<Options>> {
-    Ok((entry(name)?.variants)())
+    Ok((entry(name)?.built()?.variants)())
 }
 
 /// Returns the most by which one step of a backend may differ from the reference's step from the same values,
 /// in units in the last place of the largest `magnitude` of any field; 0 where the backend has the same bits.
+///
+/// # Errors
+///
+/// [`Error::Unknown`] for another name, [`Error::Unavailable`] where this build lacks the backend.
 pub fn ulp_bound_per_step(name: &str, problem: &Problem, magnitude: f64) -> Result<f64> {
-    Ok((entry(name)?.bound)(problem, magnitude))
+    Ok((entry(name)?.built()?.bound)(problem, magnitude))
 }
 
 /// The choice of the backend that runs a simulation.
@@ -237,7 +244,40 @@ pub(crate) fn begin_on(
     Ok(Begun::of(opened, session))
 }
 
+/// Opens a session on this backend from fields that are made already. The caller has asked for the memory of all else.
+///
+/// # Errors
+///
+/// Those of [`plan`]; [`Error::Limit`] where the machine or the device has no memory for what the backend takes; those
+/// of the device.
+pub fn open_session(
+    opened: &Opened,
+    problem: &Problem,
+    options: &Options,
+    fields: &mut dyn Fields,
+) -> Result<Box<dyn Session>> {
+    Ok(begin_on(opened, problem, options, Host::ASKED, fields)?.session)
+}
+
 /// Plans a problem; the plan's notes say where it follows the options only in part.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use abide::{DType, Options, Problem, Shape, backend, catalogue};
+///
+/// let program = Arc::new(catalogue::find("2d5pt")?.program(2)?);
+/// let problem = Problem::new(program, Shape::new(&[64, 64])?, DType::F32)?;
+/// let plan = backend::plan(&backend::open("cpu")?, &problem, &Options::default())?;
+/// println!("{}", plan.summary());
+/// # Ok::<(), abide::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Unsupported`] where the backend cannot run the problem as the options ask; [`Error::Limit`] where no plan
+/// fits the device; [`Error::Invalid`] for options that contradict the problem or each other. With options that ask
+/// for tuning, also those of the device.
 pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
     check_pin(opened, options)?;
     let mut plan = opened.backend.plan(problem, options)?;
@@ -261,6 +301,11 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
 
 /// Times the plans around the planner's own choice, which is the first of them; [`Error::Unsupported`] where
 /// the backend has no tuner. Where the options ask for tuning, the fastest is kept for later plans.
+///
+/// # Errors
+///
+/// [`Error::Unsupported`] where the backend has no tuner, and for a batch; [`Error::Limit`] where the machine has no
+/// memory for it; those of [`plan`] and of the device.
 pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
     let tuner = opened.backend.tuner().ok_or_else(|| {
         Error::unsupported(
@@ -442,6 +487,13 @@ mod tests {
         assert!(matches!(begin_among(&[BROKEN, CPU]), Err(Error::Device { .. })));
         let error = begin_among(&[ABSENT, REFUSING]).err().unwrap().to_string();
         assert!(error.contains("no driver") && error.contains("on principle"), "{error}");
+    }
+
+    #[test]
+    fn a_backend_that_was_left_out_names_its_feature() {
+        let error = Entry { name: "abacus", built: None }.built().err().unwrap();
+        assert!(matches!(error, Error::Unavailable { backend: "abacus", .. }));
+        assert!(error.to_string().contains("feature `abacus`"), "{error}");
     }
 
     #[test]

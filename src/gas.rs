@@ -54,6 +54,10 @@ impl Points {
     }
 
     /// Makes the program ready on a backend that is open.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Points::new`].
     pub fn on(gas: &Mixture, properties: &[Property], count: usize, opened: &Opened) -> Result<Points> {
         Points::begin(gas, properties, count, |builder| builder.on(opened))
     }

@@ -14,25 +14,21 @@
 //! assert_eq!(v.shape(), [64, 64]);
 //! # Ok::<(), Error>(())
 //! ```
+//!
+//! # Features
+//!
+//! `cuda`, `wgpu` and `gas` are on unless left out: the two backends for GPUs, and [real-gas properties](gas). Without a
+//! backend, [`backend::open`] says that this build lacks it, and [`Choice::Auto`] takes another. `mpi` makes processes the
+//! ranks of a run.
 #![deny(missing_docs)]
-
-// The command's code names the library as any other program does.
-#[cfg(feature = "command")]
-extern crate self as abide;
+#![warn(clippy::missing_errors_doc)]
 
 pub mod backend;
-pub mod bench;
 mod builder;
 mod files;
-mod held;
-// The command, for its own program and for tools that call it in their own process. It is no part of the
-// library's promises.
-#[cfg(feature = "command")]
-#[doc(hidden)]
-pub mod cli;
+#[cfg(feature = "gas")]
 pub mod gas;
-pub mod io;
-pub mod memory;
+mod held;
 pub mod plan;
 mod simulation;
 pub mod solve;
@@ -40,7 +36,16 @@ pub mod solver;
 pub mod sparse;
 pub mod verify;
 
-pub use abide_core::*;
+// What a program describes and plans. All that the crates below have for each other alone stays there.
+pub use abide_core::{
+    Array, Backend, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, ErrorKind,
+    Exchanging, Execution, Expr, Field, Footprint, Fuse, Jam, LinearStencil, LoopRows, Lowering, Measured,
+    Neighbourhood, Options, Parameter, Placement, Plan, Problem, Program, Progress, Real, Result, RunReport,
+    Scope, Session, Shape, Stage, Start, Stencil, Team, Tune, Tuner, with_array,
+};
+pub use abide_core::{catalogue, device, domain, expr, functions, program};
+pub use abide_io as io;
+pub use abide_io::memory;
 pub use abide_planner::fusion;
 pub use abide_text as text;
 pub use backend::Choice;
@@ -82,6 +87,9 @@ mod documents {
         Records: "../docs/guide/records.md",
         Stencils: "../docs/guide/stencils.md",
         Solvers: "../docs/solvers/README.md",
+    }
+    #[cfg(feature = "gas")]
+    pages! {
         Gas: "../docs/gas/README.md",
     }
 }

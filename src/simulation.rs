@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use abide_core::floating::{kept, standard};
+
 use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive};
 use crate::builder::{Builder, IntoModel};
-use crate::floating::{kept, standard};
 use crate::held::Held;
 use crate::program::{Problem, Rows};
 use crate::{Array, Error, Plan, Real, Result, files, io};
@@ -23,6 +24,13 @@ use crate::{Array, Error, Plan, Real, Result, files, io};
 /// assert_eq!(u.len(), 33 * 65);
 /// # Ok::<(), Error>(())
 /// ```
+///
+/// # Errors of the device
+///
+/// Calls that reach the device can fail with [`Error::Device`], where the driver, the device or another process of the
+/// run fails; with [`Error::Compile`], where a kernel that is first needed now does not compile; with
+/// [`Error::Limit`], where the machine or the device has no memory for what is asked; and with [`Error::Unsupported`],
+/// in a process that was forked after the simulation had begun on a GPU.
 pub struct Simulation {
     problem: Problem,
     backend: &'static str,
@@ -41,6 +49,23 @@ impl Simulation {
 
     /// Goes on from a checkpoint of an entry of the catalogue, on the best backend. For a program of your
     /// own, or another backend, use [`Builder::resume`].
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let path = std::env::temp_dir().join(format!("abide-resume-{}.npz", std::process::id()));
+    /// let mut heat = Simulation::builder("heat").size(&[16, 16]).backend(Choice::CPU).build()?;
+    /// heat.run(10)?;
+    /// heat.checkpoint(&path)?;
+    /// assert_eq!(Simulation::resume(&path)?.step(), 10);
+    /// # let _ = std::fs::remove_file(&path);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] where the file is no whole checkpoint or is of another program; [`Error::Unknown`] where the
+    /// catalogue has no program of that name; those of [`Builder::build`].
     pub fn resume(path: impl AsRef<Path>) -> Result<Simulation> {
         let path = path.as_ref();
         let name = io::checkpoint::read_head(path)?.program;
@@ -89,8 +114,11 @@ impl Simulation {
         self.step
     }
 
-    /// Returns the step after `steps` more; an error where 64 bits cannot count it, as from a checkpoint that
-    /// claims too many steps.
+    /// Returns the step after `steps` more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where 64 bits cannot count it, as from a checkpoint that claims too many steps.
     pub fn last_step(step: u64, steps: u64) -> Result<u64> {
         let asked = || format!("{step} and {steps} more");
         step.checked_add(steps).ok_or_else(|| {
@@ -104,6 +132,11 @@ impl Simulation {
     }
 
     /// Advances and reports. Many short runs cost what a long one costs: no field is looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where 64 bits cannot count the steps since the start; the
+    /// [device's](Simulation#errors-of-the-device).
     pub fn run(&mut self, steps: u64) -> Result<RunReport> {
         // Nobody watches: epochs are only so short that a device shared with a display stays responsive.
         let pace = Pace { epoch: Duration::from_secs(1), ..Pace::default() };
@@ -111,8 +144,28 @@ impl Simulation {
     }
 
     /// Advances in epochs of about `pace.epoch` and reports. Those with [`Pace::every`] end at its multiples, counted
-    /// from the start of the simulation. After each epoch, `observe` may read and change the simulation, and end the run by [`ControlFlow::Break`]. An error where 64 bits cannot count the
-    /// steps since the start.
+    /// from the start of the simulation. After each epoch, `observe` may read and change the simulation, and end the run by
+    /// [`ControlFlow::Break`].
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// use abide::prelude::*;
+    ///
+    /// let mut heat = Simulation::builder("heat").size(&[16, 16]).backend(Choice::CPU).build()?;
+    /// let pace = Pace { every: Some(10), ..Pace::default() };
+    /// let report = heat.run_with(100, pace, |running| {
+    ///     let is_enough = running.step() >= 30;
+    ///     Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    /// })?;
+    /// assert_eq!((report.steps, heat.step()), (30, 30));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where 64 bits cannot count the steps since the start; the
+    /// [device's](Simulation#errors-of-the-device). An error of `observe` ends the run and is returned.
     pub fn run_with(
         &mut self,
         steps: u64,
@@ -161,6 +214,11 @@ impl Simulation {
     }
 
     /// Advances without a report, past all marks, and returns the seconds that the device took.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where 64 bits cannot count the steps since the start; the
+    /// [device's](Simulation#errors-of-the-device).
     pub fn advance(&mut self, steps: u64) -> Result<f64> {
         let last = Simulation::last_step(self.step, steps)?;
         let (mut left, mut seconds) = (steps, 0.0);
@@ -177,6 +235,10 @@ impl Simulation {
 
     /// Counts the values of all fields that are NaN or infinite, where they lie. A run does not: it takes as
     /// long as a step or so.
+    ///
+    /// # Errors
+    ///
+    /// The [device's](Simulation#errors-of-the-device).
     pub fn non_finite(&mut self) -> Result<u64> {
         non_finite(&self.problem, self.session.here()?)
     }
@@ -202,17 +264,30 @@ impl Simulation {
     /// assert_eq!(rows.iter().map(|(step, _)| step).collect::<Vec<_>>(), [0, 10, 20]);
     /// # Ok::<(), Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// The [device's](Simulation#errors-of-the-device).
     pub fn records(&mut self) -> Result<Rows> {
         self.session.here()?.take_rows()
     }
 
     /// Returns the names and the current values of the computed scalars. Those of a batch are each member's:
     /// [`Simulation::scalars_of`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] for a batch whose program computes scalars; the
+    /// [device's](Simulation#errors-of-the-device).
     pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
         scalars(&self.problem, self.session.here()?)
     }
 
     /// Returns the names and the current values of the computed scalars of a member of a batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where there is no such member; the [device's](Simulation#errors-of-the-device).
     pub fn scalars_of(&mut self, member: usize) -> Result<Vec<(String, f64)>> {
         let (members, all) = (self.problem.members(), self.problem.program.scalars());
         if member >= members {
@@ -223,16 +298,38 @@ impl Simulation {
     }
 
     /// Returns the current value of a computed scalar.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the program computes no such scalar, [`Error::Unsupported`] for a batch; the
+    /// [device's](Simulation#errors-of-the-device).
     pub fn scalar(&mut self, name: &str) -> Result<f64> {
         scalar(&self.problem, self.session.here()?, name)
     }
 
     /// Reads a field's values; in a batch those of all members, one after another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the program has no such field; the [device's](Simulation#errors-of-the-device).
     pub fn field(&mut self, name: &str) -> Result<Array> {
         read(&self.problem, self.session.here()?, name)
     }
 
     /// Reads a field as an array of its extents, in a batch with the members' axis first, its values rounded to `T` where the run has the other type.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let mut heat = Simulation::builder("heat").size(&[16, 20]).backend(Choice::CPU).build()?;
+    /// assert_eq!(heat.field_nd::<f64>("u")?.shape(), [16, 20]);
+    /// assert!(matches!(heat.field_nd::<f64>("w"), Err(Error::Unknown { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::field`].
     pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
         let values = self.field(name)?;
         let values = standard(|| values.cast(T::DTYPE))?;
@@ -246,6 +343,11 @@ impl Simulation {
 
     /// Reads the values of a field in the box `low..high`, slowest of three axes first; in a batch in the box of
     /// each member, one after another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the program has no such field, [`Error::Limit`] for a box that is empty or
+    /// reaches beyond the field; the [device's](Simulation#errors-of-the-device).
     pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
         self.session.here()?.read_window(self.problem.program.field(name)?, low, high)
     }
@@ -259,16 +361,41 @@ impl Simulation {
 
     /// Returns the buffer of [`Simulation::device_buffer`] for a caller that writes into it before the next
     /// step; `None` where the backend has none for writing: CUDA has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the program has no such field; the [device's](Simulation#errors-of-the-device).
     pub fn device_buffer_mut<B: 'static>(&mut self, name: &str) -> Result<Option<B>> {
         device_buffer_mut(&self.problem, self.session.here()?, name)
     }
 
     /// Replaces a field's values.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let mut heat = Simulation::builder("heat").size(&[16, 20]).backend(Choice::CPU).build()?;
+    /// heat.write("u", &Array::F32(vec![0.5; 16 * 20]))?;
+    /// heat.write_window("u", [0, 3, 4], [1, 4, 6], &Array::F32(vec![1.0, 2.0]))?;
+    /// assert_eq!(heat.window("u", [0, 3, 3], [1, 4, 6])?, Array::F32(vec![0.5, 1.0, 2.0]));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the program has no such field, [`Error::Invalid`] for values of another number
+    /// or type; the [device's](Simulation#errors-of-the-device).
     pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
         write(&self.problem, self.session.here()?, name, values)
     }
 
     /// Replaces the values of a field in the box `low..high`, slowest of three axes first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the program has no such field, [`Error::Limit`] for a box that is empty or reaches
+    /// beyond the field, [`Error::Invalid`] for values of another number or type; the
+    /// [device's](Simulation#errors-of-the-device).
     pub fn write_window(
         &mut self,
         name: &str,
@@ -280,6 +407,19 @@ impl Simulation {
     }
 
     /// Sets a parameter for the steps that follow, in a batch of all members.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let mut heat = Simulation::builder("heat").size(&[16, 16]).backend(Choice::CPU).build()?;
+    /// heat.set_parameter("kappa", 0.1)?;
+    /// assert!(matches!(heat.set_parameter("kappa", f64::NAN), Err(Error::Invalid { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::set_parameters`].
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
         self.set_parameters(&[(name, value)])
     }
@@ -296,6 +436,11 @@ impl Simulation {
 
     /// Writes a checkpoint from which [`Simulation::resume`] continues to the bit. Where the checkpoint cannot
     /// be put in its place, it is kept under another name, which the error states.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] where it cannot be written, the same in all processes of a run; the
+    /// [device's](Simulation#errors-of-the-device).
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let (problem, session) = (&self.problem, self.session.here()?);
         let put = io::Staged::commit_durably;
@@ -303,7 +448,12 @@ impl Simulation {
     }
 
     /// Writes a field to a `.npy` file, which [`io::Staged::commit`] puts in its place. Where several processes advance the
-    /// domain, each writes its part, and all but the first get `None`. Errors of the file are the same in all.
+    /// domain, each writes its part, and all but the first get `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the program has no such field; [`Error::File`] where the file cannot be
+    /// written, the same in all processes of a run; the [device's](Simulation#errors-of-the-device).
     pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
         files::write_npy(&self.problem, self.session.here()?, name, path.as_ref())
     }
@@ -336,31 +486,55 @@ impl Running<'_> {
 
     /// Returns the maximum of `own` over all processes that advance the domain; in a single process, `own`. With it,
     /// all processes decide alike on a signal or on the clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where another process is gone or has given up.
     pub fn most(&mut self, own: f64) -> Result<f64> {
         self.session.most(own)
     }
 
     /// Returns the names and the current values of the computed scalars.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::scalars`].
     pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
         scalars(self.problem, self.session)
     }
 
     /// Returns the current value of a computed scalar.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::scalar`].
     pub fn scalar(&mut self, name: &str) -> Result<f64> {
         scalar(self.problem, self.session, name)
     }
 
     /// Returns the rows recorded since the last call, as [`Simulation::records`] does.
+    ///
+    /// # Errors
+    ///
+    /// The [device's](Simulation#errors-of-the-device).
     pub fn records(&mut self) -> Result<Rows> {
         self.session.take_rows()
     }
 
     /// Reads a field's values.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::field`].
     pub fn field(&mut self, name: &str) -> Result<Array> {
         read(self.problem, self.session, name)
     }
 
     /// Reads the values of a field in the box `low..high`, slowest of three axes first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::window`].
     pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
         self.session.read_window(self.problem.program.field(name)?, low, high)
     }
@@ -371,21 +545,37 @@ impl Running<'_> {
     }
 
     /// Returns a field's buffer for writing, as [`Simulation::device_buffer_mut`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::device_buffer_mut`].
     pub fn device_buffer_mut<B: 'static>(&mut self, name: &str) -> Result<Option<B>> {
         device_buffer_mut(self.problem, self.session, name)
     }
 
     /// Counts the values of all fields that are NaN or infinite, where they lie.
+    ///
+    /// # Errors
+    ///
+    /// The [device's](Simulation#errors-of-the-device).
     pub fn non_finite(&mut self) -> Result<u64> {
         non_finite(self.problem, self.session)
     }
 
     /// Replaces a field's values.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::write`].
     pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
         write(self.problem, self.session, name, values)
     }
 
     /// Replaces the values of a field in the box `low..high`, slowest of three axes first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::write_window`].
     pub fn write_window(
         &mut self,
         name: &str,
@@ -397,18 +587,30 @@ impl Running<'_> {
     }
 
     /// Sets a parameter for the steps that follow.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::set_parameters`].
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
         set_parameters(self.problem, self.session, &[(name, value)])
     }
 
     /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves an earlier
     /// file as it was, and the run can go on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::checkpoint`].
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let put = io::Staged::replace_durably;
         files::write_checkpoint(self.problem, self.session, self.step, *self.pictured, path.as_ref(), put)
     }
 
     /// Writes a field to a `.npy` file, as [`Simulation::write_npy`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::write_npy`].
     pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
         files::write_npy(self.problem, self.session, name, path.as_ref())
     }

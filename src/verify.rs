@@ -37,6 +37,10 @@ pub struct Case {
 impl Case {
     /// Makes a case of [`STEPS`] steps with random fields between 0 and 1, or with the program's own fields
     /// where those are 0 and 1.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Problem::check`]; [`Error::Limit`] where there is no memory for the fields.
     pub fn new(problem: Problem, seed: u64) -> Result<Case> {
         problem.check()?;
         let program = &problem.program;
@@ -51,6 +55,11 @@ impl Case {
     }
 
     /// Makes a case of [`STEPS`] steps with the program's own start, for programs whose fields depend on each other.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Problem::check`]; [`Error::Invalid`] for a program that has no start of its own; [`Error::Limit`]
+    /// where there is no memory for the fields.
     pub fn of_start(problem: Problem) -> Result<Case> {
         problem.check()?;
         let fields = (0..problem.program.fields().len())
@@ -60,6 +69,10 @@ impl Case {
     }
 
     /// Returns the fields after the steps, by the definition, and behind them the computed scalars.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Problem::check`]; [`Error::Invalid`] for fields of another number, length or type than the problem's.
     pub fn reference(&self) -> Result<Vec<Array>> {
         self.after(self.steps)
     }
@@ -83,6 +96,10 @@ impl Case {
 
     /// Returns the largest difference of any value or scalar after the [`Case::calls`] of a plan, in its own
     /// units in the last place; `expected` is the case's own [`Case::reference`].
+    ///
+    /// # Errors
+    ///
+    /// Those of opening a session with this plan and of the device.
     pub fn run(&self, backend: &dyn Backend, plan: &Plan, expected: &[Array]) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let calls = self.calls(plan);
@@ -104,6 +121,10 @@ impl Case {
     /// Returns the step of a backend that differs most from the reference's step from the same values,
     /// relative to the bound that the backend states for it. The difference is in units in the last place of
     /// the largest magnitude.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Case::run`], and of [`backend::ulp_bound_per_step`].
     pub fn run_by_steps(&self, name: &str, backend: &dyn Backend, plan: &Plan) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let mut worst = Difference { ulp: 0.0, bound: 0.0 };
@@ -243,6 +264,20 @@ fn boundaries() -> Vec<Boundaries> {
 
 /// Makes the cases of an entry in one type, in all its dimensions: every boundary in turn, the sizes going
 /// round.
+///
+/// ```
+/// use abide::{DType, catalogue, verify};
+///
+/// for case in verify::cases(catalogue::find("1d3pt")?, DType::F64)?.iter().take(2) {
+///     println!("{}", case.describe());
+///     assert_eq!(case.reference()?.len(), 1);
+/// }
+/// # Ok::<(), abide::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// None for an entry of the catalogue, unless the machine has no memory for small fields ([`Error::Limit`]).
 pub fn cases(entry: &Entry, dtype: DType) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for dimensions in entry.dimensions.clone() {
@@ -254,6 +289,10 @@ pub fn cases(entry: &Entry, dtype: DType) -> Result<Vec<Case>> {
 
 /// Makes the cases of a program. One that is not plain keeps its own boundary and start, on every size that
 /// they allow.
+///
+/// # Errors
+///
+/// Those of [`Case::of_start`].
 pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
     let sizes = sizes(program.dimensions());
     let mut cases = Vec::new();
@@ -372,6 +411,11 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
 
 /// Compares every backend present, or one backend, with the reference for every entry of the catalogue.
 /// `observe` gets the number of entries that are done, and the number of all entries.
+///
+/// # Errors
+///
+/// [`Error::Limit`] where the machine has no threads or memory for the reference. A backend that is absent is listed as
+/// [`Skipped`], and one that fails or differs is a [`Finding`].
 pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
     abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);
@@ -494,6 +538,7 @@ mod tests {
     /// All but streaming kernels run every case. Streaming kernels, if they need not be deep, run all cases
     /// without these three: planes of a single row; a periodic axis shorter than the margin of a window, which is
     /// a multiple of 16 bytes; and Yee's schemes under `reflect`, whose second stage taps the plane before its own alone.
+    #[cfg(feature = "cuda")]
     #[test]
     fn every_variant_has_a_plan_for_every_case() {
         for preset in crate::device::PRESETS {

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use abide::floating::standard;
+use abide_core::floating::standard;
 use pyo3::prelude::*;
 
 use crate::errors::raise;

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use abide::backend::Pace;
-use abide::process::lost;
 use abide::{DType, Error, Shape};
+use abide_core::process::lost;
 use abide_cuda::DeviceBuffer;
 use pyo3::prelude::*;
 

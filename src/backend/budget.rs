@@ -116,7 +116,7 @@ pub(super) fn check_memory(
 }
 
 /// Returns the advice for a problem that memory has no room for: what would take less.
-pub(crate) fn smaller(problem: &Problem) -> String {
+pub fn smaller(problem: &Problem) -> String {
     let batch = problem.is_batch().then_some("a smaller --batch");
     let dtype = (problem.dtype == DType::F64).then_some("--dtype f32");
     let all: Vec<&str> = batch.into_iter().chain(["a smaller --size"]).chain(dtype).collect();

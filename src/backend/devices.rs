@@ -5,7 +5,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use abide_core::backend::Backend;
-use abide_cuda::{CudaBackend, CudaDeviceGroup};
 use abide_ranks::{Device, Ranked};
 
 use super::{Kind, Opened, entry, processes};
@@ -74,7 +73,7 @@ impl FromStr for Devices {
     }
 }
 
-fn none() -> Error {
+pub(super) fn none() -> Error {
     Error::limit("devices", 0, "at least 1", "ask for one device or more")
 }
 
@@ -100,19 +99,15 @@ pub fn devices(asked: Option<Devices>) -> Result<Devices> {
 /// A backend's way to run on several devices.
 pub(super) struct DeviceKind {
     /// Opens devices that jointly advance one domain.
-    open: fn(&Devices) -> Result<Opened>,
+    pub(super) open: fn(&Devices) -> Result<Opened>,
     /// Counts the devices that can be asked for by number.
-    count: fn() -> Result<usize>,
+    pub(super) count: fn() -> Result<usize>,
     /// Lists them.
-    list: fn() -> Result<Vec<Listed>>,
+    pub(super) list: fn() -> Result<Vec<Listed>>,
 }
 
 /// The CPU's threads, in as many groups as are asked for.
 pub(super) const CPUS: DeviceKind = DeviceKind { open: cpus, count: || Ok(0), list: || Ok(Vec::new()) };
-
-/// NVIDIA's GPUs, as the driver counts those that it shows (`CUDA_VISIBLE_DEVICES`).
-pub(super) const GPUS: DeviceKind =
-    DeviceKind { open: gpus, count: abide_cuda::device_count, list: list_gpus };
 
 /// A device among several of a backend.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +127,7 @@ pub struct Listed {
 ///
 /// [`Error::Unavailable`] where there is no driver.
 pub fn count(name: &str) -> Result<usize> {
-    entry(name)?.several.as_ref().map_or(Ok(0), |several| (several.count)())
+    entry(name)?.built()?.several.as_ref().map_or(Ok(0), |several| (several.count)())
 }
 
 /// Lists the devices of a backend that can be asked for by number; none where it runs on one alone, or on groups of
@@ -142,22 +137,22 @@ pub fn count(name: &str) -> Result<usize> {
 ///
 /// Those of [`super::open`].
 pub fn list(name: &str) -> Result<Vec<Listed>> {
-    entry(name)?.several.as_ref().map_or(Ok(Vec::new()), |several| (several.list)())
+    entry(name)?.built()?.several.as_ref().map_or(Ok(Vec::new()), |several| (several.list)())
 }
 
 /// Opens devices of a backend, which jointly advance one domain.
 ///
 /// # Errors
 ///
-/// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone, [`Error::Limit`] where it
-/// has fewer devices.
+/// Those of [`super::open`]; [`Error::Unsupported`] where the backend runs on one device alone, [`Error::Limit`] where
+/// it has fewer devices.
 pub fn open_on(name: &str, devices: &Devices) -> Result<Opened> {
-    let entry = entry(name)?;
+    let built = entry(name)?.built()?;
     if let Some(opened) = processes::open_on(name, devices)? {
         return Ok(opened);
     }
-    match &entry.several {
-        _ if devices.is_one() => (entry.open)(),
+    match &built.several {
+        _ if devices.is_one() => (built.open)(),
         Some(several) => (several.open)(devices),
         None => Err(Error::unsupported(
             format!("backend {name}"),
@@ -199,58 +194,6 @@ fn cpus(devices: &Devices) -> Result<Opened> {
     };
     let single = Arc::new(abide_cpu::CpuBackend::new());
     Ok(Opened::new(Kind::Cpu, Ranked::new(single, count, make)?))
-}
-
-fn list_gpus() -> Result<Vec<Listed>> {
-    let all = (0..abide_cuda::device_count()?).map(CudaBackend::with_ordinal).collect::<Result<Vec<_>>>()?;
-    let listed = |(number, own): (usize, &CudaBackend)| {
-        let mut reaches = Vec::new();
-        for (other, backend) in all.iter().enumerate().filter(|(other, _)| *other != number) {
-            if own.reaches(backend)? {
-                reaches.push(other);
-            }
-        }
-        Ok(Listed { number, device: own.device().clone(), reaches })
-    };
-    all.iter().enumerate().map(listed).collect()
-}
-
-/// Returns the weight of a slab, by bandwidth, because most of what is computed is bound by it; slabs of one device share it.
-pub(super) fn weight(device: &DeviceSpec, slabs: usize) -> usize {
-    ((device.memory_bandwidth / 1e9) as usize / slabs).max(1)
-}
-
-/// Opens GPUs, each of which may copy from the others' memory.
-fn gpus(devices: &Devices) -> Result<Opened> {
-    let there = abide_cuda::device_count()?;
-    let numbers: Vec<usize> = match devices {
-        &Devices::Count(count) if count > there => {
-            let change = "ask for fewer, or name some twice (--device-list 0,0)";
-            return Err(Error::limit("CUDA devices", count, there, change));
-        }
-        &Devices::Count(count) => (0..count).collect(),
-        Devices::All => (0..there).collect(),
-        Devices::These(numbers) => numbers.clone(),
-    };
-    let connected = CudaBackend::connected(&numbers)?;
-    let team = Arc::new(CudaDeviceGroup::new(connected.clone())?);
-    let times = |number: usize| numbers.iter().filter(|&&other| other == number).count();
-    let all: Vec<Device> = (connected.into_iter().zip(&numbers))
-        .map(|(backend, &number)| {
-            let weight = weight(backend.device(), times(number));
-            Device { backend, weight }
-        })
-        .collect();
-    match &all[..] {
-        [only] => Ok(Opened { backend: only.backend.clone(), kind: Kind::Gpu }),
-        [first, ..] => {
-            let single = first.backend.clone();
-            let count = all.len();
-            let make = move |ranks: usize| Ok(all[..ranks.min(all.len())].to_vec());
-            Ok(Opened::new(Kind::Gpu, Ranked::new(single, count, make)?.with_team(team)))
-        }
-        [] => Err(none()),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 //!
 //! Without the feature, or where nobody has called [`join`], there is one process, and it is the first.
 
+#[cfg(all(feature = "mpi", feature = "cuda"))]
+mod gpus;
+
 use super::{Devices, Opened};
 use crate::{Error, Result};
 
@@ -58,6 +61,10 @@ mod imp {
     use super::{Closed, Devices, Opened, Result};
 
     /// Joins the processes that a launcher started; without the feature `mpi` there are none.
+    ///
+    /// # Errors
+    ///
+    /// None.
     pub fn join() -> Result<()> {
         Ok(())
     }
@@ -92,11 +99,9 @@ mod imp {
 
 #[cfg(feature = "mpi")]
 mod imp {
-    use std::collections::BTreeSet;
     use std::sync::{Arc, OnceLock};
 
     use abide_core::backend::Backend;
-    use abide_cuda::CudaBackend;
     use abide_ranks::mpi::{Processes, is_launched};
     use abide_ranks::threads::DEADLINE;
     use abide_ranks::{Device, Ranked};
@@ -104,7 +109,6 @@ mod imp {
     use super::{Closed, Devices, Opened, Result};
     use crate::Error;
     use crate::backend::Kind;
-    use crate::backend::devices::weight;
 
     static JOINED: OnceLock<Processes> = OnceLock::new();
 
@@ -179,7 +183,8 @@ mod imp {
         let Devices::Count(devices) = super::check(devices.clone())? else { return Ok(None) };
         let (kind, single, weights) = match name {
             "cpu" => cpu(processes)?,
-            "cuda" => gpu(processes)?,
+            #[cfg(feature = "cuda")]
+            "cuda" => super::gpus::gpu(processes)?,
             _ => {
                 return Err(Error::unsupported(
                     format!("backend {name}"),
@@ -199,7 +204,7 @@ mod imp {
     }
 
     /// What a process opens: the kind of its device, the device, and the weights of all processes.
-    type Own = (Kind, Arc<dyn Backend>, Vec<usize>);
+    pub(super) type Own = (Kind, Arc<dyn Backend>, Vec<usize>);
 
     /// Opens the process's part of the machine's threads.
     fn cpu(processes: &Processes) -> Result<Own> {
@@ -207,61 +212,6 @@ mod imp {
         let threads = threads(processes)?;
         let own = threads.get(processes.rank()).copied().unwrap_or(1);
         Ok((Kind::Cpu, Arc::new(abide_cpu::CpuBackend::with_threads(own)?), threads))
-    }
-
-    /// Opens the process's GPU: of those that it sees the one of its number among the machine's processes.
-    fn gpu(processes: &Processes) -> Result<Own> {
-        let fail = |message: String| Error::device("mpi", "dividing GPUs among processes", message);
-        let gathered = |own: String| -> Result<Vec<String>> {
-            let all = processes.gather(own.as_bytes()).map_err(|broken| fail(broken.to_string()))?;
-            all.into_iter()
-                .map(|words| String::from_utf8(words).map_err(|error| fail(error.to_string())))
-                .collect()
-        };
-        let hosts = gathered(processes.host())?;
-        let before =
-            hosts[..processes.rank()].iter().filter(|host| **host == hosts[processes.rank()]).count();
-        let there = abide_cuda::device_count()?;
-        let backend = CudaBackend::with_ordinal(before % there.max(1))?;
-        // All plan as the first does, because they must have the same plans.
-        let costs = gathered(backend.costs().map(|cost| cost.to_bits().to_string()).join(" "))?;
-        let costs =
-            costs_of(&costs[0]).ok_or_else(|| fail("the first process did not tell its costs".to_owned()))?;
-        let backend = backend.with_costs(costs);
-        let weight = weight(backend.device(), 1);
-        let all = gathered(format!("{weight} {}", backend.identity()?))?;
-        let (weights, devices) =
-            taken(&all).ok_or_else(|| fail("a process did not tell its GPU".to_owned()))?;
-        if devices < all.len() {
-            let change =
-                "start one process a GPU, and let each see its own or all of them (CUDA_VISIBLE_DEVICES)";
-            return Err(Error::limit(
-                "processes with a GPU each",
-                all.len(),
-                format!("{devices} GPUs"),
-                change,
-            ));
-        }
-        Ok((Kind::Gpu, Arc::new(backend), weights))
-    }
-
-    /// Returns the seconds in the message of a process.
-    fn costs_of(words: &str) -> Option<[f64; 3]> {
-        let costs: Option<Vec<f64>> =
-            words.split(' ').map(|word| Some(f64::from_bits(word.parse().ok()?))).collect();
-        costs?.try_into().ok()
-    }
-
-    /// Returns the weights in the messages of processes, and the number of different devices.
-    fn taken(all: &[String]) -> Option<(Vec<usize>, usize)> {
-        let pairs: Vec<(usize, &str)> = all
-            .iter()
-            .map(|words| {
-                words.split_once(' ').and_then(|(weight, device)| Some((weight.parse().ok()?, device)))
-            })
-            .collect::<Option<_>>()?;
-        let devices: BTreeSet<&str> = pairs.iter().map(|(_, device)| *device).collect();
-        Some((pairs.iter().map(|(weight, _)| *weight).collect(), devices.len()))
     }
 
     /// Returns the threads of each process: those that its cores have, divided among all processes that may run on the same
@@ -288,25 +238,6 @@ mod imp {
     #[cfg(test)]
     mod tests {
         use super::*;
-
-        #[test]
-        fn processes_tell_their_gpus() {
-            let all = |words: &[&str]| {
-                let all: Vec<String> = words.iter().map(|&words| words.to_owned()).collect();
-                taken(&all)
-            };
-            assert_eq!(all(&["4800 a", "3350 b"]), Some((vec![4800, 3350], 2)));
-            assert_eq!(all(&["4800 a", "4800 a", "1 b"]), Some((vec![4800, 4800, 1], 2)));
-            assert_eq!(all(&["4800 a", ""]), None);
-        }
-
-        #[test]
-        fn processes_tell_their_costs() {
-            let costs = [0.54e-6, 1.1e-6, 0.1];
-            let words = costs.map(|cost: f64| cost.to_bits().to_string()).join(" ");
-            assert_eq!(costs_of(&words), Some(costs));
-            assert_eq!((costs_of(""), costs_of("1 2")), (None, None));
-        }
 
         #[test]
         fn processes_on_the_same_cores_share_the_threads() {

@@ -7,21 +7,21 @@ mod source;
 
 use std::path::PathBuf;
 
-use crate::Simulation;
-use crate::backend::{self, Choice, Devices, Opened};
-use crate::domain::BoundaryText;
-use crate::floating::standard;
-use crate::program::Problem;
-use crate::{
-    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Exchanging, Execution, Fuse, Jam, LoopRows,
-    Lowering, Options, Placement, Result, Start, Team, Tune,
-};
+use abide_core::floating::standard;
 
 use self::batch::Setting;
 pub use self::model::{IntoModel, Model, Values};
 pub(crate) use self::prepare::check_parameter;
 use self::prepare::{Prepared, host};
 use self::source::Source;
+use crate::Simulation;
+use crate::backend::{self, Choice, Devices, Opened};
+use crate::domain::BoundaryText;
+use crate::program::Problem;
+use crate::{
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Exchanging, Execution, Fuse, Jam, LoopRows,
+    Lowering, Options, Placement, Result, Start, Team, Tune,
+};
 
 enum Initial {
     Values(Values),
@@ -348,11 +348,44 @@ impl Builder {
     }
 
     /// Returns the checked problem alone, without a device.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let problem = Simulation::builder("heat").size(&[64, 80]).dtype(DType::F64).problem()?;
+    /// assert_eq!(problem.shape.extents(), [64, 80]);
+    /// assert!(matches!(Simulation::builder("heaat").problem(), Err(Error::Unknown { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] where the catalogue has no such model, or the program no such field, parameter or scalar;
+    /// [`Error::Invalid`] for values of the wrong number, type or size, for parameters that are not finite, and for
+    /// what the domain and its boundaries do not allow; [`Error::Limit`] for a size, a number of axes or of members
+    /// beyond what there is; [`Error::File`] where an input or a checkpoint cannot be read, or a checkpoint does not
+    /// agree with what was given.
     pub fn problem(self) -> Result<Problem> {
         standard(|| self.prepare()).map(|(_, prepared)| prepared.problem)
     }
 
     /// Checks the description, fills the fields and loads them onto the device.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let build = |size: &[usize]| Simulation::builder("heat").size(size).backend(Choice::CPU).build();
+    /// assert_eq!(build(&[16, 16])?.backend(), "cpu");
+    /// assert!(matches!(build(&[16, 16, 16, 16]), Err(Error::Limit { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::problem`]; [`Error::Unavailable`] where the chosen backend's device or driver is absent, or
+    /// this build lacks it; [`Error::Unsupported`] where it cannot run the problem as asked, or, with
+    /// [`Choice::Auto`], where no backend can; [`Error::Limit`] where the machine or the device has no memory for it,
+    /// or has fewer devices; [`Error::Compile`] and [`Error::Device`] where the driver fails.
     pub fn build(self) -> Result<Simulation> {
         standard(|| self.begun())
     }

@@ -10,6 +10,11 @@ use crate::{Array, Program, Result, Shape, Stencil};
 /// Sources of a simulation's model: a stencil, a program, or the name of an entry of the catalogue.
 pub trait IntoModel {
     /// Turns the source into the model.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`](crate::Error::Unknown) for a name that the catalogue does not have; for a stencil those of
+    /// [`Program::new`].
     fn into_model(self) -> Result<Model>;
 }
 
@@ -68,6 +73,11 @@ impl Model {
     }
 
     /// Returns the program for a number of axes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`](crate::Error::Limit) where an entry of the catalogue has no form of so many axes. A program is
+    /// returned whatever its axes: [`Problem::check`](crate::Problem::check) compares them with the domain.
     pub fn program(&self, dimensions: usize) -> Result<Arc<Program>> {
         match self {
             // `Problem::check` reports a wrong number of axes, with the size.
@@ -88,6 +98,10 @@ impl Model {
 
     /// Returns the size used where none is given and no input implies one: two axes where the model can have
     /// them.
+    ///
+    /// # Errors
+    ///
+    /// None for a model of one to three axes.
     pub fn default_size(&self) -> Result<Shape> {
         let range = self.dimensions();
         Shape::new(match 2.clamp(*range.start(), *range.end()) {

@@ -18,11 +18,9 @@ mod begin;
 mod conditioned;
 mod correct;
 mod files;
-pub mod measure;
 pub mod named;
 mod nullspace;
 mod range;
-pub mod scaling;
 mod system;
 mod vectors;
 
@@ -33,8 +31,9 @@ pub use vectors::{ones_vector, random_vector, true_residual};
 
 use std::time::Duration;
 
+use abide_core::floating::standard;
+
 use crate::backend::{self, Devices, Opened};
-use crate::floating::standard;
 use crate::held::Held;
 use crate::{Choice, DType, Error, Result};
 
@@ -188,6 +187,11 @@ impl Solve {
         Solve { precision: Some(precision), ..self }
     }
 
+    /// Returns the type to compute in: the chosen one, else the matrix's.
+    pub fn chosen_precision(&self) -> Precision {
+        self.precision.unwrap_or(Precision::Plain(self.matrix.dtype()))
+    }
+
     /// Chooses the backend.
     pub fn backend(self, choice: Choice) -> Self {
         Solve { choice, ..self }
@@ -230,7 +234,7 @@ impl Solve {
 
     fn loaded(self) -> Result<System, SolverError> {
         self.parameters.check()?;
-        let precision = self.precision.unwrap_or(Precision::Plain(self.matrix.dtype()));
+        let precision = self.chosen_precision();
         let matrix = begin::cast(&self.matrix, precision.dtype())?;
         let mut notes = Vec::new();
         if self.nullspace == Nullspace::Constant {

@@ -82,12 +82,29 @@ fn parse(text: &str) -> Result<Kind> {
 }
 
 /// Checks that [`matrix`] can read a name; the error says how the name is written.
+///
+/// # Errors
+///
+/// [`Error::Unknown`] for another name, [`Error::Invalid`] where its numbers are missing or not whole.
 pub fn check(text: &str) -> Result<()> {
     parse(text).map(drop)
 }
 
 /// Makes the matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`;
 /// [`MATRICES`] lists the names.
+///
+/// ```
+/// use abide::{DType, solve::named};
+///
+/// let matrix = named::matrix("laplacian2d:30x31", DType::F64)?;
+/// assert_eq!(matrix.rows(), 930);
+/// assert!(named::matrix("laplacian2d:30", DType::F64).is_err());
+/// # Ok::<(), abide::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`check`]; [`Error::Limit`] where the machine has no memory for it, or indices of 32 bits cannot count it.
 pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
     let kind = parse(text)?;
     let budget = Budget::new("memory for a matrix").with(text, kind.bytes(dtype));
@@ -107,6 +124,10 @@ pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
 
 /// Returns the linear stencil of a name: `laplacian1d`, `laplacian2d`, `laplacian3d`, `hpcg`, or a stencil of
 /// the catalogue with its own weights.
+///
+/// # Errors
+///
+/// [`Error::Unknown`] where neither this list nor the catalogue has such a linear stencil.
 pub fn operator(name: &str) -> Result<LinearStencil> {
     match name {
         "laplacian1d" => sparse::laplacian(1),

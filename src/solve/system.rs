@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use abide_core::backend::{LinearSession, Observe};
+use abide_core::floating::{kept, standard};
 use abide_core::solver::{
     Gmres, Matrix, Method, Nullspace, Parameters, Report, SolveOptions, SolvePlan, SolverError,
 };
@@ -11,7 +12,6 @@ use abide_solvers::{check_finite, check_lengths};
 use super::begin::{self, Place};
 use super::vectors::true_residual;
 use super::{conditioned, nullspace};
-use crate::floating::{kept, standard};
 use crate::held::Held;
 use crate::{Array, Result};
 
@@ -63,6 +63,21 @@ impl System {
     }
 
     /// Solves `A x = b` from 0; `b` has the type of the vectors and one value per row.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    /// use abide::sparse::laplacian_2d;
+    ///
+    /// let mut system = Solve::new(laplacian_2d(8, 9, DType::F64)?).backend(Choice::CPU).open()?;
+    /// let Solution { x, report } = system.solve(&Array::F64(vec![1.0; 72]))?;
+    /// assert!(x.len() == 72 && report.iterations > 0);
+    /// assert!(matches!(system.solve(&Array::F64(vec![1.0; 71])), Err(SolverError::Invalid(_))));
+    /// # Ok::<(), SolverError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`System::solve_with`]; [`SolverError::Invalid`] also where there is no memory for `x`.
     pub fn solve(&mut self, b: &Array) -> Result<Solution, SolverError> {
         let mut x = Array::zeros(self.matrix.dtype(), self.matrix.rows())?;
         let report = self.solve_from(b, &mut x)?;
@@ -74,12 +89,36 @@ impl System {
     ///
     /// A right-hand side near the ends of its type's range is multiplied by a power of two for the solve.
     /// BiCGStab starts anew where it breaks down ([`Report::restarts`]).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`System::solve_with`].
     pub fn solve_from(&mut self, b: &Array, x: &mut Array) -> Result<Report, SolverError> {
         self.solve_observed(b, x, &mut |_, _| ControlFlow::Continue(()))
     }
 
     /// Improves `x` as [`solve_from`](System::solve_from) does; `observe` sees the number and the residual of
     /// every iterate, and may end the run.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// use abide::prelude::*;
+    /// use abide::sparse::laplacian_2d;
+    ///
+    /// let mut system = Solve::new(laplacian_2d(8, 9, DType::F64)?).backend(Choice::CPU).open()?;
+    /// let (b, mut x) = (Array::F64(vec![1.0; 72]), Array::F64(vec![0.0; 72]));
+    /// let outcome = system.solve_observed(&b, &mut x, &mut |iteration, _residual| match iteration {
+    ///     3 => ControlFlow::Break(()),
+    ///     _ => ControlFlow::Continue(()),
+    /// });
+    /// assert!(matches!(outcome, Err(SolverError::Stopped { .. })));
+    /// # Ok::<(), SolverError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`System::solve_with`].
     pub fn solve_observed(
         &mut self,
         b: &Array,
@@ -93,8 +132,13 @@ impl System {
     ///
     /// # Errors
     ///
-    /// [`SolverError::Invalid`] for vectors of another type or length; [`SolverError::NotFinite`] with the row of
-    /// a value of `b` or `x` that is not finite; else what ended the solve.
+    /// [`SolverError::Invalid`] for vectors of another type or length, for parameters without a meaning, and with the
+    /// [`Error`](crate::Error) of a device that fails; [`SolverError::NotFinite`] with the row of a value of `b` or
+    /// `x` that is not finite, or where a NaN or an infinity appears; [`SolverError::NotConverged`] where a limit came
+    /// first, and [`SolverError::Stopped`] where `observe` did; [`SolverError::Stagnation`],
+    /// [`SolverError::Breakdown`], [`SolverError::Indefinite`], [`SolverError::SingularToRounding`],
+    /// [`SolverError::Inconsistent`] and [`SolverError::OutOfRange`] where the method cannot go on. All but the first
+    /// carry a report.
     pub fn solve_with(
         &mut self,
         b: &Array,

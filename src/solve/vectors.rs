@@ -11,6 +11,11 @@ use super::range::Scale;
 use crate::{Array, DType, Error, Result};
 
 /// Returns the norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] for vectors of another length than the matrix has rows, [`Error::Limit`] where there is no
+/// memory for the product.
 pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
     norm(&residual(matrix, b, x)?)
 }
@@ -54,12 +59,27 @@ fn in_f64(vector: &Array) -> Result<Cow<'_, Array>> {
 }
 
 /// Makes a vector of ones.
+///
+/// # Errors
+///
+/// [`Error::Limit`] where the machine has no memory for it.
 pub fn ones_vector(dtype: DType, len: usize) -> Result<Array> {
     Array::try_from_fn(dtype, len, |_| 1.0)
 }
 
 /// Makes a vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every
 /// mode has a part.
+///
+/// ```
+/// use abide::{DType, solve::random_vector};
+///
+/// assert_eq!(random_vector(DType::F64, 9, 1)?, random_vector(DType::F64, 9, 1)?);
+/// # Ok::<(), abide::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Limit`] where the machine has no memory for it.
 pub fn random_vector(dtype: DType, len: usize, seed: u64) -> Result<Array> {
     let mut state = seed;
     Array::try_from_fn(dtype, len, |_| {

@@ -99,14 +99,15 @@ fn gather(which: &[&str]) -> Result<()> {
 fn place(program: &Program) -> Option<String> {
     let Program { package, target, kind, is_test, .. } = program;
     match (package.as_str(), kind.as_str(), is_test) {
-        ("abide", "bin", false) => Some(target.clone()),
         // The command's tests find the command where cargo built it, and need no GPU.
-        ("abide", "test", true) if !target.starts_with("cli") => Some(format!("tests/{target}")),
+        ("cli", "bin", false) => Some(target.clone()),
+        ("abide", "test", true) => Some(format!("tests/{target}")),
         ("backend-cuda", "test", true) if WITHOUT_DEVICE.iter().any(|end| target.ends_with(end)) => None,
         ("backend-cuda" | "backend-wgpu", "lib", true) => Some(format!("tests/{package}")),
         ("backend-cuda" | "backend-wgpu", "test", true) => Some(format!("tests/{package}-{target}")),
         // The benchmark of CPUs needs no GPU either.
-        ("abide", "bench", _) if target == "cpu" => None,
+        ("bench", "bench", _) if target == "cpu" => None,
+        ("bench", "bench", _) => Some(format!("benches/{target}")),
         (_, "bench", _) => Some(format!("benches/{package}-{target}")),
         _ => None,
     }

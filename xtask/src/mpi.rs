@@ -77,7 +77,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     for ranks in [2, 4] {
         ok &= counted(&mut launched(ranks, &communicator.path), counts)?;
     }
-    let programs = of(&["build", "--package", "abide", "--bin", "abide"])?;
+    let programs = of(&["build", "--package", "abide-cli", "--bin", "abide"])?;
     let Some(abide) = programs.iter().find(|program| program.target == "abide") else {
         bail!("no command was built")
     };

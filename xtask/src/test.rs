@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::cargo::{TESTS, build, cargo, published, root, succeeds};
@@ -96,6 +96,7 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
 
 /// Runs what takes longer.
 fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
+    steps.run("features of the library", |_| features());
     steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf", nvrtc));
     steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits", nvrtc));
     steps.run("defects of kernels", |counts| ignored(counts, "abide-cuda", "*emulated", nvrtc));
@@ -108,6 +109,28 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("elementary functions of all f32", functions);
     steps.run("licences and advisories", dependencies);
     steps.run("packages", |_| packages());
+}
+
+/// Checks the library with each of its features alone, and without any: it then needs none of the crates that features add.
+fn features() -> Result<bool> {
+    const ALONE: [&str; 4] = ["--package", "abide", "--no-default-features", "--features"];
+    for feature in ["", "cuda", "wgpu", "gas"] {
+        if !succeeds(cargo(&["check", "--quiet"]).args(ALONE).arg(feature))? {
+            println!("the library does not compile with `{feature}` alone");
+            return Ok(false);
+        }
+    }
+    let tree = cargo(&["tree", "--edges", "normal", "--prefix", "none"]).args(ALONE).arg("").output();
+    let tree = tree.context("cannot start cargo")?;
+    if !tree.status.success() {
+        bail!("cargo tree failed");
+    }
+    let tree = String::from_utf8_lossy(&tree.stdout);
+    let added = ["abide-cuda ", "abide-wgpu ", "abide-gas "];
+    let found: Vec<&str> =
+        tree.lines().filter(|line| added.iter().any(|name| line.starts_with(name))).collect();
+    found.iter().for_each(|line| println!("without features the library needs {line}"));
+    Ok(found.is_empty() && tree.lines().any(|line| line.starts_with("abide-cpu ")))
 }
 
 /// Holds the dependencies to deny.toml: their licences, sources and known faults. Needs the network for the last.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use abide::cli::check_arguments;
+use abide_cli::check_arguments;
 
 use super::ensure;
 

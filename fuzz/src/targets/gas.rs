@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use abide::cli::check_states;
 use abide::gas::{Interactions, Table};
+use abide_cli::check_states;
 
 use super::{by_length, ensure, file, refused};
 

@@ -1,7 +1,7 @@
 //! The table `run` of model files: the options that it stands for are read as the command reads them.
 
-use abide::cli::check_arguments;
 use abide::text;
+use abide_cli::check_arguments;
 
 use super::{ensure, refused};
 

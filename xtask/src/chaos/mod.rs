@@ -115,7 +115,7 @@ impl Chaos {
         let binary = match &self.binary {
             // Made absolute, because trials start the command in folders of their own.
             Some(path) => std::path::absolute(path).context("the command's path")?,
-            None => command(&["build", "--release", "--package", "abide", "--bin", "abide"])?,
+            None => command(&["build", "--release", "--package", "abide-cli", "--bin", "abide"])?,
         };
         let until = match (self.minutes, self.kills) {
             (Some(time), _) => Until::Time(time),

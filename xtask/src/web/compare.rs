@@ -128,7 +128,7 @@ fn on_this_machine() -> Result<String> {
     // be compiled once more.
     let programs = build(TESTS)?;
     let is_command =
-        |program: &&Program| program.package == "abide" && program.kind == "bin" && !program.is_test;
+        |program: &&Program| program.package == "cli" && program.kind == "bin" && !program.is_test;
     let abide = programs.iter().find(is_command).context("cargo names no program abide")?;
     let mut command = Command::new(&abide.path);
     command.args([
