@@ -158,7 +158,7 @@ fn fit_resident(
     let (mut planes, mut given_up) = (planned, 0);
     while best.spilled() > 0 && planes > 0 {
         planes -= (planned / 8).clamp(1, planes);
-        let Some(fewer) = with_resident_registers(&plan, problem, planes) else { break };
+        let Some(fewer) = with_resident_registers(plan, problem, planes) else { break };
         let tried = compile(&fewer)?;
         if tried.spilled() < best.spilled() {
             (best, given_up) = (tried, planned - planes);

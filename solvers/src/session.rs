@@ -72,7 +72,7 @@ impl<T: Real, E: Engine<T>> LinearSession for EngineSession<T, E> {
         let (b, x) = vectors_of::<T>(b, x)?;
         let EngineSession { engine, operator, preconditioner, method, .. } = self;
         engine.run(|| {
-            let solver = solver::<T, E>(&method);
+            let solver = solver::<T, E>(method);
             let equations = Equations { a: operator, m: &mut **preconditioner, b };
             solver.solve_observed(engine, equations, x, parameters, observe)
         })
