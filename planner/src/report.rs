@@ -1,7 +1,6 @@
 //! The groups of a plan, with what each moves and takes: by the planner's estimate, and on a device.
 
-use std::fmt;
-use std::fmt::{Display, Write as _};
+use std::fmt::{self, Display, Write as _};
 
 use abide_core::backend::LaunchTime;
 use abide_core::program::{Boxes, Launch, Storage, is_renamed};

@@ -4,8 +4,7 @@
 //! Equation numbers are the paper's. Bytes are generalised from one field read and one written per step to as
 //! many as the program reads and writes.
 
-use std::fmt;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use serde::Serialize;
 

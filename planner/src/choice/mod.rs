@@ -6,8 +6,7 @@ mod candidates;
 use abide_core::{CachePolicy, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Result};
 
 use crate::persistent::{persistent_plans, plan_persistent};
-use crate::resident;
-use crate::resident::resident_plans;
+use crate::resident::{self, resident_plans};
 use crate::stepwise::{compare, plan_loops, plan_persistent_program, plan_stepwise};
 use crate::streaming::warp::plan_streaming;
 

@@ -7,8 +7,7 @@ use abide_core::reduction::Reduction;
 use abide_core::{DType, DeviceSpec, Problem, Shape, catalogue};
 
 use super::geometry::fused;
-use super::partition;
-use super::partition::{greedy, partition_of, worthwhile};
+use super::partition::{self, greedy, partition_of, worthwhile};
 use super::search::searched;
 use crate::report::{Report, Row};
 use abide_core::domain::Boundary;

@@ -1,7 +1,6 @@
 //! A program's loops gathered into groups for a device, with what the models say of each.
 
-use std::fmt;
-use std::fmt::{Display, Write};
+use std::fmt::{self, Display, Write};
 
 use abide_core::{DeviceSpec, Problem, Result};
 use serde::Serialize;

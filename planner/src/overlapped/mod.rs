@@ -11,8 +11,7 @@ use abide_core::plan::{Overlapped, Schedule};
 use abide_core::{DeviceSpec, Execution, Options, Plan, Problem, Result};
 
 use crate::limits::check_buffer;
-use crate::passes;
-use crate::passes::{Demand, fastest_first};
+use crate::passes::{self, Demand, fastest_first};
 use crate::workgroups::{MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
 
 /// Steps per dispatch where windows need no halo: enough that starting the dispatch costs nothing beside

@@ -1,7 +1,6 @@
 //! The papers' models beside a plan, and beside the time that a device took.
 
-use std::fmt;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use abide_core::{Execution, Measured, Plan, Problem, Result};
 use serde::Serialize;

@@ -1,7 +1,6 @@
 //! Both graphs in Graphviz's language.
 
-use std::fmt;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use super::{Drawing, hex, tint};
 use crate::fusion::graph::Holds;

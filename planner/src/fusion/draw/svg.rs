@@ -1,8 +1,7 @@
 //! Both graphs as a picture: on the left the order of execution, in layers; on the right the data dependencies, a row
 //! for each loop and a column for each array.
 
-use std::fmt;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use super::picture::Picture;
 use super::{Drawing, hex, tint};

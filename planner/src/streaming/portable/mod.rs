@@ -11,8 +11,7 @@ use abide_core::{DeviceSpec, Execution, Options, Plan, Problem, Result};
 
 use super::requirement::{Demand, Limits};
 use crate::limits::check_buffer;
-use crate::passes;
-use crate::passes::fastest_first;
+use crate::passes::{self, fastest_first};
 use crate::workgroups::{MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
 
 /// The most 32-bit registers for the values that a thread's cells carry from plane to plane, summed over all levels.

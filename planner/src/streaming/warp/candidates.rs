@@ -2,7 +2,7 @@
 
 use abide_core::device::Capability;
 use abide_core::plan::WarpStreaming;
-use abide_core::plan::streaming::portable::count;
+use abide_core::plan::streaming::portable::count_windows;
 use abide_core::plan::streaming::warp::Configuration;
 use abide_core::{Depth, DeviceSpec};
 
@@ -133,7 +133,7 @@ fn windows_across(demand: &Demand<'_>, tiles: [usize; 2]) -> [usize; 2] {
     let whole = |axis: usize| axis < 2 || demand.extents[axis].is_multiple_of(16 / demand.bytes);
     let ends =
         |axis: usize| !(demand.is_periodic(axis) && whole(axis)) && (axis == 2 || demand.extents[axis] > 1);
-    count(tiles, windows::at_sides(tiles, ends))
+    count_windows(tiles, windows::at_sides(tiles, ends))
 }
 
 /// Returns the cost of a plane of several rows in windows that meet a boundary across.

@@ -15,8 +15,7 @@ use self::estimate::step_seconds;
 use super::requirement::{Demand, Limits};
 use crate::limits::refuse_others;
 use crate::papers::ebisu::{Costs, sufficient_depth};
-use crate::passes;
-use crate::passes::fastest_first;
+use crate::passes::{self, fastest_first};
 
 /// The limits of kernels.
 const LIMITS: Limits = Limits {

@@ -1,7 +1,6 @@
 //! Writing matrices and vectors: the shortest digits that read back as the same number.
 
-use std::io;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 
 use abide_core::sparse::Csr;
 use abide_core::{Array, Real, with_array};

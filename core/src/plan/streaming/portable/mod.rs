@@ -124,7 +124,7 @@ impl PortableStreaming {
 
     /// Returns the number of windows that lie at no side, and of those that do.
     pub fn windows(&self) -> [usize; 2] {
-        crate::plan::streaming::portable::count(self.tiles, self.sides)
+        count_windows(self.tiles, self.sides)
     }
 
     /// Returns the workgroups of a dispatch.
@@ -184,7 +184,7 @@ impl Arrival {
 }
 
 /// Returns the number of windows that lie at no side, and of those that do.
-pub fn count(tiles: [usize; 2], sides: [usize; 2]) -> [usize; 2] {
+pub fn count_windows(tiles: [usize; 2], sides: [usize; 2]) -> [usize; 2] {
     let middle = (tiles[0] - sides[0]) * (tiles[1] - sides[1]);
     [middle, tiles[0] * tiles[1] - middle]
 }
