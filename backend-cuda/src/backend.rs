@@ -9,7 +9,7 @@ use abide_core::backend::{Compiler, LinearBackend, MemberSessions, Segmented, Tu
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune};
 use abide_core::{Array, Backend, DType, DeviceSpec, Plan, Problem, Result, Session};
-use abide_planner::plan_batch;
+use abide_planner::{Fitted, plan_batch};
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::tuned_plans::TunedPlans;
 use cudarc::driver::CudaContext;
@@ -157,17 +157,18 @@ impl Backend for CudaBackend {
         }
         plan.check(problem)?;
         check_fields(problem, &fields)?;
-        let (plan, cubin) = fit(&self.nvrtc, problem, plan, &target(&self.device))?;
+        let Fitted { plan, code } = fit(&self.nvrtc, problem, plan, &target(&self.device))?;
         self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
-        let kernels = Kernels::load(&self.context, cubin)?;
+        let kernels = Kernels::load(&self.context, code.cubin)?;
         if problem.is_batch() {
             let counter = self.counter.clone();
             return Ok(Box::new(Batch::new(problem, plan, &self.context, &kernels, &fields, counter)?));
         }
-        if !problem.is_plain() {
+        if let Some(program) = code.program {
             let (counter, put_kernel) = (self.counter.clone(), self.put_kernel.clone());
+            let loaded = (&kernels, program);
             let session =
-                ProgramSession::new(problem, plan, &self.context, &kernels, &fields, counter, put_kernel)?;
+                ProgramSession::new(problem, plan, &self.context, loaded, &fields, counter, put_kernel)?;
             return Ok(Box::new(session));
         }
         let cut = Segmented::new(problem, &fields)?;
@@ -182,7 +183,7 @@ impl Backend for CudaBackend {
 impl Compiler for CudaBackend {
     fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()> {
         let target = target(&self.device);
-        let (plan, _) = fit(&self.nvrtc, problem, plan, &target)?;
+        let plan = fit(&self.nvrtc, problem, plan, &target)?.plan;
         let shallower = if any_steps { shallower_passes(problem, &plan) } else { Vec::new() };
         for pass in shallower {
             fit(&self.nvrtc, problem, &pass?, &target)?;
@@ -191,7 +192,7 @@ impl Compiler for CudaBackend {
     }
 
     fn fitted(&self, problem: &Problem, plan: &Plan) -> Result<Plan> {
-        Ok(fit(&self.nvrtc, problem, plan, &target(&self.device))?.0)
+        Ok(fit(&self.nvrtc, problem, plan, &target(&self.device))?.plan)
     }
 }
 

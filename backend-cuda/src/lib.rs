@@ -52,7 +52,7 @@ mod window;
 pub use abide_tuning::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use backend::{CudaBackend, variants};
 pub use driver::device_count;
-pub use kernels::{fit, report, report_as_planned, slight_spills, target};
+pub use kernels::{Code, fit, report, report_as_planned, target};
 pub use krylov::{CudaDeviceGroup, PackedSystem, Piece, Slab, fit_solver, numbers_of, plan_batch, region};
 pub use lent::DeviceBuffer;
 pub use nvrtc::{Cubin, FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::warp::Configuration;
 use abide_core::{Error, Plan, Problem, Result};
+use abide_planner::Fitted;
 use abide_planner::streaming::warp::plan_configuration;
 use abide_shaders::cuda;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
@@ -168,9 +169,9 @@ impl Streaming {
             return Ok(());
         }
         let shallower = shallower(&fields.problem, &self.plan, self.depth(number) as usize)?;
-        let (plan, cubin) =
+        let Fitted { plan, code } =
             kernels::fit(&self.nvrtc, &fields.problem, &shallower, &kernels::target(&self.plan.device))?;
-        let loaded = Kernels::load(&fields.context, cubin)?;
+        let loaded = Kernels::load(&fields.context, code.cubin)?;
         let Some(stream) = plan.warp_streaming() else { return Ok(()) };
         self.passes[number] = Some(Pass::new(&plan, stream, fields, &loaded)?);
         Ok(())

@@ -8,14 +8,14 @@ use std::time::Duration;
 use abide_core::plan::{Compiled, Execution, Measured, Stepwise};
 use abide_core::program::Place;
 use abide_core::{Array, Error, Plan, Problem, Result};
-use abide_planner::candidates;
+use abide_planner::{Fitted, candidates, slight_spills};
 use abide_shaders::cuda;
 use abide_tuning::tuned::Tuning;
 use abide_tuning::{Run, Stand, brief};
 use cudarc::driver::CudaContext;
 
 use crate::driver::during;
-use crate::kernels::{Kernels, fit, fit_stream_alone, slight_spills, target};
+use crate::kernels::{Code, Kernels, fit, fit_alone, target};
 use crate::launcher::Launcher;
 use crate::memory::{Fields, parameter_bytes};
 use crate::nvrtc::{Cubin, Nvrtc};
@@ -43,8 +43,8 @@ pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<
 /// that it computes. What is compiled is kept, so that a session need not compile it again.
 fn spilling(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan) -> Result<Vec<Vec<Place>>> {
     let Some(tiles) = plan.stepwise() else { return Ok(Vec::new()) };
-    let (plan, _) = fit(nvrtc, problem, plan, &target(&plan.device))?;
-    let kernels = cuda::program_kernels(&plan.split_problem(problem)?, tiles)?;
+    let Fitted { plan, code } = fit(nvrtc, problem, plan, &target(&plan.device))?;
+    let Some(kernels) = code.program else { return Ok(Vec::new()) };
     let places = |group: &Vec<usize>| tiles.partition.places(&problem.program, group);
     Ok(spilling_of(tiles, &kernels, &plan.compiled).iter().map(places).collect())
 }
@@ -121,13 +121,14 @@ fn spills_much(plan: &Plan) -> bool {
 
 /// Compiles plans on as many threads as there are cores; the first is the planner's own choice.
 fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -> Vec<Result<(Plan, Cubin)>> {
+    let kept = |fitted: Fitted<Code>| Ok((fitted.plan, fitted.code.cubin));
     let compile = |number: usize, plan: &Plan| {
         // A streaming plan that spills much is left out here: a session would open another in its place, as it
         // does for the planner's own choice.
         if number == 0 || plan.warp_streaming().is_none() {
-            return fit(nvrtc, problem, plan, target);
+            return kept(fit(nvrtc, problem, plan, target)?);
         }
-        fit_stream_alone(nvrtc, problem, plan, target)
+        kept(fit_alone(nvrtc, problem, plan, target)?)
     };
     let done: Vec<OnceLock<Result<(Plan, Cubin)>>> = plans.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
@@ -315,7 +316,7 @@ mod tests {
             assert_eq!(expected.contains(stages), stages.len() > 1);
         }
         let Some(nvrtc) = nvrtc() else { return };
-        let (compiled, _) = fit(&nvrtc, &problem, &plan, &target(&device)).unwrap();
+        let compiled = fit(&nvrtc, &problem, &plan, &target(&device)).unwrap().plan;
         for entry in groups.iter().flat_map(|stages| entries(stages)) {
             assert!(compiled.compiled.iter().any(|own| own.kernel == entry), "{entry}");
         }

@@ -10,8 +10,8 @@ use abide_core::plan::resident::{self, Exchange};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options};
 use abide_core::slabs::Slabs;
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
-use abide_cuda::{Nvrtc, report, slight_spills, target};
-use abide_planner::{Alike, plan, plan_ranks, plan_resident, resident_plans};
+use abide_cuda::{Nvrtc, report, target};
+use abide_planner::{Alike, Fitted, plan, plan_ranks, plan_resident, resident_plans, slight_spills};
 use abide_shaders::cuda::kernel;
 
 use common::present;
@@ -148,14 +148,17 @@ fn planes_in_registers_do_not_spill() {
         let cache = CachePolicy::Mixed;
         let options = Options { execution: Execution::Persistent, cache, ..Options::default() };
         let asked = plan(&problem, device, &options).unwrap();
-        let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, &problem, &asked, &target(device)).unwrap();
-        let worst = cubin.report.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
+        let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, &problem, &asked, &target(device)).unwrap();
+        let worst = code.cubin.report.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
         let [asked, used] = [&asked, &kept].map(|plan| plan.persistent().unwrap().planes_registers);
-        println!("{name} {dtype} {}: {used} of {asked} planes in registers, {:?}", device.name, cubin.report);
+        println!(
+            "{name} {dtype} {}: {used} of {asked} planes in registers, {:?}",
+            device.name, code.cubin.report
+        );
         assert!(worst == 0 || used == 0, "{name} {dtype} {} spills {worst} bytes", device.name);
-        assert!(cubin.report[0].registers <= kept.persistent().unwrap().registers);
+        assert!(code.cubin.report[0].registers <= kept.persistent().unwrap().registers);
         assert!(worst == 0 || kept.notes.iter().any(|note| note.contains("spills")));
-        assert_eq!(kept.compiled, cubin.report);
+        assert_eq!(kept.compiled, code.cubin.report);
     }
 }
 
@@ -179,10 +182,10 @@ fn tiles_of_whole_domains_do_not_spill() {
             println!("{name} {} {dtype} does not fit {}", problem.shape, device.name);
             continue;
         };
-        let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, &problem, &asked, &target(device)).unwrap();
-        println!("{name} {dtype} {}: {} {:?}", device.name, kept.summary(), cubin.report);
+        let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, &problem, &asked, &target(device)).unwrap();
+        println!("{name} {dtype} {}: {} {:?}", device.name, kept.summary(), code.cubin.report);
         assert_eq!(
-            cubin.report.iter().map(|c| c.spill_bytes).max(),
+            code.cubin.report.iter().map(|c| c.spill_bytes).max(),
             Some(0),
             "{name} {dtype} {}",
             device.name
@@ -267,9 +270,9 @@ fn streaming_plans_do_not_spill() {
     let spilling = Mutex::new(Vec::new());
     each(&plans, |(problem, plan)| {
         let target = target(&plan.device);
-        let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
-        assert_eq!(kept.compiled, cubin.report);
-        for kernel in &cubin.report {
+        let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
+        assert_eq!(kept.compiled, code.cubin.report);
+        for kernel in &code.cubin.report {
             let (bytes, registers) = (kernel.spill_bytes, kept.warp_streaming().unwrap().registers);
             let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());
             println!("{words}: {} of {registers} registers, {bytes} bytes spilled", kernel.registers);
@@ -307,9 +310,9 @@ fn kernels_that_give_planes_do_not_spill() {
     }
     each(&plans, |(problem, plan)| {
         let target = target(&plan.device);
-        let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
+        let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());
-        let [kernel] = &cubin.report[..] else { panic!("{words}: {:?}", cubin.report) };
+        let [kernel] = &code.cubin.report[..] else { panic!("{words}: {:?}", code.cubin.report) };
         println!("{words}: {} registers, {} bytes spilled", kernel.registers, kernel.spill_bytes);
         assert!(kernel.spill_bytes <= slight_spills(&kept), "{words}: {kernel:?}");
         assert_eq!(kept.depth, plan.depth, "{words}");

@@ -160,28 +160,51 @@ fn literal(dtype: DType, value: f64) -> String {
     if value.is_sign_negative() { format!("({digits}{suffix})") } else { format!("{digits}{suffix}") }
 }
 
-/// Returns the text of the kernels of a plan for a problem, which depends on these two alone.
-pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
+/// The text of a plan's kernels.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The text.
+    pub text: String,
+    /// Of a program that is not plain, the kernels in the text and their launches.
+    pub program: Option<ProgramKernels>,
+}
+
+/// Returns the text of a plan's kernels, and of a program that is not plain how they are launched.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] for a plan of another backend or problem.
+pub fn source(problem: &Problem, plan: &Plan) -> Result<Source> {
     plan.check(problem)?;
+    let of_program = |mut kernels: ProgramKernels| {
+        let text = std::mem::take(&mut kernels.text);
+        Ok(Source { text, program: Some(kernels) })
+    };
     if let Some(tiles) = plan.stepwise().filter(|_| !problem.is_plain()) {
-        return Ok(program_kernels(&plan.split_problem(problem)?, tiles)?.text);
+        return of_program(program_kernels(&plan.split_problem(problem)?, tiles)?);
     }
     if let Some(persistent) = plan.persistent_program() {
-        return Ok(persistent_kernels(&plan.split_problem(problem)?, persistent)?.text);
+        return of_program(persistent_kernels(&plan.split_problem(problem)?, persistent)?);
     }
     let program = problem.program.simplified(problem.dtype);
-    match &plan.schedule {
-        Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),
-        Schedule::Resident(tiles) => Ok(resident::resident(problem, &program, tiles, plan.is_at_once())),
-        Schedule::Stepwise(tiles) => Ok(stepwise(problem, &program, tiles)),
-        Schedule::WarpStreaming(streaming) => Ok(streaming::streaming(problem, &program, streaming)),
+    let text = match &plan.schedule {
+        Schedule::Persistent(tiles) => persistent(problem, &program, tiles),
+        Schedule::Resident(tiles) => resident::resident(problem, &program, tiles, plan.is_at_once()),
+        Schedule::Stepwise(tiles) => stepwise(problem, &program, tiles),
+        Schedule::WarpStreaming(streaming) => streaming::streaming(problem, &program, streaming),
         Schedule::Cpu(_)
         | Schedule::Overlapped(_)
         | Schedule::PortableStreaming(_)
         | Schedule::PersistentProgram(_) => {
-            Err(Error::invalid("plan", "it is a CPU's or for wgpu", "make a plan for a CUDA device"))
+            return Err(Error::invalid("plan", "it is a CPU's or for wgpu", "make a plan for a CUDA device"));
         }
-    }
+    };
+    Ok(Source { text, program: None })
+}
+
+/// Returns the text of a plan's kernels, as [`source`] does.
+pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
+    Ok(source(problem, plan)?.text)
 }
 
 fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> String {

@@ -44,8 +44,6 @@ type Module = Vec<String>;
 
 /// A crate's sources.
 struct Sources {
-    /// The names by which code names the crate's root.
-    roots: Vec<&'static str>,
     /// The modules at the top.
     top: BTreeSet<String>,
     /// The names that the root re-exports, each with its module.
@@ -198,20 +196,14 @@ impl Sources {
                 }
             });
         }
-        // The command of the library names it as other programs do.
-        let roots = if folder.join("src/lib.rs").exists() && folder.join("src/cli").exists() {
-            vec!["crate", "abide"]
-        } else {
-            vec!["crate"]
-        };
-        Sources { roots, top, exports, files }
+        Sources { top, exports, files }
     }
 
     /// Returns the module at the top into which a path leads; `None` where it leads out of the crate or to its root.
     fn target<'a>(&'a self, module: &Module, path: &'a [String]) -> Option<&'a String> {
         let ups = path.iter().take_while(|part| *part == "super").count();
         let within = match path.first()? {
-            first if self.roots.contains(&&**first) => &path[1..],
+            first if first == "crate" => &path[1..],
             _ if ups > 0 && ups == module.len() => &path[ups..],
             _ => return None,
         };

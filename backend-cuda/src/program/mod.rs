@@ -20,7 +20,7 @@ use abide_core::backend::{AllGather, LaunchTime, Peer, check_field, check_values
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
-use abide_shaders::cuda::{KernelLaunch, ProgramKernels, persistent_kernels, program_kernels};
+use abide_shaders::cuda::{KernelLaunch, ProgramKernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 
 use self::memory::{Memory, Progress};
@@ -82,7 +82,7 @@ impl ProgramSession {
         problem: &Problem,
         plan: Plan,
         context: &Arc<CudaContext>,
-        loaded: &Kernels,
+        (loaded, kernels): (&Kernels, ProgramKernels),
         fields: &[Array],
         counter: Arc<Counter>,
         put_kernel: Arc<PutKernel>,
@@ -91,10 +91,6 @@ impl ProgramSession {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
         let problem = &tiles.partition.split_problem(problem)?;
-        let kernels = match plan.persistent_program() {
-            Some(persistent) => persistent_kernels(problem, persistent)?,
-            None => program_kernels(problem, tiles)?,
-        };
         let is_launched = plan.persistent_program().is_none();
         let functions = kernels.groups.iter().filter(|_| is_launched).map(|(stages, group)| {
             let load = |launch: &KernelLaunch| loaded.function(&launch.entry, launch.shared_bytes);
