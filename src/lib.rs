@@ -32,7 +32,7 @@ mod held;
 pub mod plan;
 mod simulation;
 pub mod solve;
-pub mod solver;
+mod solver;
 pub mod sparse;
 pub mod verify;
 
