@@ -36,7 +36,7 @@ mod solver;
 pub mod sparse;
 pub mod verify;
 
-// What a program describes and plans. All that the crates below have for each other alone stays there.
+// What programs use of the core, by name. Modules that only Abide's own crates use are not exported.
 pub use abide_core::{
     Array, Backend, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, ErrorKind,
     Exchanging, Execution, Expr, Field, Footprint, Fuse, Jam, LinearStencil, LoopRows, Lowering, Measured,

@@ -33,13 +33,14 @@ pub mod solving;
 mod tests;
 mod timing;
 
+use measure::{afford, begin, random};
+
 pub use ahead::{Wanted, Worker, compiled_ahead, workers};
 pub use case::{Case, words};
 pub use check::{Check, Checked, stepwise};
 pub use domain::{Domain, STENCILS, problem};
 pub use gas::{GasCase, GasRow, SIX, measure_gas};
 pub use measure::{Row, Settings, ceiling, measure};
-use measure::{afford, begin, random};
 pub use program::{ProgramRow, Way, measure_program};
 pub use regret::{Looked, Regret, regret, tried};
 pub use scaling::{Scaling, ScalingCase, ScalingRow, measure_scaling};
