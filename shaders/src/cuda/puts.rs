@@ -1,8 +1,10 @@
 //! The kernel by which devices store planes into each other's memory: one for any problem.
 
 /// The text of the kernel.
-pub const PUTS: &str =
-    concat!(include_str!("../../kernels/cuda/exchange/devices.cuh"), include_str!("../../kernels/cuda/exchange/puts.cu"));
+pub const PUTS: &str = concat!(
+    include_str!("../../kernels/cuda/exchange/devices.cuh"),
+    include_str!("../../kernels/cuda/exchange/puts.cu")
+);
 
 /// The name of the kernel.
 pub const PUTS_ENTRY: &str = "stores";

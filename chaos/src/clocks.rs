@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 
-use super::trial::Trial;
+use crate::trial::Trial;
 
 const DAY: u64 = 86_400;
 
@@ -36,8 +36,8 @@ mod linux {
 
     use anyhow::{Context as _, Result};
 
-    use super::super::bench::Bench;
-    use super::super::trial::{Leaves, Trial};
+    use crate::bench::Bench;
+    use crate::trial::{Leaves, Trial};
 
     /// Returns the words that start a command with a clock of its own, by util-linux.
     fn shifted(seconds: u64) -> Vec<OsString> {

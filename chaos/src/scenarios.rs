@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-use super::bench::Bench;
-use super::trial::Trial;
+use crate::bench::Bench;
+use crate::trial::Trial;
 #[cfg(target_os = "linux")]
-use super::{
+use crate::{
     caches, devices, disk, folders, memory, models, processes, series, signals, streams, surroundings,
 };
-use super::{clocks, concurrent, kills};
+use crate::{clocks, concurrent, kills};
 
 /// One kind of hostile circumstances.
 pub struct Scenario {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::start::{Limit, Start, Stream};
-use super::trial::{Leaves, Trial};
-use super::works::{Peace, Work};
+use crate::start::{Limit, Start, Stream};
+use crate::trial::{Leaves, Trial};
+use crate::works::{Peace, Work};
 
 const STREAMS: [Stream; 4] = [Stream::Usual, Stream::Closed, Stream::Full, Stream::CommError];
 

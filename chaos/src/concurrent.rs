@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::checkpoint;
-use super::trial::{Leaves, Trial, signal};
-use super::works::{CHECKPOINT, Peace, Work};
+use crate::checkpoint;
+use crate::trial::{Leaves, Trial, signal};
+use crate::works::{CHECKPOINT, Peace, Work};
 
 /// Runs two or three processes of one work in one folder; one of them may be killed.
 pub fn concurrent(trial: &mut Trial<'_>) -> Result<()> {
@@ -51,7 +51,7 @@ pub fn concurrent(trial: &mut Trial<'_>) -> Result<()> {
 }
 
 /// Starts the processes one after the other and waits for all; returns whether one was killed.
-fn run(trial: &mut Trial<'_>, place: &Path) -> Result<(Vec<super::start::Ending>, bool)> {
+fn run(trial: &mut Trial<'_>, place: &Path) -> Result<(Vec<crate::start::Ending>, bool)> {
     let (work, peace) = trial.work();
     let start = work.start();
     let mut running = Vec::new();

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use nix::mount::MsFlags;
 
-use super::bench::Bench;
-use super::disk::Mounted;
-use super::memory::{FIRST_USER, give};
-use super::trial::{Begun, Trial};
-use super::works::{CHECKPOINT, Work};
+use crate::bench::Bench;
+use crate::disk::Mounted;
+use crate::memory::{FIRST_USER, give};
+use crate::trial::{Begun, Trial};
+use crate::works::{CHECKPOINT, Work};
 
 /// Tries a file system that nobody may write to.
 pub fn read_only(trial: &mut Trial<'_>) -> Result<()> {

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::statvfs;
 
-use super::start::Limit;
-use super::trial::{Leaves, Trial, signal};
+use crate::start::Limit;
+use crate::trial::{Leaves, Trial, signal};
 
 /// The system's signal to a process that writes more to a file than its limit allows.
 const FILE_TOO_LARGE: i32 = 25;
@@ -71,7 +71,7 @@ pub fn full(trial: &mut Trial<'_>) -> Result<()> {
     trial.remark(format!("mount -t tmpfs -o {options} tmpfs {}", place.display()));
     trial.works_or_says_why(&work.start(), &place, work, peace)?;
     // With room again, the work goes on.
-    if work.goes_on() && place.join(super::works::CHECKPOINT).exists() {
+    if work.goes_on() && place.join(crate::works::CHECKPOINT).exists() {
         trial.check_resumes(work, peace, &place)?;
     }
     trial.keep_copy(&place)

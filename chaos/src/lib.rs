@@ -1,4 +1,7 @@
-//! `cargo xtask chaos`: the command under hostile circumstances, from outside, for any length of time.
+//! The command under hostile circumstances, from outside, for any length of time: `cargo xtask chaos`.
+//!
+//! [`Chaos`] holds a campaign's options. A campaign consists of trials; each starts the command in a folder of its own. A
+//! scenario says what a trial does to the command, and what must hold then.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 mod bench;
@@ -43,14 +46,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use self::bench::Bench;
-use self::campaign::{Campaign, Until};
-use self::report::{Tally, report};
-use self::scenarios::{ALWAYS, SCENARIOS};
-use crate::cargo::{TESTS, build, root};
-
-/// The folder for the trials' own folders; those of failed trials stay.
-const FOLDER: &str = "chaos";
+use bench::Bench;
+use campaign::{Campaign, Until};
+use report::{Tally, report};
+use scenarios::{ALWAYS, SCENARIOS};
 
 /// The options of `cargo xtask chaos`, which say what it does to the command.
 #[derive(Args)]
@@ -106,8 +105,13 @@ impl Chaos {
         Chaos { scenarios, minutes, kills: None, seed: None, jobs: None, binary: None, list: false }
     }
 
-    /// Runs the campaign; returns whether all checks held.
-    pub fn run(&self) -> Result<bool> {
+    /// Runs the campaign in the workspace's folder `root`; returns whether all checks held. `build` makes the command and
+    /// returns its path, where the options name none.
+    ///
+    /// # Errors
+    ///
+    /// The command cannot be built or found, its undisturbed runs fail, or a trial cannot be set up.
+    pub fn run(&self, root: &Path, build: impl FnOnce() -> Result<PathBuf>) -> Result<bool> {
         if self.list {
             list();
             return Ok(true);
@@ -115,7 +119,7 @@ impl Chaos {
         let binary = match &self.binary {
             // Made absolute, because trials start the command in folders of their own.
             Some(path) => std::path::absolute(path).context("the command's path")?,
-            None => command(&["build", "--release", "--package", "abide", "--bin", "abide"])?,
+            None => build()?,
         };
         let until = match (self.minutes, self.kills) {
             (Some(time), _) => Until::Time(time),
@@ -124,38 +128,40 @@ impl Chaos {
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.map_or(cores, usize::from);
-        let tallies =
-            campaign(&binary, &self.scenarios, until, self.seed.unwrap_or_else(|| fastrand::u64(..)), jobs)?;
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        let tallies = campaign(root, &binary, &self.scenarios, until, seed, jobs)?;
         Ok(tallies.iter().all(|tally| tally.failures.is_empty()))
     }
 }
 
-/// Runs a short campaign with the command as the tests built it and the same choices each time. Returns the
-/// scenarios skipped, and whether all checks held.
-pub fn short() -> Result<(Vec<String>, bool)> {
-    let binary = command(TESTS)?;
+/// Runs a short campaign with the same choices each time. Returns the scenarios skipped, and whether all checks held.
+///
+/// # Errors
+///
+/// As [`Chaos::run`].
+pub fn short(root: &Path, binary: &Path) -> Result<(Vec<String>, bool)> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Trials wait for the disk most of their time, so there are more jobs than cores.
-    let tallies = campaign(&binary, &[], Until::Kills(20), 1, 2 * cores)?;
+    let tallies = campaign(root, binary, &[], Until::Kills(20), 1, 2 * cores)?;
     let skipped =
         tallies.iter().filter_map(|tally| Some(format!("chaos {}: {}", tally.name, tally.skipped.as_ref()?)));
     Ok((skipped.collect(), tallies.iter().all(|tally| tally.failures.is_empty())))
 }
 
-/// Builds the command and returns its path.
-fn command(arguments: &[&str]) -> Result<PathBuf> {
-    let programs = build(arguments)?;
-    let found = programs.into_iter().find(|p| p.kind == "bin" && p.target == "abide" && !p.is_test);
-    Ok(found.context("cargo built no command")?.path)
-}
-
 /// Runs scenarios, all if none is named, and prints the findings.
-fn campaign(binary: &Path, names: &[String], until: Until, seed: u64, jobs: usize) -> Result<Vec<Tally>> {
+fn campaign(
+    root: &Path,
+    binary: &Path,
+    names: &[String],
+    until: Until,
+    seed: u64,
+    jobs: usize,
+) -> Result<Vec<Tally>> {
     if !binary.is_file() {
         bail!("{} is no program", binary.display());
     }
     println!("{}, seed {seed}, {jobs} jobs", binary.display());
-    let bench = Bench::new(binary, &root().join("target").join(FOLDER))?;
+    let bench = Bench::new(root, binary)?;
     let wanted = SCENARIOS
         .iter()
         .filter(|scenario| names.is_empty() || names.iter().any(|name| name == scenario.name));

@@ -13,8 +13,8 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::mkfifo;
 
-use super::bench::Bench;
-use super::trial::{Leaves, Trial};
+use crate::bench::Bench;
+use crate::trial::{Leaves, Trial};
 
 /// Makes a copy of one of the system's devices, because a program that fails here would destroy the original.
 fn node(path: &Path, minor: u64) -> Result<()> {

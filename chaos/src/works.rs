@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::checkpoint;
-use super::start::{Start, peace};
+use crate::checkpoint;
+use crate::start::{Start, peace};
 
 /// The name of every checkpoint.
 pub const CHECKPOINT: &str = "c.npz";

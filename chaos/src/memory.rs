@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::bench::Bench;
-use super::start::{Limit, Start};
-use super::trial::{Leaves, Trial, signal};
+use crate::bench::Bench;
+use crate::start::{Limit, Start};
+use crate::trial::{Leaves, Trial, signal};
 
 /// Addresses beyond the least with which the command says its version, because its parts lie at other places
 /// in every start.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::start::Start;
-use super::trial::{Trial, short};
+use crate::start::Start;
+use crate::trial::{Trial, short};
 
 /// A small model, before the lines that a case adds.
 const MODEL: &str = "axes = 2\nboundary = \"periodic\"\n";

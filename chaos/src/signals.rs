@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::start::Running;
-use super::trial::{Begun, Leaves, Trial, short, signal};
-use super::works::{CHECKPOINT, Peace, Work};
+use crate::start::Running;
+use crate::trial::{Begun, Leaves, Trial, short, signal};
+use crate::works::{CHECKPOINT, Peace, Work};
 
 /// Tries Ctrl-C.
 pub fn interrupt(trial: &mut Trial<'_>) -> Result<()> {

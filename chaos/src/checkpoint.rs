@@ -18,7 +18,7 @@ pub fn steps(bytes: &[u8]) -> Result<u64> {
             let about: serde_json::Value = serde_json::from_slice(&content).context("abide.json")?;
             steps = about["steps"].as_u64();
         } else if name.ends_with(".npy") {
-            super::complete::npy(&content).with_context(|| format!("entry {name}"))?;
+            crate::complete::npy(&content).with_context(|| format!("entry {name}"))?;
         }
     }
     steps.context("it does not say how many steps are done")

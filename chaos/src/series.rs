@@ -4,11 +4,11 @@ use std::fs;
 
 use anyhow::Result;
 
-use super::disk::Mounted;
-use super::signals::interrupted;
-use super::start::{Start, peace as undisturbed};
-use super::trial::{Trial, short};
-use super::works::CHECKPOINT;
+use crate::disk::Mounted;
+use crate::signals::interrupted;
+use crate::start::{Start, peace as undisturbed};
+use crate::trial::{Trial, short};
+use crate::works::CHECKPOINT;
 
 /// Interrupts after which a work is left undisturbed.
 const ENDS: u32 = 3;

@@ -13,7 +13,7 @@ pub fn check(name: &str, bytes: &[u8]) -> Result<()> {
     };
     match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
         "npy" => npy(bytes).with_context(|| name.to_owned()),
-        "npz" => super::checkpoint::steps(bytes).map(drop).with_context(|| name.to_owned()),
+        "npz" => crate::checkpoint::steps(bytes).map(drop).with_context(|| name.to_owned()),
         "png" => ends(b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"),
         "gif" => ends(b"GIF89a", b"\0;"),
         "vti" => ends(b"<?xml", b"</VTKFile>\n"),

@@ -7,15 +7,16 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 #[cfg(target_os = "linux")]
-use super::start::Start;
-use super::works::{Peace, WORKS, Work};
-use crate::setup::clear;
+use crate::start::Start;
+use crate::works::{Peace, WORKS, Work};
 
 /// The least time that any start of the command is given before it counts as hung.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The ground that all trials share.
 pub struct Bench {
+    /// The workspace's folder.
+    pub root: PathBuf,
     pub binary: PathBuf,
     /// The folder for the trials' own folders; those of failed trials stay.
     pub folder: PathBuf,
@@ -27,8 +28,9 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Empties the folder and runs every work undisturbed.
-    pub fn new(binary: &Path, folder: &Path) -> Result<Bench> {
+    /// Empties the trials' folder and runs every work undisturbed.
+    pub fn new(root: &Path, binary: &Path) -> Result<Bench> {
+        let folder = &root.join("target").join("chaos");
         clear(folder)?;
         let undisturbed = folder.join("undisturbed");
         let mut peace = Vec::new();
@@ -44,6 +46,7 @@ impl Bench {
         }
         clear(&undisturbed)?;
         let mut bench = Bench {
+            root: root.to_owned(),
             binary: binary.to_owned(),
             folder: folder.to_owned(),
             peace,
@@ -52,7 +55,7 @@ impl Bench {
         };
         #[cfg(target_os = "linux")]
         {
-            use super::start::Limit;
+            use crate::start::Limit;
             bench.least_memory = bench.least(Limit::Memory, 1 << 16, 1 << 34)?;
             bench.least_files = bench.least(Limit::Files, 1, 256)?;
         }
@@ -74,7 +77,7 @@ impl Bench {
     /// Finds the least value of a limit, in multiples of `grain` below `most`, under which the command can
     /// say its version.
     #[cfg(target_os = "linux")]
-    fn least(&self, limit: super::start::Limit, grain: u64, most: u64) -> Result<u64> {
+    fn least(&self, limit: crate::start::Limit, grain: u64, most: u64) -> Result<u64> {
         let logs = tempfile::tempdir().context("cannot make a temporary folder")?;
         let works = |value: u64| -> Result<bool> {
             let start = Start::of("--version").within(limit, value);
@@ -88,5 +91,15 @@ impl Bench {
             if works(middle * grain)? { high = middle } else { low = middle }
         }
         Ok(high * grain)
+    }
+}
+
+/// Removes a folder with all its contents, if it exists.
+fn clear(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot clear {}", folder.display()))
+        }
+        _ => Ok(()),
     }
 }

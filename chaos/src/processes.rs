@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::bench::Bench;
-use super::start::{Ending, Start, peace as undisturbed};
-use super::trial::{Trial, short};
-use crate::cargo::root;
+use crate::bench::Bench;
+use crate::start::{Ending, Start, peace as undisturbed};
+use crate::trial::{Trial, short};
 
 /// A library that sets the floating-point mode where it is loaded, before the program begins: `MODE` is that of SSE.
 const SOURCE: &str = "#include <xmmintrin.h>\n\
@@ -120,13 +119,13 @@ if __name__ == '__main__':
 ";
 
 /// Returns the interpreter of the environment in which `cargo xtask python` installs the package.
-fn python() -> PathBuf {
-    root().join("target/python/venv/bin/python")
+fn python(bench: &Bench) -> PathBuf {
+    bench.root.join("target/python/venv/bin/python")
 }
 
 /// Checks that the package is installed.
-pub fn can_import(_: &Bench) -> Result<(), String> {
-    let tried = Command::new(python()).args(["-c", "import numpy, pyabide"]).output();
+pub fn can_import(bench: &Bench) -> Result<(), String> {
+    let tried = Command::new(python(bench)).args(["-c", "import numpy, pyabide"]).output();
     match tried {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err("pyabide is not installed in target/python/venv; `cargo xtask python` does that".to_owned()),
@@ -142,8 +141,9 @@ pub fn forks(trial: &mut Trial<'_>) -> Result<()> {
     let method = ["fork", "spawn", "forkserver"][trial.number / 2 % 3];
     let start =
         Start { arguments: vec![OsString::from(&script), first.into(), method.into()], ..Start::default() };
-    trial.lines.push(start.line(&python(), &place));
-    let running = start.spawn(&python(), &place, &trial.folder)?;
+    let python = python(trial.bench);
+    trial.lines.push(start.line(&python, &place));
+    let running = start.spawn(&python, &place, &trial.folder)?;
     let Ending { status, output, words, late, .. } = running.finish(trial.bench.deadline(peace))?;
     trial.hold(!late, || format!("{first} by {method} does not end"));
     trial.hold(late || status.success(), || format!("{status}: {}", short(&words)));

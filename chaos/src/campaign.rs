@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use fastrand::Rng;
 
-use super::bench::Bench;
-use super::report::{Failure, Tally};
-use super::scenarios::{Run, Scenario};
-use super::trial::Trial;
+use crate::bench::Bench;
+use crate::report::{Failure, Tally};
+use crate::scenarios::{Run, Scenario};
+use crate::trial::Trial;
 
 /// The end of a campaign; every scenario has at least one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::trial::{Leaves, Trial, signal};
+use crate::trial::{Leaves, Trial, signal};
 
 /// Number of ends after which a work is left undisturbed.
 const ENDS: u32 = 6;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::bench::Bench;
-use super::start::{Start, peace};
-use super::trial::{Trial, short};
+use crate::bench::Bench;
+use crate::start::{Start, peace};
+use crate::trial::{Trial, short};
 
 /// A run on a backend that keeps pipelines on disk; the CPU's backend keeps nothing.
 const LINE: &str = "run gray-scott --backend wgpu --size 32x32 --steps 20 --output u.npy";

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, Result};
 
-use super::start::Start;
-use super::trial::{Trial, short};
-use super::works::CHECKPOINT;
+use crate::start::Start;
+use crate::trial::{Trial, short};
+use crate::works::CHECKPOINT;
 
 /// Values that a variable may have by accident; `None` removes the variable.
 const VARIABLES: &[(&str, &[Option<&[u8]>])] = &[

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use fastrand::Rng;
 
-use super::bench::Bench;
-use super::start::{Ending, Running, Start, Stream};
-use super::works::{CHECKPOINT, Peace, Work};
-use super::{checkpoint, complete};
+use crate::bench::Bench;
+use crate::start::{Ending, Running, Start, Stream};
+use crate::works::{CHECKPOINT, Peace, Work};
+use crate::{checkpoint, complete};
 
 /// Statuses of a command that crashed: that of a panic, and those that a shell makes of signals.
 const CRASHES: [i32; 3] = [101, 134, 139];
