@@ -6,19 +6,7 @@
 // the launch has such arguments. The vectors and the history go to FOLDER/homes and FOLDER/history, the state to
 // FOLDER/state: vectors of all slabs, what all slabs have alike of the first.
 
-#include "lanes.h"
-
-#include <climits>
-#include <map>
-#include <type_traits>
-
-#include "cuda.h"
-#include "more.h"
-
-// What is asked for ahead must be of an array.
-namespace emulated {
-void prefetch(const void* from);
-}
+#include "device.h"
 
 #include "kernel.h"
 
@@ -30,23 +18,7 @@ Here here;
 
 void body() { krylov(here); }
 
-// An array in device memory with guards around it.
-struct Array {
-    static constexpr size_t GUARD = 4096;
-    std::vector<unsigned char> bytes;
-
-    explicit Array(size_t length) : bytes(length + 2 * GUARD, 0xff) {}
-    unsigned char* first() { return bytes.data() + GUARD; }
-    bool has(const unsigned char* place) const { return place >= bytes.data() + GUARD && place < bytes.data() + bytes.size() - GUARD; }
-
-    void check() const
-    {
-        for (size_t i = 0; i < GUARD; ++i)
-            if (bytes[i] != 0xff || bytes[bytes.size() - 1 - i] != 0xff) emulated::fail("written beyond an array");
-    }
-};
-
-std::vector<Array> arrays;
+std::vector<emulated::Array> arrays;
 
 // An array of a slab: what it has, and where that begins.
 struct Part {
@@ -104,16 +76,10 @@ void write(const std::string& path, const void* from, size_t bytes, const char* 
 
 }  // namespace
 
-void emulated::prefetch(const void* from)
-{
-    const auto* const place = static_cast<const unsigned char*>(from);
-    if (std::none_of(arrays.begin(), arrays.end(), [&](const Array& array) { return array.has(place); })) fail("asked ahead beyond all arrays");
-}
-
 int main(int, char** words)
 {
     const std::string folder = words[1];
-    emulated::drawn.seed(atoi(words[2]));
+    emulated::seed(atoi(words[2]));
     const unsigned chunk = atoi(words[3]);
     unsigned long long launches = strtoull(words[4], nullptr, 10);
     FILE* file = fopen((folder + "/arrays").c_str(), "rb");
@@ -144,7 +110,7 @@ int main(int, char** words)
         for (emulated::Lane& lane : emulated::lanes) lane.done = false;
         emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
     }
-    for (const Array& array : arrays) array.check();
+    for (const emulated::Array& array : arrays) array.check();
     for (int slab = 0; slab < HERE; ++slab) {
         const Part& homes = parts[slab]["homes"];
         write(folder + "/homes", homes.first, homes.bytes, slab == 0 ? "wb" : "ab");

@@ -1,18 +1,21 @@
 // The words of CUDA that the kernels use, for a C++ compiler.
 
-#include <bit>
-#include <cmath>
+#pragma once
+
+#include "lanes.h"
 
 #define __CUDA_ARCH__ ARCHITECTURE
 #define __device__
 #define __host__
 #define __global__
-#define __shared__
 #define __constant__ static const
 #define __grid_constant__
 #define __forceinline__ inline
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __noinline__
+#define memcpy(to, from, bytes) emulated::copy_bytes(to, from, bytes)
 
 using std::copysign;
 using std::fabs;
@@ -26,33 +29,29 @@ inline unsigned __double2loint(double x) { return std::bit_cast<unsigned long lo
 inline double __hiloint2double(unsigned high, unsigned low) { return std::bit_cast<double>((unsigned long long)high << 32 | low); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 
-namespace emulated {
-// 1 / x as a device approximates it: one of the two numbers around it, of f64 in the high word alone. Of a significand of
-// ones the nearer, without which no step of Newton's is rounded right.
-template <class Bits, class Real>
-Real near_reciprocal(Real x)
-{
-    const Real nearest = 1 / x;
-    Bits bits = std::bit_cast<Bits>(nearest);
-    const Bits of = std::bit_cast<Bits>(x), ones = sizeof(Real) == 4 ? 0x7fffff : ~Bits(0) >> 12;
-    const Real off = fma(nearest, x, Real(-1));
-    if (of % 3 == 0 && (of & ones) != ones && off != 0) bits += (off < 0) == (x > 0) ? 1 : -1;
-    if (sizeof(Real) == 8) bits &= ~Bits(0) << 16 << 16;
-    return std::bit_cast<Real>(bits);
-}
-}
-
 inline float __int_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline double __longlong_as_double(unsigned long long x) { return std::bit_cast<double>(x); }
 
 struct Dimension { int x; };
 Dimension threadIdx, blockIdx;           // of the lane that runs
+Dimension gridDim = {BLOCKS_LAUNCHED};
 
 struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
 struct alignas(16) double2 { double x, y; };
 
-inline void __syncwarp() { emulated::meet_warp("__syncwarp"); }
-inline void __syncthreads() { emulated::meet_block("__syncthreads"); }
+// What the lanes have stored is then seen by all that meet.
+inline void __syncwarp()
+{
+    emulated::publish(emulated::OF_WARP);
+    emulated::meet_warp("__syncwarp");
+}
+
+inline void __syncthreads()
+{
+    emulated::publish(emulated::OF_BLOCK);
+    emulated::meet_block("__syncthreads");
+}
 
 // Kernels name all lanes of the warp in the mask. A lane whose source is not in its segment gets its own
 // value.
@@ -97,12 +96,28 @@ inline bool __any_sync(unsigned, bool vote)
 inline bool __all_sync(unsigned mask, bool vote) { return !__any_sync(mask, !vote); }
 
 template <class T> T __ldcg(const T* from) { return *from; }
+template <class T> T __ldcs(const T* from) { return *from; }
 template <class T> void __stcg(T* to, T value) { *to = value; }
 
-inline void __threadfence() {}
-inline unsigned atomicAdd(unsigned* to, unsigned value)
-{
-    const unsigned before = *to;
-    *to += value;
-    return before;
+#ifdef CONSTANT_CACHE
+namespace emulated {
+// What the cache of constant data has: it does not see what is stored during a launch.
+template <class T>
+std::map<const T*, T> cached[BLOCKS_LAUNCHED];
 }
+
+template <class T>
+T __ldg(const T* from)
+{
+    return emulated::cached<T>[emulated::block()].try_emplace(from, *from).first->second;
+}
+#else
+template <class T> T __ldg(const T* from) { return *from; }
+#endif
+
+inline void __threadfence() { emulated::release(false); }
+inline unsigned atomicAdd(unsigned* to, unsigned value) { return emulated::add_in_memory(to, value); }
+inline unsigned long long atomicAdd(unsigned long long* to, unsigned long long value) { return emulated::add_in_memory(to, value); }
+
+// Waits are bounded here by the turns of all lanes, not by time.
+inline long long clock64() { return 0; }

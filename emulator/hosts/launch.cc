@@ -6,9 +6,7 @@
 // the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with EXCHANGES_LAUNCHED, the number of exchanges, if tiles
 // exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
 
-#include "lanes.h"
-
-#include "cuda.h"
+#include "device.h"
 
 #include "kernel.h"
 
@@ -21,7 +19,6 @@ constexpr size_t MEMBERS = 1;
 #endif
 constexpr size_t ROWS = MEMBERS * EXTENT_S * EXTENT_Y, CELLS = ROWS * EXTENT_X; // of the domain, or of all members'
 constexpr size_t HELD = ROWS * PITCH;                                        // of a field in device memory
-constexpr size_t GUARD = 4096;           // cells before and after a field that nobody may use
 
 // The fields of each array, by the number after their last.
 constexpr int ENDS[] = {ARRAY_ENDS};
@@ -30,20 +27,12 @@ static_assert(sizeof ENDS == ARRAYS * sizeof *ENDS && ENDS[ARRAYS - 1] == FIELDS
 int array_with(int field) { return std::upper_bound(ENDS, ENDS + ARRAYS, field) - ENDS; }
 int first_in(int array) { return array == 0 ? 0 : ENDS[array - 1]; }
 
-// Fields one after another in device memory; a value that nobody has written is not a number.
-struct Array {
-    std::vector<real> cells;
+// Fields one after another in device memory.
+struct Array : emulated::Array {
+    explicit Array(size_t fields) : emulated::Array(fields * HELD * sizeof(real)) {}
 
-    explicit Array(size_t fields) : cells(fields * HELD + 2 * GUARD, real(NAN)) {}
-
-    real* first() { return cells.data() + GUARD; }
+    real* first() { return reinterpret_cast<real*>(emulated::Array::first()); }
     real* row(int field, size_t r) { return first() + field * HELD + r * PITCH; }
-
-    void check() const
-    {
-        for (size_t i = 0; i < GUARD; ++i)
-            if (!std::isnan(cells[i]) || !std::isnan(cells[cells.size() - 1 - i])) emulated::fail("written beyond a field");
-    }
 };
 
 Buffers buffers, turns;                  // `turns`: what tiles of a resident kernel exchange by counters
@@ -51,14 +40,14 @@ Buffers buffers, turns;                  // `turns`: what tiles of a resident ke
 Turns passes;
 #endif
 Parameters parameters[MEMBERS];
-std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
+emulated::DeviceVector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
 
 #ifdef EXCHANGES_LAUNCHED
 // What tiles exchange by tags. The words are as exchanges before this launch have left them, of which there were
 // none, or so many that their number is about to begin anew.
 struct ExchangeBuffers {
-    static constexpr size_t WORDS = EXCHANGE_BYTES / 8;
-    std::vector<Tagged> all = std::vector<Tagged>(WORDS + 2 * GUARD, 0);
+    static constexpr size_t WORDS = EXCHANGE_BYTES / 8, GUARD = 4096;
+    emulated::DeviceVector<Tagged> all = emulated::DeviceVector<Tagged>(WORDS + 2 * GUARD, 0);
     unsigned before;
 
     explicit ExchangeBuffers(bool first) : before(first ? 0 : 0xfffffffe)
@@ -146,9 +135,7 @@ int main(int, char** arguments)
 {
     const std::string folder = arguments[1];
     const unsigned seed = atoi(arguments[2]);
-    emulated::drawn.seed(seed);
-    const unsigned late[] = {100, 0, 50};
-    emulated::late = late[seed % 3];
+    emulated::seed(seed);
 
     std::vector<real> start(FIELDS * CELLS);
     read(folder + "/fields", start.data(), start.size() * sizeof(real));
@@ -157,7 +144,8 @@ int main(int, char** arguments)
     each<FIELDS>([&](auto f) { changes[f.value] = written<f.value>(); });
     std::vector<std::vector<Array>> arrays;
     for (int a = 0; a < ARRAYS; ++a) {
-        arrays.emplace_back(3, Array(ENDS[a] - first_in(a)));
+        arrays.emplace_back();
+        for (int copy = 0; copy < 3; ++copy) arrays.back().emplace_back(ENDS[a] - first_in(a));
         const bool change = changes[first_in(a)];
         for (int f = first_in(a); f < ENDS[a]; ++f) {
             if (changes[f] != change) emulated::fail("an array of fields of which some change");

@@ -1,8 +1,4 @@
-//! A program's launches from their plan to the fields, run as C++.
-
-use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! A program's launches from their plan to the fields.
 
 use abide_core::backend::window_of;
 use abide_core::plan::fused::Partition;
@@ -10,22 +6,15 @@ use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule, pl
 use abide_core::program::{Boxes, Buffer, Groups, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_shaders::cuda::{
-    KernelLaunch, ProgramKernels, TaskSchedule, buffer_pitch, persistent_kernels, pitched_values,
-    program_kernels, program_scalars,
+    ProgramKernels, buffer_pitch, persistent_kernels, pitched_values, program_kernels, program_scalars,
 };
 
-use crate::rig;
+use crate::schedule::{Script, add};
+use crate::{Compiler, Emulation, Kernel, replaced};
 
-/// The files that stand for CUDA, and the program.
-const FILES: [(&str, &str); 3] = [
-    ("lanes.h", include_str!("lanes.h")),
-    ("cuda.h", include_str!("cuda.h")),
-    ("main.cc", include_str!("program.cc")),
-];
-
-/// The kernels of a problem, compiled as a program in a folder of its own.
+/// The kernels of a problem, compiled.
 pub struct Program<'a> {
-    folder: tempfile::TempDir,
+    emulation: Emulation,
     problem: &'a Problem,
     /// The problem whose stages the kernels are of: some may be in parts.
     split: Problem,
@@ -42,16 +31,11 @@ pub struct Program<'a> {
 pub struct Form {
     /// Times the indices that a thread computes along the axis y, less one.
     pub more_rows: usize,
+    /// The groups that stages are fused into.
     pub partition: Option<Partition>,
     /// The blocks of one persistent kernel.
     pub blocks: Option<usize>,
 }
-
-/// Words of shared memory in persistent kernels, whose blocks run side by side.
-const OWN: [(&str, &str); 2] = [
-    ("__shared__ Arguments arguments;", "auto& arguments = emulated::own<Arguments>();"),
-    ("__shared__ real rows[WARPS][WARP];", "auto& rows = emulated::own<real[WARPS][WARP]>();"),
-];
 
 /// Task schedules of a persistent kernel: one for the steps before the repetition, and one for the repeated steps.
 const SCHEDULES: usize = 2;
@@ -61,30 +45,14 @@ const PROGRESS: usize = 5;
 
 /// The end of a run.
 pub struct Ended {
+    /// The program's fields.
     pub fields: Vec<Array>,
+    /// The program's scalars.
     pub scalars: Vec<f64>,
     /// The values of all rows of the record.
     pub recorded: Vec<f64>,
     /// The kernels' `Progress`.
     pub progress: Vec<u64>,
-}
-
-/// Compilers that run at once; each takes a processor and much memory.
-const AT_ONCE: usize = 2;
-
-/// Calls `work` with each item, `AT_ONCE` at once. One failure names all that is wrong.
-pub fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let turns = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = work(item) {
-                wrong.lock().unwrap().push(why);
-            }
-        }
-    };
-    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(turns))));
-    let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 fn said(error: impl std::fmt::Display) -> String {
@@ -94,8 +62,12 @@ fn said(error: impl std::fmt::Display) -> String {
 impl<'a> Program<'a> {
     /// Compiles a problem's kernels with some words replaced. A thread computes `rows` indices along the axis
     /// y.
+    ///
+    /// # Errors
+    ///
+    /// The problem has no such kernels, their text has not the words, or what the compiler says.
     pub fn compile(
-        compiler: &[String],
+        compiler: &Compiler,
         problem: &'a Problem,
         rows: usize,
         changes: &[(&str, &str)],
@@ -104,8 +76,12 @@ impl<'a> Program<'a> {
     }
 
     /// Does the same in any form. Groups' blocks have 256 threads at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::compile`].
     pub fn compile_as(
-        compiler: &[String],
+        compiler: &Compiler,
         problem: &'a Problem,
         form: Form,
         changes: &[(&str, &str)],
@@ -133,14 +109,7 @@ impl<'a> Program<'a> {
             Some(plan) => persistent_kernels(&split, plan).map_err(said)?,
             None => program_kernels(&split, &tiles).map_err(said)?,
         };
-        let mut words: Vec<(&str, &str)> = Vec::new();
-        let present = |word: (&'static str, &'static str)| kernels.text.contains(word.0).then_some(word);
-        words.extend([rig::SHARED, rig::AHEAD].into_iter().filter_map(present));
-        if persistent.is_some() {
-            words.extend(rig::FLAGS);
-            words.extend(OWN.iter().filter(|(word, _)| kernels.text.contains(word)));
-        }
-        let text = rig::replaced(&rig::rewritten(&kernels.text, &words)?, changes)?;
+        let text = replaced(&kernels.text, changes)?;
         let mut entries: Vec<String> = Vec::new();
         let launches = kernels.groups.values().flat_map(|group| &group.launches);
         for launch in launches.chain(kernels.end.iter().map(|end| &end.kernel)) {
@@ -149,26 +118,31 @@ impl<'a> Program<'a> {
             }
         }
         let table: String = entries.iter().map(|entry| format!("ENTRY({entry})\n")).collect();
-        let folder = tempfile::tempdir().map_err(said)?;
-        for (name, content) in FILES.into_iter().chain([("kernel.h", &*text), ("entries.h", &*table)]) {
-            std::fs::write(folder.path().join(name), content).map_err(said)?;
-        }
-        let mut command = rig::Compilation::new(compiler, folder.path(), "launch");
-        command.arg("-DTHREADS_LAUNCHED=256");
-        command.arg(format!("-DBLOCKS_LAUNCHED={}", form.blocks.unwrap_or(1)));
-        if persistent.is_some() {
-            command.arg(format!("-DSCHEDULES={SCHEDULES}"));
-        }
         let shared = kernels.groups.values().flat_map(|group| &group.launches);
         let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
-        command.arg(format!("-DSHARED_BYTES={shared}"));
-        command.arg("-DARCHITECTURE=800");
-        command.run()?;
-        Ok(Program { folder, problem, split, kernels, groups: tiles.partition.groups(), entries, persistent })
+        let mut kernel = Kernel::new(text, include_str!("../hosts/program.cc"));
+        kernel.file("entries.h", table).launched([form.blocks.unwrap_or(1), 256, shared], 800);
+        if persistent.is_some() {
+            kernel.define("SCHEDULES", SCHEDULES).define("CONSTANT_CACHE", 1);
+        }
+        let emulation = kernel.compile(compiler)?;
+        Ok(Program {
+            emulation,
+            problem,
+            split,
+            kernels,
+            groups: tiles.partition.groups(),
+            entries,
+            persistent,
+        })
     }
 
     /// Returns what has become of a run after some steps whose lanes take turns in the order that
     /// the seed gives. Launches of `beyond` more steps follow, which a condition has ended.
+    ///
+    /// # Errors
+    ///
+    /// What the launches say where lanes wait for ever, or store where they may not.
     pub fn run(&self, start: &[Array], [steps, beyond]: [u64; 2], seed: usize) -> Result<Ended, String> {
         let problem = &self.split;
         let dtype = problem.dtype;
@@ -206,15 +180,15 @@ impl<'a> Program<'a> {
         add(&mut script, until_due);
         let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
         add(&mut script, mark.to_bits());
-        if let Some(plan) = &self.persistent {
-            self.add_schedules(&mut script, plan, &storage, steps + beyond, seed)?;
-        } else {
-            self.add_launches(&mut script, &storage, steps + beyond)?;
+        let launches =
+            Script { split: problem, storage: &storage, kernels: &self.kernels, entries: &self.entries };
+        match &self.persistent {
+            Some(plan) => launches.add_schedules(&mut script, plan, steps + beyond, seed)?,
+            None => launches.add_launches(&mut script, steps + beyond)?,
         }
-        let folder = self.folder.path();
-        std::fs::write(folder.join("launches"), script).map_err(said)?;
-        rig::succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()))?;
-        let result = std::fs::read(folder.join("result")).map_err(said)?;
+        self.emulation.write("launches", script)?;
+        self.emulation.run([seed])?;
+        let result = self.emulation.read("result")?;
         let (mut contents, mut rest) = (Vec::new(), &*result);
         for buffer in &storage.buffers {
             let (own, others) = rest.split_at(pitched_values(buffer, dtype) * dtype.bytes());
@@ -245,88 +219,20 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// Adds the launches of some steps to a script.
-    fn add_launches(&self, script: &mut Vec<u8>, storage: &Storage, steps: u64) -> Result<(), String> {
-        let mut launches: Vec<u64> = Vec::new();
-        let mut count = 0;
-        let mut launch =
-            |kernel: &KernelLaunch, buffers: &[Option<usize>]| {
-                let entry = self.entries.iter().position(|entry| *entry == kernel.entry).ok_or("no entry")?;
-                launches.extend([entry as u64, kernel.blocks as u64, kernel.threads as u64]);
-                launches.extend((0..self.kernels.slots).map(|slot| {
-                    buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64)
-                }));
-                count += 1;
-                Ok::<(), String>(())
-            };
-        for step in 0..steps {
-            for own in &storage.launches(step).launches {
-                let group = self.kernels.of(own).ok_or("no kernels")?;
-                group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
-            }
-            if let Some(end) = &self.kernels.end {
-                launch(&end.kernel, &end.buffers(storage.launches(step)))?;
-            }
-        }
-        add(script, count);
-        launches.iter().for_each(|&number| add(script, number));
-        Ok(())
-    }
-
-    /// Adds the schedules of a persistent kernel and its launches, the first of which is of a single step.
-    fn add_schedules(
-        &self,
-        script: &mut Vec<u8>,
-        plan: &PersistentProgram,
-        storage: &Storage,
-        steps: u64,
-        seed: usize,
-    ) -> Result<(), String> {
-        let boxes = Boxes::of(&self.split).map_err(said)?;
-        let repeated = storage.repeated;
-        let mut schedules = Vec::new();
-        for steps in [0..repeated, repeated..storage.steps.len()] {
-            let schedule =
-                TaskSchedule::new(&self.split, &boxes, storage, steps, &self.kernels, plan).map_err(said)?;
-            add(script, schedule.tasks.len() as u64);
-            for (task, buffers) in schedule.tasks.iter().zip(&schedule.buffers) {
-                task.iter().for_each(|&number| add(script, number.into()));
-                for slot in 0..self.kernels.slots {
-                    add(
-                        script,
-                        buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64),
-                    );
-                }
-            }
-            add(script, schedule.first.len() as u64);
-            schedule.first.iter().for_each(|&number| add(script, number.into()));
-            add(script, schedule.waits.len() as u64);
-            schedule.waits.iter().flatten().for_each(|&number| add(script, number.into()));
-            schedules.push(schedule);
-        }
-        let (mut launches, mut done) = (Vec::new(), 0);
-        while done < steps {
-            let now = if done == 0 && seed % 2 == 1 { 1 } else { steps - done };
-            let (which, place) = match repeated as u64 {
-                first if done < first => (0, done as usize),
-                first => (1, storage.place(done) - first as usize),
-            };
-            let now = if which == 0 { now.min(repeated as u64 - done) } else { now };
-            let (begin, count) = schedules[which].span(place, now);
-            launches.push([which as u64, begin.into(), count]);
-            done += now;
-        }
-        add(script, launches.len() as u64);
-        launches.iter().flatten().for_each(|&number| add(script, number));
-        Ok(())
-    }
-
     /// Compares the kernels with the reference after some steps, in several orders of their lanes.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
     pub fn check(&self, start: &[Array], steps: u64) -> Result<(), String> {
         self.check_beyond(start, steps, 0)
     }
 
     /// The same, where launches of more steps follow that a condition has ended.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
     pub fn check_beyond(&self, start: &[Array], steps: u64, beyond: u64) -> Result<(), String> {
         let program = &self.problem.program;
         let mut expected = start.to_vec();
@@ -379,10 +285,6 @@ impl<'a> Program<'a> {
         }
         Ok(())
     }
-}
-
-fn add(script: &mut Vec<u8>, number: u64) {
-    script.extend(number.to_ne_bytes());
 }
 
 /// Returns the bytes of a row with and without the space behind it.

@@ -7,30 +7,12 @@
 // The program ends with a message at what cannot or must not happen on a device: lanes of a warp that meet at
 // different operations, and lanes that wait for ever.
 
-#include <setjmp.h>
-#include <ucontext.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
+#include "memory.h"
 
 namespace emulated {
 
-constexpr int WARP = 32, LANES = BLOCKS_LAUNCHED * THREADS_LAUNCHED;
 constexpr size_t STACK_BYTES = size_t(1) << 18;
 constexpr long IDLE_TURNS = 1000L * LANES / WARP;        // turns without any event after which no lane will get on
-
-[[noreturn]] inline void fail(const std::string& why)
-{
-    fprintf(stderr, "%s\n", why.c_str());
-    exit(1);
-}
 
 // Lanes that wait until all of them have arrived.
 struct Rendezvous {
@@ -56,26 +38,36 @@ struct Lane {
     std::vector<std::vector<Copy>> groups; // ... and groups that have not been waited for
 };
 
-std::mt19937 drawn;                      // the same numbers everywhere
 unsigned late = 100;                     // of a hundred copies, those that arrive only when they are waited for
 jmp_buf scheduler;
 Lane lanes[LANES];
 Rendezvous warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
-int threads = THREADS_LAUNCHED;          // of a block of this launch, which may have fewer than were compiled for
-int current = 0;                         // the lane that runs
 long events = 0;                         // meetings that ended and lanes that finished
 constexpr size_t SHARED_SLOT = (SHARED_BYTES + 127) / 128 * 128 + 128;
 alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
 
-inline int block() { return current / threads; }
+// Begins with the numbers that follow from a seed.
+inline void seed(unsigned number)
+{
+    const unsigned lates[] = {100, 0, 50}, slows[] = {16, 4, 128};
+    drawn.seed(number);
+    late = lates[number % 3];
+    slow = slows[number % 3];
+}
+
 inline unsigned char* shared_memory() { return memory[block()]; }
 
 // Lets the scheduler choose; unlike swapcontext a jump asks the system for nothing.
-inline void suspend() { if (_setjmp(lanes[current].here) == 0) _longjmp(scheduler, 1); }
+inline void suspend()
+{
+    seep();
+    if (_setjmp(lanes[current].here) == 0) _longjmp(scheduler, 1);
+}
 
 // Lets a lane go on until it suspends itself.
 inline void resume(Lane& lane)
 {
+    see(current);
     if (_setjmp(scheduler) != 0) return;
     if (lane.begun) _longjmp(lane.here, 1);
     lane.begun = true;
@@ -108,9 +100,7 @@ inline void meet(Rendezvous& rendezvous, int members, const char* what)
 
 inline void meet_warp(const char* what) { meet(warps[current / WARP], WARP, what); }
 inline void meet_block(const char* what) { meet(blocks[block()], threads, what); }
-
-// All lanes of the launch: it is one cluster.
-inline void meet_cluster() { meet(cluster, BLOCKS_LAUNCHED * threads, "barrier.cluster"); }
+inline void meet_cluster(const char* what) { meet(cluster, BLOCKS_LAUNCHED * threads, what); }
 
 // Returns the place in another block's shared memory that `at` is in this block's.
 template <class T>
@@ -186,9 +176,16 @@ int turn(int warp, const Enter& enter)
     for (int i = WARP - 1; i > 0; --i) std::swap(order[i], order[drawn() % (i + 1)]);
     for (const int number : order) {
         Lane& lane = lanes[number];
-        if (lane.done || (lane.awaited && lane.awaited->ended == lane.number)) continue;
-        lane.awaited = nullptr;
         current = number;
+        if (lane.done || (lane.awaited && lane.awaited->ended == lane.number)) {
+            // What it has stored may arrive all the same.
+            if (drawn() % 4 == 0) {
+                see(number);
+                seep();
+            }
+            continue;
+        }
+        lane.awaited = nullptr;
         enter(number / threads, number % threads);
         resume(lane);
         finished += lane.done;
@@ -226,6 +223,8 @@ void launch(void (*body)(), const Enter& enter)
         }
         if (idle > IDLE_TURNS) fail("lanes wait for ever");
     }
+    settle(count);
+    current = -1;
 }
 
 }  // namespace emulated

@@ -1,5 +1,8 @@
 // The headers of the standard library that stand for CUDA's, compiled once for all kernels.
+#pragma once
+
 #include <setjmp.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -15,4 +18,5 @@
 #include <random>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>

@@ -10,82 +10,13 @@
 // tasks, the tasks and the buffer of each slot, and its tables of waits; then the count of launches, and for each the
 // schedule, the first task and the count of tasks.
 
-#include "lanes.h"
-
-#include "cuda.h"
-
-// Blocks run one after another, but for those of a persistent kernel, whose shared variables are asked for by name.
-#undef __shared__
-#define __shared__ static
-
-#ifdef SCHEDULES
-#include <map>
-
-namespace emulated {
-
-// Returns what a block has in shared memory.
-template <class T>
-T& own()
-{
-    static T all[BLOCKS_LAUNCHED];
-    return all[block()];
-}
-
-// What the cache of constant data has: it does not see what is stored during a launch.
-template <class T>
-std::map<const T*, T> cached[BLOCKS_LAUNCHED];
-
-}  // namespace emulated
-
-template <class T>
-T __ldg(const T* from)
-{
-    return emulated::cached<T>[emulated::block()].try_emplace(from, *from).first->second;
-}
-#else
-template <class T> T __ldg(const T* from) { return *from; }
-#endif
-
-inline double __longlong_as_double(long long bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-inline float __int_as_float(int bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-// What is asked for ahead must be of a buffer.
-namespace emulated {
-void prefetch(const void* from);
-}
+#include "device.h"
 
 #include "kernel.h"
 
 namespace {
 
-// A buffer in device memory with guards around it.
-struct Memory {
-    static constexpr size_t GUARD = 4096;
-    std::vector<unsigned char> bytes;
-
-    explicit Memory(size_t length) : bytes(length + 2 * GUARD, 0xff) {}
-    unsigned char* first() { return bytes.data() + GUARD; }
-    size_t length() const { return bytes.size() - 2 * GUARD; }
-
-    void check() const
-    {
-        for (size_t i = 0; i < GUARD; ++i) {
-            const bool kept = bytes[i] == 0xff && bytes[bytes.size() - 1 - i] == 0xff;
-            if (!kept) emulated::fail("written beyond a buffer");
-        }
-    }
-};
+typedef emulated::Array Memory;
 
 FILE* file;
 
@@ -106,12 +37,6 @@ Memory content()
 
 Arguments arguments;
 std::vector<Memory> buffers;
-
-bool is_within(const Memory& memory, const unsigned char* from)
-{
-    const unsigned char* const first = memory.bytes.data() + Memory::GUARD;
-    return first <= from && from + sizeof(real) <= first + memory.length();
-}
 
 // Names the buffers of the slots, whose numbers come next.
 void name_buffers()
@@ -161,7 +86,7 @@ void launch_all()
     for (auto left = number(); left > 0; --left) {
         Tables& tables = all[number()];
         const unsigned begin = number(), count = number();
-        std::vector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
+        emulated::DeviceVector<unsigned> flags(32 * BLOCKS_LAUNCHED, 0);
         schedule = {tables.tasks.data(), tables.words.data(), tables.first.data(), tables.waits.data(), flags.data(), unsigned(tables.tasks.size()), begin, count};
         for (auto& cached : emulated::cached<real>) cached.clear();
         for (emulated::Lane& lane : emulated::lanes) lane.done = false;
@@ -222,18 +147,10 @@ void launch_all()
 
 }  // namespace
 
-void emulated::prefetch(const void* from)
-{
-    const auto* const place = static_cast<const unsigned char*>(from);
-    for (const Memory& memory : buffers)
-        if (is_within(memory, place)) return;
-    fail("asked ahead beyond all buffers");
-}
-
 int main(int, char** words)
 {
     const std::string folder = words[1];
-    emulated::drawn.seed(atoi(words[2]));
+    emulated::seed(atoi(words[2]));
     file = fopen((folder + "/launches").c_str(), "rb");
     if (!file) emulated::fail("cannot read the launches");
     for (auto left = number(); left > 0; --left) buffers.push_back(content());
