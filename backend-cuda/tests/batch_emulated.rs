@@ -3,8 +3,6 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "emulated/rig.rs"]
-mod rig;
 
 use std::sync::Arc;
 
@@ -12,9 +10,7 @@ use abide_core::plan::resident;
 use abide_core::{
     Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue,
 };
-
-use common::present;
-use rig::Launch;
+use abide_emulator::{Compiler, Launch, replaced};
 
 const MEMBERS: usize = 3;
 
@@ -80,12 +76,12 @@ impl Case {
     }
 
     /// Runs the case with some words of its kernel replaced; the error describes what is wrong with the result.
-    fn run(&self, compiler: &[String], changes: &[(&str, &str)]) -> std::result::Result<(), String> {
+    fn run(&self, compiler: &Compiler, changes: &[(&str, &str)]) -> std::result::Result<(), String> {
         let said = |error: Error| error.to_string();
         let problem = self.problem().map_err(said)?;
         let plan = self.plan(&problem).map_err(said)?;
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(said)?;
-        let text = rig::replaced(&rig::rewritten(&text, &rig::words(&plan))?, changes)?;
+        let text = replaced(&text, changes)?;
         let fields = problem.program.fields().len();
         let cells = problem.shape.cells();
         let start = |field: usize, member: usize| {
@@ -130,14 +126,14 @@ fn all_are_right<'a, T: 'a>(
 
 #[test]
 fn members_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     all_are_right(&CASES, |case| case.run(&compiler, &[]).map_err(|why| format!("{}: {why}", case.name)));
 }
 
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn defects_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let defects = [
         // Every member is at the place of the first, ...
         ("maxwell", "first.current[f.value] + before", "first.current[f.value]"),

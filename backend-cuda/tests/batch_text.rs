@@ -39,7 +39,7 @@ fn blocks_of_members_fit_as_planned() {
             let problem = batch(name, extents, dtype, boundary, 4096);
             let planned = plan(&problem, device, &Options::default()).unwrap();
             assert!(planned.is_at_once(), "{name} {extents:?} {dtype}: {:?}", planned.notes);
-            let (plan, _) = fit(&nvrtc, &problem, &planned, &target(device)).unwrap();
+            let plan = fit(&nvrtc, &problem, &planned, &target(device)).unwrap().plan;
             assert_eq!(plan.batch, planned.batch);
             let (tiles, report) = (plan.resident().unwrap(), &plan.compiled[0]);
             let words = format!(

@@ -2,14 +2,10 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "emulated/rig.rs"]
-#[allow(dead_code)]
-mod rig;
-
-use std::process::Command;
 
 use abide_core::{Array, DType};
 use abide_cuda::Nvrtc;
+use abide_emulator::Kernel;
 use abide_shaders::cuda::{COMPILE_OPTIONS, COUNT, count_entry, count_launch};
 
 use common::present;
@@ -31,12 +27,9 @@ fn the_kernels_compile_for_every_architecture() {
 /// The kernels count as the host does; what lies behind a row does not count.
 #[test]
 fn the_kernels_count_as_the_host_does() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in [("main.cc", include_str!("emulated/count.cc")), ("kernel.h", COUNT)] {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    rig::Compilation::new(&compiler, folder.path(), "count").run().unwrap();
+    let Some(compiler) = common::compiler() else { return };
+    let mut kernel = Kernel::new(COUNT, include_str!("emulated/count.cc"));
+    let emulation = kernel.launched([1, 1, 0], 900).compile(&compiler).unwrap();
     for dtype in [DType::F32, DType::F64] {
         let largest = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
         let strange = [f64::NAN, 1.0, f64::INFINITY, -largest, f64::NEG_INFINITY, largest, -0.0];
@@ -49,17 +42,14 @@ fn the_kernels_count_as_the_host_does() {
             };
             let values = Array::from_fn(dtype, rows * pitch, value);
             let expected = (0..rows * pitch).filter(|i| i % pitch < width && !value(*i).is_finite()).count();
-            std::fs::write(folder.path().join("values"), values.as_bytes()).unwrap();
+            emulation.write("values", values.as_bytes()).unwrap();
             let shape = [rows, width, pitch].map(|n| n as u64);
             let ([blocks, threads], numbers) = count_launch(0, 0, shape);
             // The rest of the argument follows the two addresses; few blocks take turns.
             for blocks in [u64::from(blocks), 1, 2] {
-                let mut command = Command::new(folder.path().join("count"));
-                command.arg(folder.path()).arg(if dtype == DType::F64 { "1" } else { "0" });
-                command.args(numbers[2..6].iter().chain([&blocks]).map(u64::to_string));
-                let output = command.arg(threads.to_string()).output().unwrap();
-                assert!(output.status.success());
-                let found = String::from_utf8(output.stdout).unwrap();
+                let numbers = numbers[2..6].iter().copied().chain([blocks, u64::from(threads)]);
+                let found =
+                    emulation.run([u64::from(dtype == DType::F64)].into_iter().chain(numbers)).unwrap();
                 assert_eq!(found, expected.to_string(), "{dtype} {rows} {width} {pitch} {blocks}");
             }
         }

@@ -2,16 +2,12 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "emulated/rig.rs"]
-#[allow(dead_code)]
-mod rig;
-
-use std::process::Command;
 
 use abide_core::expr::{Binary, Unary, binary, unary};
 use abide_core::functions::Function;
 use abide_core::{Array, DType, Real, with_array};
 use abide_cuda::Nvrtc;
+use abide_emulator::Kernel;
 use abide_shaders::cuda::{COMPILE_OPTIONS, Whose, each_entry, each_kernels};
 
 use common::present;
@@ -73,31 +69,21 @@ fn arguments(dtype: DType, salt: u64) -> Array {
 
 #[test]
 fn the_text_has_the_bits_of_the_core() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     for dtype in [DType::F32, DType::F64] {
-        let folder = tempfile::tempdir().unwrap();
         let runs: Vec<String> =
             Function::ALL.iter().map(|function| format!("of({})", function.name())).collect();
         let head = format!("#define FUNCTIONS(of) {}\n", runs.join(" "));
-        for (name, text) in [
-            ("main.cc", include_str!("emulated/functions.cc")),
-            ("lanes.h", include_str!("emulated/lanes.h")),
-            ("cuda.h", include_str!("emulated/cuda.h")),
-            ("kernel.h", &(head + &rig::rewritten(&each_kernels(dtype, false), &[]).unwrap())),
-        ] {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
-        let mut command = rig::Compilation::new(&compiler, folder.path(), "functions");
-        command.arg("-DARCHITECTURE=900").arg("-DBLOCKS_LAUNCHED=1");
-        command.arg("-DTHREADS_LAUNCHED=1").arg("-DSHARED_BYTES=0").run().unwrap();
+        let mut kernel =
+            Kernel::new(head + &each_kernels(dtype, false), include_str!("emulated/functions.cc"));
+        let emulation = kernel.launched([1, 1, 0], 900).compile(&compiler).unwrap();
         let (x, y) = (arguments(dtype, 0), arguments(dtype, 20));
         for (name, values) in [("x", &x), ("y", &y)] {
-            std::fs::write(folder.path().join(name), values.as_bytes()).unwrap();
+            emulation.write(name, values.as_bytes()).unwrap();
         }
-        let mut command = Command::new(folder.path().join("functions"));
-        rig::succeeds(command.arg(folder.path())).unwrap();
+        emulation.run([""; 0]).unwrap();
         for &function in Function::ALL {
-            let bytes = std::fs::read(folder.path().join(function.name())).unwrap();
+            let bytes = emulation.read(function.name()).unwrap();
             with_array!(&x, x => check(function, x, Real::slice(&y).unwrap(), &bytes));
         }
     }

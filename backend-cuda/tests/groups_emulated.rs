@@ -13,20 +13,13 @@ mod common;
 mod deck;
 #[path = "emulated/decks.rs"]
 mod decks;
-#[path = "emulated/program.rs"]
-#[allow(dead_code)]
-mod program;
-#[path = "emulated/rig.rs"]
-#[allow(dead_code)]
-mod rig;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use abide_emulator::{Compiler, Form, Program, all};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
-use common::present;
 use decks::decks;
-use program::{Form, Program, all};
 
 /// Threads of blocks.
 const THREADS: [usize; 3] = [256, 64, 128];
@@ -36,7 +29,7 @@ const VALUES: usize = 1 << 16;
 
 /// Checks a case with a random partition; returns the groups of several stages, and the stages in parts.
 fn check(
-    compiler: &[String],
+    compiler: &Compiler,
     case: &Case,
     seed: u64,
     changes: &[(&str, &str)],
@@ -55,7 +48,7 @@ fn check(
 
 #[test]
 fn groups_have_the_bits_of_their_stages_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let mut tried: Vec<(Case, u64)> = Vec::new();
     for seed in 0..2 {
         tried.extend(decks().into_iter().map(|case| (case, seed)));
@@ -79,7 +72,7 @@ fn groups_have_the_bits_of_their_stages_without_a_gpu() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn defects_of_groups_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let tried: Vec<Case> = decks().into_iter().chain(cases().unwrap()).chain(random(100..140)).collect();
     // What is taken away, from which cases, and the words with those that replace them.
     let defects = [

@@ -9,9 +9,8 @@
 #[path = "emulated/cases.rs"]
 mod cases;
 mod common;
-#[allow(dead_code, reason = "of the rig only the compiler and the rewriting of text are needed here")]
-#[path = "emulated/rig.rs"]
-mod rig;
+#[path = "emulated/handed.rs"]
+mod handed;
 #[path = "emulated/slabs.rs"]
 mod slabs;
 #[path = "emulated/solver.rs"]
@@ -25,23 +24,23 @@ use abide_core::solver::{
 };
 use abide_core::sparse::{Csr, Triplets};
 use abide_core::{Array, DType};
+use abide_emulator::{Compiler, all};
 use abide_solvers::sparse::laplacian_2d;
 
 use cases::{cases, configuration, gmres, options};
-use common::present;
 use solver::{Case, End};
 use systems::{hub, wind};
 
 /// Holds cases to the reference: every third, or the others; or those that `ABIDE_CASE` names.
 fn check_by_turns(is_third: bool) {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let only = std::env::var("ABIDE_CASE").ok();
     let is_chosen = |(number, case): &(usize, Case)| match &only {
         Some(name) => case.name.contains(name),
         None => (number % 3 == 1) == is_third,
     };
     let chosen: Vec<Case> = cases().into_iter().enumerate().filter(is_chosen).map(|(_, case)| case).collect();
-    solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
+    all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
 }
 
 #[test]
@@ -57,8 +56,8 @@ fn the_other_solvers_agree_with_the_reference_without_a_gpu() {
 
 /// Compares slabs of one device, whose blocks form one grid, with the bits of the reference, or with the bits of one
 /// slab.
-fn check_slabs(cases: &[Case], compiler: &[String]) {
-    solver::all(cases, |case| {
+fn check_slabs(cases: &[Case], compiler: &Compiler) {
+    all(cases, |case| {
         let fail = |why| format!("{}: {why}", case.name);
         case.check(compiler).map_err(fail)?;
         case.check_on_one_slab(compiler).map_err(fail)
@@ -72,7 +71,7 @@ fn of_slabs(name: &str) -> Case {
 
 #[test]
 fn slabs_have_the_bits_of_one() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     check_slabs(&["slabs-cg-ring", "slabs-cg-apart", "slabs-pipelined"].map(of_slabs), &compiler);
 }
 
@@ -80,14 +79,14 @@ fn slabs_have_the_bits_of_one() {
 #[test]
 #[ignore = "takes a minute"]
 fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let only = std::env::var("ABIDE_CASE").ok();
     let mut chosen = slabs::cases();
     chosen.retain(|case| only.as_ref().is_none_or(|name| case.name.contains(name)));
     check_slabs(&chosen, &compiler);
     assert!(of_slabs("slabs-cg-groups").layout().unwrap().sums.groups > 1);
     let defects = slabs::DEFECTS.map(|(name, words, instead)| (of_slabs(name), (words, instead)));
-    solver::all(&defects, |(case, change)| case.misses(&compiler, *change));
+    all(&defects, |(case, change)| case.misses(&compiler, *change));
     // A block that aborts and does not set the abort word of the other slabs leaves them waiting.
     let untold = ("add_devices(beyond(a, a.arrived, other) + GIVEN_UP, 1u);", ";");
     let changes = [&slabs::IMPATIENT[..], &[untold]].concat();
@@ -98,7 +97,7 @@ fn all_slabs_have_the_bits_of_one_and_defects_are_found() {
 /// Where one block gives a wait up, all blocks of all slabs end.
 #[test]
 fn slabs_abort_together() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let program = of_slabs("slabs-cg").compile(&compiler, &slabs::IMPATIENT).unwrap();
     assert_eq!(program.run(1, 0).map(|outcome| outcome.status), Ok(Status::Lost));
 }
@@ -107,7 +106,7 @@ fn slabs_abort_together() {
 /// does.
 #[test]
 fn recurrences_that_lose_the_residual_start_anew() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let method = Method::PipelinedCg(PipelinedCg { replacement: 0 });
     let options = options(method, Preconditioning::None, SolveCache::Auto);
     let configuration = configuration(Space::Block, 1, Division::Merged { items: 7 });
@@ -118,7 +117,7 @@ fn recurrences_that_lose_the_residual_start_anew() {
         configuration,
         shared: None,
     });
-    solver::all(&cases, |case| {
+    all(&cases, |case| {
         let bound = case.reference()?.0.threshold * case.parameters().drift;
         let outcome = case.compile(&compiler, &[])?.run(1, 0)?;
         if outcome.status != Status::Converged || outcome.true_residual > bound {
@@ -145,7 +144,7 @@ fn recurrences_that_lose_the_residual_start_anew() {
 /// the reference, however the launches are cut.
 #[test]
 fn energies_below_rounding_end_a_run() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let ends = [Method::Cg, Method::SingleReductionCg].map(|method| End {
         case: Case {
             name: "energy",
@@ -162,7 +161,7 @@ fn energies_below_rounding_end_a_run() {
             ..Parameters::default()
         },
     });
-    solver::all(&ends, |end| {
+    all(&ends, |end| {
         let ended = solver::reference(&end.case.matrix, &end.case.options, &end.right, &end.parameters)?.0;
         if !matches!(ended, Err(SolverError::Stagnation { .. })) {
             return Err(format!("{}: the reference: {ended:?}", end.case.options.method));
@@ -180,7 +179,7 @@ fn entries(rows: usize, all: impl IntoIterator<Item = (usize, usize, f64)>) -> M
 
 #[test]
 fn cycles_end_as_the_reference_ends_them() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let unit = |rows: usize| Array::from_fn(DType::F64, rows, |i| if i == 0 { 3.0 } else { 0.0 });
     let parameters = Parameters { relative: 1e-9, iterations: 60, ..Parameters::default() };
     let end = |name, matrix: Matrix, restart, right, parameters| End {
@@ -233,18 +232,16 @@ fn cycles_end_as_the_reference_ends_them() {
             Parameters { relative: 1e-7, drift: 1.0, ..parameters.clone() },
         ),
     ];
-    solver::all(&ends, |end| end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name)));
+    all(&ends, |end| end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name)));
     // Between launches, within a cycle and at its end, x is the iterate whose residual was reported last.
     let cuts: Vec<(End, usize)> =
         [5, 7, 10].map(|cut| (end("cut", plane.clone(), 6, random.clone(), parameters.clone()), cut)).into();
-    solver::all(&cuts, |(end, cut)| {
-        end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}"))
-    });
+    all(&cuts, |(end, cut)| end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}")));
 }
 
 #[test]
 fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     // One pattern, different values: a Laplacian with more and more on the diagonal.
     let matrix = |shift: usize| -> Matrix {
         let plain = laplacian_2d(9, 11, DType::F64).unwrap();
@@ -263,19 +260,19 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
         options(Method::Cg, Preconditioning::Jacobi, SolveCache::Auto),
         options(Method::BiCgStab, Preconditioning::BlockJacobi { size: 4 }, SolveCache::Vectors),
     ];
-    solver::all(&kinds, |options| solver::check_batch(&compiler, &matrices, options));
+    all(&kinds, |options| solver::check_batch(&compiler, &matrices, options));
 }
 
 /// Directions that readers make of the residual and of the direction before have the bits of their owners', whatever the
 /// preconditioner and however the launches are cut.
 #[test]
 fn directions_made_where_they_are_read_have_the_bits_of_exchanged_ones() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let mut chosen = cases();
     chosen.retain(|case| ["cg-sliced", "cg-blocks", "cg-stencil"].contains(&case.name));
     chosen.extend(["slabs-cg", "slabs-cg-apart", "slabs-cg-blocks"].map(of_slabs));
     assert_eq!(chosen.len(), 6);
-    solver::all(&chosen, |case| {
+    all(&chosen, |case| {
         let fail = |why| format!("{}: {why}", case.name);
         let how = match case.layout()?.recomputed {
             RecomputedHalo::Nothing => return Err(fail("directions are exchanged".to_owned())),
@@ -297,13 +294,16 @@ fn directions_made_where_they_are_read_have_the_bits_of_exchanged_ones() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn defects_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let defects = [
         // Every block's sum, and every block's part of the exchanged vector, must be there before they are
         // read.
         ("cg-sliced", "return arrivals() >= barriers * unsigned(BLOCKS);", "return arrivals() >= 1;"),
         ("cg-split", "if (threadIdx.x == 0) await();\n        __syncthreads();", "__syncthreads();"),
         ("cg-sliced", "if (threadIdx.x == 0) team.await();\n        __syncwarp();", ""),
+        // A block arrives behind what it has stored.
+        ("cg-sliced", "else add_release(a.arrived, 1u);", "else atomicAdd(a.arrived, 1u);"),
+        ("gmres-grid", "else add_release(a.arrived, 1u);", "else atomicAdd(a.arrived, 1u);"),
         (
             "single-cluster",
             "if constexpr (SPACE == CLUSTER) cluster_barrier();\n            else __syncthreads();",
@@ -377,14 +377,14 @@ fn defects_are_found() {
         // Rows that threads of a merge share.
         ("cg-merged", "joined(joined(open, before_warp), before).sum + head_sum", "head_sum"),
     ];
-    let all = cases();
+    let tried = cases();
     let chosen: Vec<(Case, (&str, &str))> = defects
         .iter()
         .filter_map(|&(name, words, instead)| {
-            let case = all.iter().find(|case| case.name == name)?;
+            let case = tried.iter().find(|case| case.name == name)?;
             Some((case.clone(), (words, instead)))
         })
         .collect();
     assert_eq!(chosen.len(), defects.len());
-    solver::all(&chosen, |(case, change)| case.misses(&compiler, *change));
+    all(&chosen, |(case, change)| case.misses(&compiler, *change));
 }

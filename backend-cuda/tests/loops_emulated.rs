@@ -2,12 +2,7 @@
 //! those of the reference, which goes through loops turn by turn, and of each turn written out.
 #![cfg(target_os = "linux")]
 
-#[path = "emulated/case.rs"]
-#[allow(dead_code)]
-mod case;
 mod common;
-#[path = "emulated/rig.rs"]
-mod rig;
 
 use std::sync::Arc;
 
@@ -16,11 +11,11 @@ use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement, T
 use abide_core::program::{Centring, Definition};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Program, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
+use abide_emulator::{Compiler, Launch, all};
 use abide_gas::{Interactions, Mixture, Property, Sums, Table};
 use abide_planner::plan;
 use abide_random::looped;
 
-use case::all;
 use common::present;
 
 /// A lowering, the points of a thread, the number of outer iterations that share one inner loop, and where tables lie.
@@ -195,7 +190,7 @@ fn starts(problem: &Problem) -> Vec<Array> {
 
 #[test]
 fn loops_have_the_bits_of_the_reference() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let device = small();
     let problems = [
         looped_problem(&[3001], DType::F32, "periodic"),
@@ -234,18 +229,17 @@ fn loops_have_the_bits_of_the_reference() {
 
 /// Runs a plan's kernel for a step and compares its bits with the reference's; returns the kernel's text.
 fn has_the_references_bits(
-    compiler: &[String],
+    compiler: &Compiler,
     problem: &Problem,
     plan: &Plan,
     what: &str,
 ) -> Result<String, String> {
     let said = |error: &dyn std::fmt::Display| format!("{what}: {error}");
     let text = abide_shaders::cuda::kernel(problem, plan).map_err(|error| said(&error))?;
-    let rewritten = rig::rewritten(&text, &rig::words(plan))?;
     let start = starts(problem);
     let mut expected = start.clone();
     abide_cpu::reference::advance(problem, &mut expected, 1).map_err(|error| said(&error))?;
-    let launch = rig::Launch::compile(compiler, problem, plan, 900, 1, &rewritten)?;
+    let launch = Launch::compile(compiler, problem, plan, 900, 1, &text)?;
     let found = launch.run(&start, &problem.parameters, 0)?;
     for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
         let name = &problem.program.fields()[number];
@@ -260,7 +254,7 @@ fn has_the_references_bits(
 /// Tree sums by teams of 2 to 32 threads and by one thread, of domains that end within a warp, and staged tiles.
 #[test]
 fn teams_have_the_bits_of_the_reference() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let device = small();
     let problems = [
         trees(4, 5, &[517], DType::F64, "fixed"),
@@ -287,7 +281,7 @@ fn teams_have_the_bits_of_the_reference() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn other_lanes_are_noticed() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let device = small();
     let problem = trees(8, 21, &[53], DType::F64, "fixed");
     let changes = [
@@ -306,23 +300,22 @@ fn other_lanes_are_noticed() {
 
 /// Compiles the kernel of a way with other words in place of some, which it must have.
 fn changed(
-    compiler: &[String],
+    compiler: &Compiler,
     problem: &Problem,
     device: &DeviceSpec,
     (from, to): (&str, &str),
     way: Way,
-) -> Result<rig::Launch, String> {
+) -> Result<Launch, String> {
     let plan = planned(problem, device, way);
     let text = abide_shaders::cuda::kernel(problem, &plan).map_err(|error| error.to_string())?;
-    let text = rig::rewritten(&text, &rig::words(&plan))?;
     if !text.contains(from) {
         return Err(format!("{way:?}: the kernel's text has no {from}"));
     }
-    rig::Launch::compile(compiler, problem, &plan, 900, 1, &text.replace(from, to))
+    Launch::compile(compiler, problem, &plan, 900, 1, &text.replace(from, to))
 }
 
 /// Other words in kernels of a problem, each in a way: what they compute, if they end, has not the reference's bits.
-fn are_noticed(compiler: &[String], problem: &Problem, device: &DeviceSpec, cases: &[((&str, &str), Way)]) {
+fn are_noticed(compiler: &Compiler, problem: &Problem, device: &DeviceSpec, cases: &[((&str, &str), Way)]) {
     let start = starts(problem);
     let mut expected = start.clone();
     abide_cpu::reference::advance(problem, &mut expected, 1).unwrap();
@@ -343,7 +336,7 @@ fn are_noticed(compiler: &[String], problem: &Problem, device: &DeviceSpec, case
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn other_turns_are_noticed() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let device = DeviceSpec { threads: 256, ..small() };
     let problem = looped_problem(&[67, 37], DType::F64, "mirror");
     let start = starts(&problem);
@@ -383,7 +376,7 @@ fn other_turns_are_noticed() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn other_results_are_noticed() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let device = small();
     let problem = products(11, &[301]);
     let changes = [

@@ -2,14 +2,9 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "emulated/rig.rs"]
-#[allow(dead_code)]
-mod rig;
-
-use std::path::Path;
-use std::process::Command;
 
 use abide_cuda::Nvrtc;
+use abide_emulator::{Compiler, Emulation, Kernel, replaced};
 use abide_shaders::cuda::{COMPILE_OPTIONS, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
 
 use common::present;
@@ -29,28 +24,16 @@ fn the_kernels_compile_for_every_architecture() {
 }
 
 /// Compiles the kernels, after words of them were replaced, for so many blocks.
-fn build(compiler: &[String], folder: &Path, blocks: usize, defect: &[(&str, &str)]) {
-    let text = rig::rewritten(&rig::replaced(&meet(), defect).unwrap(), &rig::FLAGS).unwrap();
-    for (name, text) in [
-        ("main.cc", include_str!("emulated/meet.cc")),
-        ("cuda.h", include_str!("emulated/cuda.h")),
-        ("lanes.h", include_str!("emulated/lanes.h")),
-        ("kernel.h", &text),
-    ] {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    let mut command = rig::Compilation::new(compiler, folder, "meet");
-    command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={MEET_THREADS}"));
-    command.arg("-DARCHITECTURE=900").arg("-DSHARED_BYTES=0").run().unwrap();
+fn build(compiler: &Compiler, blocks: usize, defect: &[(&str, &str)]) -> Emulation {
+    let mut kernel = Kernel::new(replaced(&meet(), defect).unwrap(), include_str!("emulated/meet.cc"));
+    kernel.launched([blocks, MEET_THREADS as usize, 0], 900).compile(compiler).unwrap()
 }
 
 /// Runs a kernel and compares what its blocks leave with what they leave if they wait.
-fn run(folder: &Path, blocks: usize, all: bool, seed: u32) -> Result<(), String> {
+fn run(emulation: &Emulation, blocks: usize, all: bool, seed: u32) -> Result<(), String> {
     const PASSES: u32 = 7;
-    let mut command = Command::new(folder.join("meet"));
-    command.arg(folder).args([seed, u32::from(all), PASSES].map(|number| number.to_string()));
-    rig::succeeds(&mut command)?;
-    let bytes = std::fs::read(folder.join("result")).unwrap();
+    emulation.run([seed, u32::from(all), PASSES])?;
+    let bytes = emulation.read("result")?;
     let words: Vec<u32> =
         bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
     let half = words.len() / 2;
@@ -60,13 +43,11 @@ fn run(folder: &Path, blocks: usize, all: bool, seed: u32) -> Result<(), String>
 
 #[test]
 fn blocks_wait_for_each_other() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     for blocks in [1, 2, 5] {
-        let folder = tempfile::tempdir().unwrap();
-        build(&compiler, folder.path(), blocks, &[]);
+        let emulation = build(&compiler, blocks, &[]);
         for (all, seed) in [(true, 1), (true, 2), (false, 1), (false, 2)] {
-            run(folder.path(), blocks, all, seed)
-                .unwrap_or_else(|why| panic!("{blocks} {all} {seed}: {why}"));
+            run(&emulation, blocks, all, seed).unwrap_or_else(|why| panic!("{blocks} {all} {seed}: {why}"));
         }
     }
 }
@@ -75,10 +56,12 @@ fn blocks_wait_for_each_other() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn defects_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let defects = [
         (true, "while (load_acquire(rendezvous.counters) < pass * blocks) {}", ";"),
         (true, "< pass * blocks", "< pass"),
+        (true, "add_release(rendezvous", "atomicAdd(rendezvous"),
+        (false, "add_release(rendezvous", "atomicAdd(rendezvous"),
         (
             false,
             "while (load_acquire(rendezvous.counters + beside[threadIdx.x] * FLAG_STRIDE) < pass) {}",
@@ -89,9 +72,8 @@ fn defects_are_found() {
         (false, "__syncthreads();                 // those that are awaited have arrived", ""),
     ];
     for (all, from, to) in defects {
-        let folder = tempfile::tempdir().unwrap();
-        build(&compiler, folder.path(), 5, &[(from, to)]);
-        let found = (0..20).any(|seed| run(folder.path(), 5, all, seed).is_err());
+        let emulation = build(&compiler, 5, &[(from, to)]);
+        let found = (0..20).any(|seed| run(&emulation, 5, all, seed).is_err());
         assert!(found, "nothing shows that this is gone: {from}");
     }
 }

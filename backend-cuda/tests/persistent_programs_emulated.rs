@@ -16,21 +16,14 @@ mod common;
 mod deck;
 #[path = "emulated/decks.rs"]
 mod decks;
-#[path = "emulated/program.rs"]
-#[allow(dead_code)]
-mod program;
-#[path = "emulated/rig.rs"]
-#[allow(dead_code)]
-mod rig;
 
 use std::time::Instant;
 
 use abide_core::program::{Marks, Probe, Record, Until};
+use abide_emulator::{Compiler, Form, Program, all};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
-use common::present;
 use decks::decks;
-use program::{Form, Program, all};
 
 /// Blocks of a kernel; some have no tiles of some tasks.
 const BLOCKS: [usize; 4] = [3, 5, 1, 4];
@@ -40,7 +33,7 @@ const VALUES: usize = 1 << 15;
 
 /// Compiles a case, its stages in random groups where the seed is odd.
 fn compile<'a>(
-    compiler: &[String],
+    compiler: &Compiler,
     case: &'a Case,
     seed: u64,
     changes: &[(&str, &str)],
@@ -56,7 +49,7 @@ fn compile<'a>(
 
 #[test]
 fn persistent_programs_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let mut tried: Vec<(Case, u64)> = Vec::new();
     for seed in 0..2 {
         tried.extend(decks().into_iter().map(|case| (case, seed)));
@@ -69,12 +62,12 @@ fn persistent_programs_have_the_references_bits_without_a_gpu() {
 #[test]
 #[ignore = "a kernel for each program: a minute"]
 fn more_persistent_programs_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     check(&compiler, &random(214..240).into_iter().zip(15..).collect::<Vec<_>>());
 }
 
 /// Holds persistent programs to the reference's bits.
-fn check(compiler: &[String], tried: &[(Case, u64)]) {
+fn check(compiler: &Compiler, tried: &[(Case, u64)]) {
     all(tried, |(case, seed)| {
         let begun = Instant::now();
         let outcome = compile(compiler, case, *seed, &[])
@@ -87,7 +80,7 @@ fn check(compiler: &[String], tried: &[(Case, u64)]) {
 /// Rows are recorded, and a condition or a mark ends a launch in the middle, for all blocks after the same step.
 #[test]
 fn ends_and_records_of_persistent_programs_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let mut case = decks().swap_remove(0);
     let program = case.problem.program.clone();
     // The third step comes to 0.22.
@@ -112,7 +105,7 @@ fn ends_and_records_of_persistent_programs_without_a_gpu() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn defects_of_persistent_programs_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let mut tried: Vec<Case> = decks().into_iter().chain(cases().unwrap()).collect();
     tried[0].problem.until = Some(Until::parse("time >= 0.2", &tried[0].problem.program.clone()).unwrap());
     // What is taken away, and the words with those that replace them.
@@ -134,6 +127,11 @@ fn defects_of_persistent_programs_are_found() {
             "a barrier before a task is done",
             "            __syncthreads();\n            if (threadIdx.x == 0) store",
             "            if (threadIdx.x == 0) store",
+        ),
+        (
+            "a release of what the task has stored",
+            "store_release(schedule.flags + blockIdx.x * 32, done + 1)",
+            "schedule.flags[blockIdx.x * 32] = done + 1",
         ),
         ("loads that see other blocks' stores", "CHANGES || PERSISTENT", "CHANGES"),
         (

@@ -14,11 +14,6 @@ mod common;
 #[path = "../../examples/cloverleaf/deck.rs"]
 #[allow(dead_code)]
 mod deck;
-#[path = "emulated/program.rs"]
-mod program;
-#[path = "emulated/rig.rs"]
-#[allow(dead_code)]
-mod rig;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,16 +21,15 @@ use std::time::Instant;
 use abide_core::program::{Centring, Definition, Marks, Probe, Record, Until};
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Boundary, DType, Problem, Shape};
+use abide_emulator::{Compiler, Form, Program, all};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
 use clover::clover;
-use common::present;
 use deck::Deck;
-use program::{Form, Program, all};
 
 #[test]
 fn programs_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let mut cases = cases().unwrap();
     // The second is so large that tiles lie inside.
     let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=53");
@@ -65,12 +59,12 @@ fn programs_have_the_references_bits_without_a_gpu() {
 #[test]
 #[ignore = "a kernel for each program: a minute"]
 fn more_programs_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     check(&compiler, &random(14..40));
 }
 
 /// Holds programs to the reference's bits.
-fn check(compiler: &[String], cases: &[Case]) {
+fn check(compiler: &Compiler, cases: &[Case]) {
     all(cases, |case| {
         let begun = Instant::now();
         // Some with a tile that is larger than a block.
@@ -85,7 +79,7 @@ fn check(compiler: &[String], cases: &[Case]) {
 /// A condition ends a run after the step in which it first holds; the launches that follow change nothing.
 #[test]
 fn a_condition_ends_a_run_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (mut problem, start) = clover(&deck).unwrap();
     let program = problem.program.clone();
@@ -102,7 +96,7 @@ fn a_condition_ends_a_run_without_a_gpu() {
 /// fields on cells, nodes and faces, whose buffers change from step to step.
 #[test]
 fn rows_are_recorded_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     for (deck, probes, every, steps) in [
         (
             include_str!("../../tests/cloverleaf/trace13x7/clover.in"),
@@ -163,7 +157,7 @@ fn rows_are_recorded_without_a_gpu() {
 /// nothing.
 #[test]
 fn a_mark_halts_a_run_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (mut problem, start) = clover(&deck).unwrap();
     // The third step comes to 0.22.
@@ -186,7 +180,7 @@ fn a_mark_halts_a_run_without_a_gpu() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn defects_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let cases = cases().unwrap();
     let defects = [
         ("reductions", "rows[warp][lane] = value;\n    __syncthreads();", "rows[warp][lane] = value;"),
@@ -219,7 +213,7 @@ fn defects_are_found() {
 /// Quotients of zero are decided by hand (`divide`): signs, and what is no number, stay as division has them.
 #[test]
 fn quotients_of_zero_have_the_bits_of_division_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let values =
         [0.0, -0.0, 1.5, -2.0, 1e-320, -1e-40, f64::MAX, -1e300, f64::INFINITY, -f64::INFINITY, f64::NAN];
     let mut p = Definition::new("quotients", 1);

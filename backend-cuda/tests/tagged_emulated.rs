@@ -8,16 +8,14 @@
 #[path = "emulated/case.rs"]
 mod case;
 mod common;
-#[path = "emulated/rig.rs"]
-mod rig;
 
 use std::time::Instant;
 
 use abide_core::DType::{F32, F64};
 use abide_core::plan::resident::Exchange;
+use abide_emulator::all;
 
-use case::{Case, How, all, resident};
-use common::present;
+use case::{Case, How, resident};
 
 const fn tagged(
     depth: usize,
@@ -92,7 +90,7 @@ const CASES: [Case; 22] = [
 
 #[test]
 fn kernels_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     all(&CASES, |case| {
         let begun = Instant::now();
         let outcome = case.run(&compiler, &[]);
@@ -105,7 +103,7 @@ fn kernels_have_the_references_bits_without_a_gpu() {
 #[test]
 #[ignore = "a kernel for each defect: minutes"]
 fn defects_are_found() {
-    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let Some(compiler) = common::compiler() else { return };
     let (wrong, stuck, other) = ("not the reference's", "wait for ever", "than the host counts");
     let defects = [
         // A reader takes what is there, ...

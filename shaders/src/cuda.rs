@@ -43,8 +43,7 @@ pub use resident::exchange_bytes;
 
 const COPIES: &str = include_str!("../kernels/cuda/common/copies.cuh");
 const BESIDE: &str = include_str!("../kernels/cuda/persistent/beside.cuh");
-const PREFETCH: &str = include_str!("../kernels/cuda/common/prefetch.cuh");
-const FLAGS: &str = include_str!("../kernels/cuda/common/flags.cuh");
+const DEVICE: &str = include_str!("../kernels/cuda/common/device.cuh");
 const FUNCTIONS: &str = include_str!("../kernels/cuda/common/functions.cuh");
 const COMMON: &str = include_str!("../kernels/cuda/common/common.cuh");
 const TREE: &str = include_str!("../kernels/cuda/common/tree.cuh");
@@ -229,7 +228,6 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     let stages = 0..program.stages().len();
     let parts = Parts { staged: true, tiles: None };
     stages.clone().for_each(|number| stage(&mut text, problem, program, number, parts));
-    text.file(FLAGS);
     text.file(BESIDE);
     text.file(BLOCK);
     text.file(SWEEP);
@@ -240,7 +238,7 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
 
 /// How a stage of a launch begins where each block has one tile.
 const BEGIN: [&str; 3] = [
-    "extern __shared__ __align__(16) unsigned char shared[];",
+    "DYNAMIC_SHARED;",
     "real* tile = reinterpret_cast<real*>(shared);",
     "const unsigned block = blockIdx.x;",
 ];
@@ -344,6 +342,8 @@ fn constants(problem: &Problem, program: &Program) -> Text {
         problem.dtype,
         problem.boundaries.describe(problem.shape.dimensions()),
     ));
+    text.file(DEVICE);
+    text.blank();
     text.push(format!("typedef {real} real;"));
     text.push(format!("typedef {vector} DeviceVector;"));
     text.push(format!("typedef {offset} Offset;"));

@@ -71,6 +71,18 @@ pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     messages(arguments)?.lines().filter_map(|line| program(line).transpose()).collect()
 }
 
+/// Builds the command as released and returns its path.
+pub fn command() -> Result<PathBuf> {
+    command_of(&["build", "--release", "--package", "abide-cli", "--bin", "abide"])
+}
+
+/// Builds with the given arguments and returns the path of the command among what was built.
+pub fn command_of(arguments: &[&str]) -> Result<PathBuf> {
+    let programs = build(arguments)?;
+    let found = programs.into_iter().find(|p| p.kind == "bin" && p.target == "abide" && !p.is_test);
+    Ok(found.context("cargo built no command")?.path)
+}
+
 /// Builds with the given arguments and returns the file of the library of this name that others load.
 pub fn library(arguments: &[&str], name: &str) -> Result<PathBuf> {
     let found = messages(arguments)?.lines().find_map(|line| {

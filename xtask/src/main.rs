@@ -2,7 +2,6 @@
 
 mod book;
 mod cargo;
-mod chaos;
 mod fuzz;
 mod gpu;
 mod mpi;
@@ -36,7 +35,7 @@ enum Task {
     /// without Rust
     Gpu(gpu::Gpu),
     /// Try the command under hostile circumstances: kills, full disks, no memory, foreign files, …
-    Chaos(chaos::Chaos),
+    Chaos(abide_chaos::Chaos),
     /// Build the package for Python into the folder target/python/ and run its tests
     Python(python::Python),
     /// Run processes as ranks over MPI: the communicator's tests and the command, against the files of one process
@@ -50,7 +49,7 @@ fn main() -> ExitCode {
         Task::Test(test) => test::run(&test),
         Task::Fuzz(fuzz) => fuzz.run(),
         Task::Gpu(gpu) => gpu.run(),
-        Task::Chaos(chaos) => chaos.run(),
+        Task::Chaos(chaos) => chaos.run(&cargo::root(), cargo::command),
         Task::Python(python) => python::run(&python),
         Task::Mpi => mpi::run(),
         Task::Web(web) => web.run(),

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use abide_chaos::Chaos;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cargo::{TESTS, build, cargo, published, root, succeeds};
-use crate::chaos::Chaos;
+use crate::cargo::{TESTS, build, cargo, command, command_of, published, root, succeeds};
 use crate::fuzz::Fuzz;
 use crate::summary::{Counts, Step, counted, summary};
 use crate::{runner, setup};
@@ -82,7 +82,7 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
     });
     steps.run("examples", |_| examples());
     steps.run("chaos", |counts| {
-        let (skipped, held) = crate::chaos::short()?;
+        let (skipped, held) = abide_chaos::short(&root(), &command_of(TESTS)?)?;
         counts.skipped.extend(skipped);
         Ok(held)
     });
@@ -105,7 +105,7 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("wheel, other Pythons and notebooks", crate::python::check_full);
     steps.run("page as served, in a browser", |_| crate::web::check_served());
     steps.run("fuzzing", |_| Fuzz::all(1.0).run());
-    steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());
+    steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run(&root(), command));
     steps.run("elementary functions of all f32", functions);
     steps.run("licences and advisories", dependencies);
     steps.run("packages", |_| packages());

@@ -16,3 +16,10 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
         }
     }
 }
+
+/// Returns the C++ compiler of the emulator, if there is one.
+#[cfg(target_os = "linux")]
+#[allow(dead_code)] // Not every test that has this module emulates.
+pub fn compiler() -> Option<abide_emulator::Compiler> {
+    present("c++", abide_emulator::Compiler::open(env!("CARGO_TARGET_TMPDIR")))
+}

@@ -1,8 +1,8 @@
 //! A launch that is emulated and compared with the reference: its problem, its plan, its words.
 
+use std::sync::Arc;
+
 use abide_planner::persistent::with_planes_in_registers;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::plan::persistent::Synchronisation;
 use abide_core::plan::resident::Exchange;
@@ -12,11 +12,7 @@ use abide_core::{
     Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Program, Result, Scope, Shape,
     Start, Stencil, catalogue,
 };
-
-use crate::rig::{self, Launch};
-
-/// Compilers that run at once; each takes a processor and much memory.
-const AT_ONCE: usize = 2;
+use abide_emulator::{Compiler, Launch, replaced};
 
 /// Orders of the lanes that each case runs in, one for each way in which copies may arrive.
 const SEEDS: std::ops::Range<usize> = 0..3;
@@ -226,12 +222,12 @@ impl Case {
     }
 
     /// Runs the case with some words of its kernel replaced; the error describes what is wrong with the result.
-    pub fn run(&self, compiler: &[String], changes: &[(&str, &str)]) -> std::result::Result<(), String> {
+    pub fn run(&self, compiler: &Compiler, changes: &[(&str, &str)]) -> std::result::Result<(), String> {
         let said = |error: Error| error.to_string();
         let problem = self.problem().map_err(said)?;
         let plan = self.plan(&problem).map_err(said)?;
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(said)?;
-        let text = rig::replaced(&rig::rewritten(&text, &rig::words(&plan))?, changes)?;
+        let text = replaced(&text, changes)?;
         let start: Vec<Array> = (1..=problem.program.fields().len() as u64)
             .map(|seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype))
             .collect::<Result<_>>()
@@ -266,21 +262,4 @@ impl Case {
         }
         Ok(())
     }
-}
-
-/// Calls `work` with each item, `AT_ONCE` at once; tests take turns. One failure names all that is wrong.
-pub fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let turns = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = work(item) {
-                wrong.lock().unwrap_or_else(PoisonError::into_inner).push(why);
-            }
-        }
-    };
-    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(turns))));
-    let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

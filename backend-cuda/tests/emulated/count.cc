@@ -2,24 +2,7 @@
 //
 // FOLDER/values holds the values with the space between their rows. Prints the count.
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
-
-#define __device__
-#define __global__
-#define __grid_constant__
-#define __forceinline__ inline
-#define __launch_bounds__(...)
-
-struct Dimension { unsigned x; };
-Dimension threadIdx, blockIdx;
-
-inline void atomicAdd(unsigned long long* to, unsigned long long value) { *to += value; }
+#include "device.h"
 
 #include "kernel.h"
 

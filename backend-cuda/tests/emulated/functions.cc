@@ -2,9 +2,7 @@
 //
 // FOLDER/x and FOLDER/y hold the arguments; the values of each function go to a file of its name.
 
-#include "lanes.h"
-
-#include "cuda.h"
+#include "device.h"
 
 #include "kernel.h"
 

@@ -1,15 +1,11 @@
 // Runs a kernel whose blocks wait for each other, which is in kernel.h: program FOLDER SEED ALL PASSES. Its words go to
 // FOLDER/result.
 
-#include "lanes.h"
-
-#include "cuda.h"
-
-Dimension gridDim = {BLOCKS_LAUNCHED};
+#include "device.h"
 
 #include "kernel.h"
 
-std::vector<unsigned> all_words(2 * emulated::LANES, ~0u), all_counters(FLAG_STRIDE * BLOCKS_LAUNCHED, 0u);
+emulated::DeviceVector<unsigned> all_words(2 * emulated::LANES, ~0u), all_counters(FLAG_STRIDE * BLOCKS_LAUNCHED, 0u);
 unsigned passes;
 
 void all() { meet_all({all_words.data(), all_counters.data(), passes}); }
@@ -17,7 +13,7 @@ void beside() { meet_beside({all_words.data(), all_counters.data(), passes}); }
 
 int main(int, char** words)
 {
-    emulated::drawn.seed(atoi(words[2]));
+    emulated::seed(atoi(words[2]));
     passes = atoi(words[4]);
     emulated::launch(atoi(words[3]) ? all : beside, [](int block, int thread) {
         blockIdx.x = block;

@@ -2,26 +2,21 @@
 // launch, so that any may be ahead of any other; before each exchange a rank makes its planes anew from those that it has
 // got. The values that all have in the end are compared with those of one loop over all ranks.
 
-#include "lanes.h"
-
-#include "cuda.h"
-
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-Dimension gridDim;
+#include "device.h"
 
 #include "kernel.h"
 
 // Of each rank an own value and one from each side, in pieces of several lengths, one of them of no whole vectors.
-constexpr int RANKS = RANKS_LAUNCHED, OWN_BLOCKS = BLOCKS_LAUNCHED / RANKS, FIELDS = 3;
+constexpr int RANKS = DEVICES_LAUNCHED, OWN_BLOCKS = BLOCKS_LAUNCHED / RANKS, FIELDS = 3;
 constexpr int WORDS[FIELDS] = {200, 7, 64}, MOST = 256;
 
 struct Rank {
     alignas(16) unsigned own[2][FIELDS][MOST], halo[2][FIELDS][MOST]; // at the low side and the high one
     Post posts[RANKS];
-    unsigned stored[WAYS], begun, ended;
+    unsigned stored[WAYS];
 };
-std::vector<Rank> ranks(RANKS);
-unsigned word, ring, rounds;
+emulated::DeviceVector<Rank> ranks(RANKS);
+unsigned word, ring, rounds, begun[RANKS], ended[RANKS]; // the launches that have begun, and the threads that have ended them
 
 int beside(int rank, int side)
 {
@@ -78,21 +73,23 @@ void run()
     for (unsigned round = 1; round <= rounds; ++round) {
         if (block == 0 && threadIdx.x == 0) {
             make(rank, number, round, emulated::sometimes);
-            rank.begun = round;
+            emulated::release(true);
+            begun[number] = round;
         }
-        while (rank.begun < round) emulated::pause();
+        while (begun[number] < round) emulated::pause();
         blockIdx.x = block;
         const Exchange e = exchange(number, round);
         stores(e);
-        // The next launch begins when this one has ended.
-        ++rank.ended;
-        while (rank.ended < round * OWN_BLOCKS * THREADS_LAUNCHED) emulated::pause();
+        // The next launch begins when this one has ended, and sees what it has stored.
+        emulated::release(true);
+        ++ended[number];
+        while (ended[number] < round * OWN_BLOCKS * THREADS_LAUNCHED) emulated::pause();
     }
 }
 
 int main(int, char** words)
 {
-    emulated::drawn.seed(atoi(words[2]));
+    emulated::seed(atoi(words[2]));
     ring = atoi(words[3]);
     rounds = atoi(words[4]);
     gridDim.x = OWN_BLOCKS;
@@ -100,7 +97,7 @@ int main(int, char** words)
         blockIdx.x = block % OWN_BLOCKS;
         threadIdx.x = thread;
     });
-    const std::vector<Rank> found = ranks;
+    const emulated::DeviceVector<Rank> found = ranks;
     for (Rank& rank : ranks) memset(rank.halo, 0, sizeof rank.halo);
     for (unsigned round = 1; round <= rounds; ++round) {
         for (int number = 0; number < RANKS; ++number) make(ranks[number], number, round, [] {});

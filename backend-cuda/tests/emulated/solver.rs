@@ -1,80 +1,16 @@
-//! A solver's kernel from its plan to the solution, run as C++ and held against the reference.
+//! A solve, run as C++ and held against the reference.
 
-use abide_solvers::{build_preconditioner, solver};
-use std::borrow::Cow;
-use std::ops::Range;
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use abide_core::reduction;
-use abide_core::solver::plan::krylov::{Configuration, Division, Krylov, Slabs, Vector};
-use abide_core::solver::{Matrix, Method, Parameters, Quantity, Report, SolveOptions, SolverError, Status};
+use abide_core::solver::plan::krylov::{Configuration, Division, Krylov, Slabs};
+use abide_core::solver::{Matrix, Method, Parameters, Report, SolveOptions, SolverError, Status};
 use abide_core::{Array, DType, DeviceSpec, Real};
-use abide_cuda::{PackedSystem, Piece, numbers_of};
-use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
-use abide_shaders::state::State;
-use abide_solvers::Serial;
+use abide_emulator::{Compiler, Solver};
 use abide_solvers::plan::krylov::plan_krylov_configuration;
+use abide_solvers::{Serial, build_preconditioner, solver};
 
-use super::rig;
-
-/// Words that only the device understands beside those of flags, and their replacements here; solvers have each exactly once.
-const WORDS: &[(&str, &str)] = &[
-    (
-        "extern __shared__ __align__(16) unsigned char shared[];",
-        "unsigned char* const shared = emulated::shared_memory();",
-    ),
-    (r#"asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");"#, "emulated::meet_cluster();"),
-    (r#"asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");"#, ""),
-    ("const unsigned address = unsigned(__cvta_generic_to_shared(at));", ""),
-    (
-        "unsigned remote;\n    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(remote) : \"r\"(address), \"r\"(rank));",
-        "T* const remote = emulated::remote(at, rank);",
-    ),
-    (
-        r#"asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");"#,
-        "*remote = value;",
-    ),
-    (
-        r#"asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");"#,
-        "*remote = value;",
-    ),
-    ("static __device__ __noinline__ void", "static __device__ void"),
-    (r#"asm volatile("fence.acq_rel.sys;" ::: "memory");"#, ""),
-    (r#"asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p += v;"),
-    (
-        r#"asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
-        "emulated::pause(); v = *p;",
-    ),
-    (
-        r#"asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[WORDS - 1]) : "memory");"#,
-        "{ to->word[0] = word[0]; emulated::sometimes(); to->word[WORDS - 1] = word[WORDS - 1]; }",
-    ),
-    (
-        r#"asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");"#,
-        "to->word[0] = word[0];",
-    ),
-    (
-        r#"asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[WORDS - 1]) : "l"(from) : "memory");"#,
-        "{ emulated::pause(); word[0] = from->word[0]; word[WORDS - 1] = from->word[WORDS - 1]; }",
-    ),
-    (
-        r#"asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");"#,
-        "{ emulated::pause(); word[0] = from->word[0]; }",
-    ),
-    rig::AHEAD,
-    (r#"asm volatile("exit;");"#, "emulated::fail(\"a wait was given up\");"),
-];
-
-/// The files that stand for CUDA, and the program.
-const FILES: [(&str, &str); 4] = [
-    ("lanes.h", include_str!("lanes.h")),
-    ("cuda.h", include_str!("cuda.h")),
-    ("more.h", include_str!("more.h")),
-    ("main.cc", include_str!("solver.cc")),
-];
+use crate::handed::hand_over;
 
 /// A solve that is emulated.
 #[derive(Clone)]
@@ -85,28 +21,6 @@ pub struct Case {
     pub configuration: Configuration,
     /// Bytes of a block's shared memory, where it shall have less than an H200, and no last-level cache.
     pub shared: Option<usize>,
-}
-
-/// A kernel compiled as a program, and the system that it solves.
-pub struct Program {
-    folder: tempfile::TempDir,
-    layout: Krylov,
-    rows: usize,
-    stride: usize,
-    dtype: DType,
-    systems: usize,
-    /// The rows of each slab, and values from one of its vectors to the next.
-    slabs: Vec<(Range<usize>, usize)>,
-}
-
-/// The results of a run.
-#[derive(Debug, PartialEq)]
-pub struct Outcome {
-    pub x: Vec<f64>,
-    pub history: Vec<f64>,
-    pub true_residual: f64,
-    pub status: Status,
-    pub quantity: Quantity,
 }
 
 impl Case {
@@ -135,11 +49,11 @@ impl Case {
     }
 
     /// Compiles the kernel with some words replaced, and puts the system beside it.
-    pub fn compile(&self, compiler: &[String], changes: &[(&str, &str)]) -> Result<Program, String> {
+    pub fn compile(&self, compiler: &Compiler, changes: &[(&str, &str)]) -> Result<Solver, String> {
         let layout = self.layout()?;
-        let mut program = Program::compile(compiler, &self.matrix, &self.options, layout, None, changes)?;
-        program.write(&[(&self.matrix, self.right())], &self.options, &self.parameters())?;
-        Ok(program)
+        let mut solver = Solver::compile(compiler, &self.matrix, &self.options, layout, None, changes)?;
+        hand_over(&mut solver, &[(&self.matrix, self.right())], &self.options, &self.parameters())?;
+        Ok(solver)
     }
 
     /// Returns the reference's report and solution.
@@ -161,11 +75,11 @@ impl Case {
     }
 
     /// Compares the kernel with the reference, in several orders of its lanes and cuts of its iterations.
-    pub fn check(&self, compiler: &[String]) -> Result<(), String> {
+    pub fn check(&self, compiler: &Compiler) -> Result<(), String> {
         let begun = Instant::now();
         let (report, expected) = self.reference().map_err(|why| format!("the reference: {why}"))?;
         let program = self.compile(compiler, &[])?;
-        if self.configuration.spread.is_some() && program.layout.spread_rows.is_empty() {
+        if self.configuration.spread.is_some() && program.layout().spread_rows.is_empty() {
             return Err("no row is spread".to_owned());
         }
         let outcome = program.run(1, 0)?;
@@ -214,7 +128,7 @@ impl Case {
             }
         }
         let (kept, all) = program
-            .layout
+            .layout()
             .shares
             .iter()
             .fold((0, 0), |sum, s| (sum.0 + s.cached_entries, sum.1 + s.entries + s.spread_entries));
@@ -223,7 +137,7 @@ impl Case {
             self.name,
             report.iterations,
             program
-                .layout
+                .layout()
                 .vectors
                 .iter()
                 .map(|(vector, home)| format!("{vector:?}/{home:?}"))
@@ -237,7 +151,7 @@ impl Case {
 impl Case {
     /// Holds the bits of several slabs to those of one with the same product and another number of blocks, where the
     /// reference sums rows in another order.
-    pub fn check_on_one_slab(&self, compiler: &[String]) -> Result<(), String> {
+    pub fn check_on_one_slab(&self, compiler: &Compiler) -> Result<(), String> {
         if self.has_the_references_bits() {
             return Ok(());
         }
@@ -249,7 +163,7 @@ impl Case {
 
     /// Checks that the kernel without some of its words is found to be wrong: it fails, or has other bits in
     /// some order of the lanes.
-    pub fn misses(&self, compiler: &[String], change: (&str, &str)) -> Result<(), String> {
+    pub fn misses(&self, compiler: &Compiler, change: (&str, &str)) -> Result<(), String> {
         let right = self.compile(compiler, &[])?.run(1, 0)?;
         let program = self.compile(compiler, &[change])?;
         let found = (1..=6).any(|seed| program.run(seed, 0).map_or(true, |outcome| outcome != right));
@@ -294,14 +208,15 @@ pub struct End {
 }
 
 impl End {
-    fn compile(&self, compiler: &[String]) -> Result<Program, String> {
-        let mut program = self.case.compile(compiler, &[])?;
-        program.write(&[(&self.case.matrix, self.right.clone())], &self.case.options, &self.parameters)?;
-        Ok(program)
+    fn compile(&self, compiler: &Compiler) -> Result<Solver, String> {
+        let mut solver = self.case.compile(compiler, &[])?;
+        let system = (&self.case.matrix, self.right.clone());
+        hand_over(&mut solver, &[system], &self.case.options, &self.parameters)?;
+        Ok(solver)
     }
 
     /// Holds the end of a run to the reference's: its kind, its history, its last iterate.
-    pub fn check(&self, compiler: &[String]) -> Result<(), String> {
+    pub fn check(&self, compiler: &Compiler) -> Result<(), String> {
         let (ended, x) = reference(&self.case.matrix, &self.case.options, &self.right, &self.parameters)?;
         let (status, quantity) = match &ended {
             Ok(_) => (Status::Converged, None),
@@ -340,7 +255,7 @@ impl End {
     }
 
     /// Compares x as one launch of `iterations` iterations leaves it with the last entry of its history.
-    pub fn check_cut(&self, compiler: &[String], iterations: usize) -> Result<(), String> {
+    pub fn check_cut(&self, compiler: &Compiler, iterations: usize) -> Result<(), String> {
         let program = self.compile(compiler)?;
         let outcome = program.launch(1, iterations, 1)?.pop().ok_or("no system")?;
         let operator = self.case.matrix.operator::<f64>().map_err(|error| error.to_string())?;
@@ -363,226 +278,9 @@ impl End {
     }
 }
 
-impl Program {
-    /// Compiles the kernel of a layout, with some words replaced; for a batch, the kernel of that many
-    /// systems.
-    fn compile(
-        compiler: &[String],
-        matrix: &Matrix,
-        options: &SolveOptions,
-        layout: Krylov,
-        systems: Option<usize>,
-        changes: &[(&str, &str)],
-    ) -> Result<Program, String> {
-        let text =
-            cuda::krylov(matrix, options, &layout, systems.is_some()).map_err(|error| error.to_string())?;
-        let text = rig::replaced(&rig::rewritten(&text, &[&rig::FLAGS[..], WORDS].concat())?, changes)?;
-        let names: String =
-            KrylovArrays::<()>::default().all().iter().map(|(name, _)| format!("ARRAY({name})\n")).collect();
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str()), ("arrays.h", &names)]) {
-            std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
-        }
-        let blocks = systems.unwrap_or(layout.blocks);
-        let mut command = rig::Compilation::new(compiler, folder.path(), "launch");
-        command
-            .arg("-DARCHITECTURE=900")
-            .arg(format!("-DBLOCKS_LAUNCHED={blocks}"))
-            .arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
-        command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));
-        command.run()?;
-        let (rows, dtype) = (matrix.rows(), matrix.dtype());
-        let stride = rows.next_multiple_of(64);
-        let slabs = match layout.slabs.count {
-            1 => vec![(0..rows, stride)],
-            _ => layout.rows_of_slabs().into_iter().map(|rows| (rows, 0)).collect(),
-        };
-        Ok(Program { folder, layout, rows, stride, dtype, systems: systems.unwrap_or(1), slabs })
-    }
-
-    fn x(&self) -> usize {
-        self.layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(usize::MAX)
-    }
-
-    /// Writes the systems for the program.
-    fn write(
-        &mut self,
-        systems: &[(&Matrix, Array)],
-        options: &SolveOptions,
-        parameters: &Parameters,
-    ) -> Result<(), String> {
-        let (real, vectors) = (self.dtype.bytes(), self.layout.vectors.len());
-        let vector = self.stride * real;
-        let (mut values, mut inverse, mut homes, mut rights, mut thresholds) =
-            (vec![], vec![], vec![], vec![], vec![]);
-        let mut last = None;
-        for (matrix, right) in systems {
-            let packed =
-                PackedSystem::new(matrix, options, &self.layout).map_err(|error| error.to_string())?;
-            let mut own = vec![0xff_u8; vectors * vector];
-            own[self.x() * vector..][..self.rows * real].fill(0);
-            if let Some((number, diagonal)) = &packed.diagonal {
-                own[number * vector..][..self.rows * real].copy_from_slice(diagonal.as_bytes());
-            }
-            homes.extend(own);
-            values.extend_from_slice(&packed.values);
-            inverse.extend_from_slice(&packed.inverse);
-            rights.extend_from_slice(right.as_bytes());
-            rights.resize(rights.len().next_multiple_of(vector), 0xff);
-            let norm = match right {
-                Array::F32(b) => f64::from(reduction::dot(b, b)).sqrt(),
-                Array::F64(b) => reduction::dot(b, b).sqrt(),
-            };
-            thresholds.push((parameters.relative * norm).max(parameters.absolute));
-            last = Some(packed);
-        }
-        let packed = last.ok_or("no system")?;
-        let (count, layout) = (systems.len(), &self.layout);
-        let histories = parameters.iterations + 2;
-        let fresh = |numbers: usize, bytes: usize| vec![0xff_u8; numbers * bytes];
-        let exchanged = layout.exchanged() * self.stride;
-        let numbers = KrylovNumbers {
-            stride: self.stride as u64,
-            turn: self.stride as u64,
-            entries: (values.len() / count / real) as u64,
-            inverses: (inverse.len() / count / real) as u64,
-            histories: histories as u64,
-            threshold: thresholds[0],
-            near: thresholds[0] * parameters.drift.max(1.0),
-            weight: packed.weight,
-            centre: packed.interval[0],
-            half: packed.interval[1],
-            until: 0,
-            most: parameters.iterations as u32,
-            stagnation: parameters.stagnation(),
-            replacement: packed.replacement,
-            ..KrylovNumbers::default()
-        };
-        let state = State::fresh(DType::F64, cuda::KRYLOV_STATE_OWN).repeat(count);
-        let thresholds: Vec<u8> = thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect();
-        let mut bytes = Vec::new();
-        if layout.slabs.count == 1 {
-            let arrays = KrylovArrays {
-                shares: packed.shares,
-                offsets: packed.offsets,
-                searches: packed.searches,
-                nodes: packed.nodes,
-                chains: packed.chains,
-                spread: packed.spread,
-                columns: packed.columns,
-                values,
-                b: rights,
-                inverse,
-                factors: packed.factors,
-                homes,
-                exchanged: fresh(exchanged, real),
-                partials: packed.partials,
-                tagged: Vec::new(),
-                pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
-                basis: fresh(layout.basis() * self.stride, real),
-                triangle: fresh(layout.triangle(), real),
-                given: Vec::new(),
-                beyond: Vec::new(),
-                clocks: Vec::new(),
-                arrived: fresh(1, 4),
-                state,
-                history: fresh(count * histories, 8),
-                thresholds,
-            };
-            append(&mut bytes, &numbers, &arrays.map(|loaded| whole(loaded)));
-        } else {
-            let (_, right) = systems.first().ok_or("no system")?;
-            for number in 0..layout.slabs.count {
-                let mut slab = packed.slab(layout, number).map_err(|error| error.to_string())?;
-                let own = slab.rows.start * real..slab.rows.end * real;
-                slab.arrays.b.loaded = Cow::Owned(right.as_bytes()[own].to_vec());
-                let mut homes = vec![0xff_u8; slab.arrays.homes.bytes];
-                homes[self.x() * slab.stride * real..][..slab.rows.len() * real].fill(0);
-                if let Some((number, diagonal)) =
-                    packed.diagonal_of(&slab.rows).map_err(|error| error.to_string())?
-                {
-                    homes[number * slab.stride * real..][..slab.rows.len() * real]
-                        .copy_from_slice(diagonal.as_bytes());
-                }
-                slab.arrays.homes.loaded = Cow::Owned(homes);
-                slab.arrays.history = Piece { bytes: histories * 8, ..Piece::default() };
-                let numbers = numbers_of(numbers, [slab.stride, slab.turn], &slab.beyond);
-                self.slabs[number].1 = slab.stride;
-                append(&mut bytes, &numbers, &slab.arrays);
-            }
-        }
-        std::fs::write(self.folder.path().join("arrays"), bytes).map_err(|error| error.to_string())
-    }
-
-    /// Runs the program to the end of its only solve.
-    pub fn run(&self, seed: usize, chunk: usize) -> Result<Outcome, String> {
-        self.run_all(seed, chunk)?.pop().ok_or_else(|| "no system".to_owned())
-    }
-
-    /// Runs the program to the end of all solves.
-    pub fn run_all(&self, seed: usize, chunk: usize) -> Result<Vec<Outcome>, String> {
-        self.launch(seed, chunk, usize::MAX)
-    }
-
-    /// Runs the program to the end of all solves, or for `launches` launches.
-    fn launch(&self, seed: usize, chunk: usize, launches: usize) -> Result<Vec<Outcome>, String> {
-        let folder = self.folder.path();
-        let numbers = [seed, chunk, launches].map(|number| number.to_string());
-        succeeds(Command::new(folder.join("launch")).arg(folder).args(numbers))?;
-        let read = |name: &str| std::fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"));
-        let doubles = |bytes: &[u8]| {
-            bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect::<Vec<f64>>()
-        };
-        let (homes, states, histories) = (read("homes")?, read("state")?, read("history")?);
-        let parts = |bytes: &[u8]| bytes.len() / self.systems;
-        let mut all = Vec::new();
-        for system in 0..self.systems {
-            let own = |bytes: &[u8]| bytes[system * parts(bytes)..][..parts(bytes)].to_vec();
-            let (homes, state, history) = (own(&homes), own(&states), own(&histories));
-            let real = self.dtype.bytes();
-            // The vectors of one slab stand behind those of another.
-            let (mut x, mut begin) = (Vec::new(), 0);
-            for (rows, stride) in &self.slabs {
-                x.extend_from_slice(&homes[begin + self.x() * stride * real..][..rows.len() * real]);
-                begin += self.layout.vectors.len() * stride * real;
-            }
-            let x = match self.dtype {
-                DType::F32 => {
-                    x.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_ne_bytes(*b))).collect()
-                }
-                DType::F64 => doubles(&x),
-            };
-            let (state, told) =
-                State::left("emulation", DType::F64, &state).map_err(|error| error.to_string())?;
-            let history = doubles(&history[..8 * state.length as usize]);
-            let true_residual = state.true_square.sqrt();
-            all.push(Outcome { x, history, true_residual, status: told.status, quantity: told.quantity });
-        }
-        Ok(all)
-    }
-}
-
-/// Returns an array of a system that has no slabs.
-fn whole(loaded: &[u8]) -> Piece<'static> {
-    Piece { bytes: loaded.len(), loaded: Cow::Owned(loaded.to_owned()), before: 0 }
-}
-
-/// Appends what a slab's kernel is handed: the numbers, behind places for the addresses, which the program fills in; and
-/// the arrays.
-fn append(bytes: &mut Vec<u8>, numbers: &KrylovNumbers, arrays: &KrylovArrays<Piece<'_>>) {
-    bytes.extend(vec![0; 8 * arrays.all().len()]);
-    bytes.extend(numbers.bytes());
-    for (_, piece) in arrays.all() {
-        for length in [piece.bytes, piece.before, piece.loaded.len()] {
-            bytes.extend((length as u64).to_ne_bytes());
-        }
-        bytes.extend_from_slice(&piece.loaded);
-    }
-}
-
 /// Solves systems in one batch, and holds each to the bits that it has when solved alone, in several orders
 /// of the lanes and cuts of the iterations.
-pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOptions) -> Result<(), String> {
+pub fn check_batch(compiler: &Compiler, matrices: &[Matrix], options: &SolveOptions) -> Result<(), String> {
     let device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
     let plan = abide_cuda::plan_batch(&matrices[0], &device, options).map_err(|error| error.to_string())?;
     let layout = plan.krylov().cloned().ok_or("no layout")?;
@@ -592,19 +290,19 @@ pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOpti
     };
     let mut alone = Vec::new();
     for (number, matrix) in matrices.iter().enumerate() {
-        let mut program = Program::compile(compiler, matrix, options, layout.clone(), None, &[])?;
-        program.write(&[(matrix, right(number))], options, &parameters)?;
-        alone.push(program.run(1, 0)?);
+        let mut solver = Solver::compile(compiler, matrix, options, layout.clone(), None, &[])?;
+        hand_over(&mut solver, &[(matrix, right(number))], options, &parameters)?;
+        alone.push(solver.run(1, 0)?);
     }
     if alone.iter().any(|outcome| outcome.status != Status::Converged) {
         return Err("a system does not converge alone".to_owned());
     }
-    let mut program = Program::compile(compiler, &matrices[0], options, layout, Some(matrices.len()), &[])?;
+    let mut solver = Solver::compile(compiler, &matrices[0], options, layout, Some(matrices.len()), &[])?;
     let systems: Vec<(&Matrix, Array)> =
         matrices.iter().enumerate().map(|(n, matrix)| (matrix, right(n))).collect();
-    program.write(&systems, options, &parameters)?;
+    hand_over(&mut solver, &systems, options, &parameters)?;
     for (seed, chunk) in [(1, 0), (2, 5)] {
-        if program.run_all(seed, chunk)? != alone {
+        if solver.run_all(seed, chunk)? != alone {
             return Err(format!("other bits in a batch, order {seed}, {chunk} iterations a launch"));
         }
     }
@@ -614,31 +312,4 @@ pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOpti
         alone.iter().map(|o| o.history.len() - 1).collect::<Vec<_>>()
     );
     Ok(())
-}
-
-/// Calls `work` with each case, two at once, because each takes a compiler or a processor. One failure names
-/// all that is wrong.
-pub fn all<T: Sync>(cases: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let turns = || {
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(why) = work(case) {
-                wrong.lock().unwrap_or_else(PoisonError::into_inner).push(why);
-            }
-        }
-    };
-    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(turns))));
-    let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Runs a program; if it fails, its output is the error.
-fn succeeds(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let first: Vec<&str> = said.lines().take(20).collect();
-    Err(format!("{}: {}", output.status, first.join("\n")))
 }

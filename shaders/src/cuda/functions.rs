@@ -3,7 +3,7 @@
 use abide_core::DType;
 use abide_core::functions::Function;
 
-use super::{Cuda, FUNCTIONS};
+use super::{Cuda, DEVICE, FUNCTIONS};
 use crate::functions;
 use crate::text::Text;
 
@@ -35,6 +35,8 @@ pub fn each_entry(function: Function, whose: Whose) -> String {
 /// Returns the text of the kernels of all functions in a type, [`Whose::Formula`] and, where asked for, CUDA's own.
 pub fn each_kernels(dtype: DType, with_cuda: bool) -> String {
     let mut text = Text::default();
+    text.file(DEVICE);
+    text.blank();
     text.push(format!("typedef {} real;", if dtype == DType::F32 { "float" } else { "double" }));
     let all = Function::ALL.iter().copied().collect();
     functions::write(&mut text, FUNCTIONS, &Cuda::PLAIN, dtype, &all);

@@ -6,14 +6,13 @@ use abide_core::solver::plan::krylov::{
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{COMMON, FLAGS, PREFETCH, TREE, arguments, constant, literal};
+use super::{COMMON, DEVICE, TREE, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
 use crate::text::{LETTERS, Text};
 
 const AHEAD: &str = include_str!("../../kernels/cuda/krylov/ahead.cuh");
-const DEVICES: &str = include_str!("../../kernels/cuda/exchange/devices.cuh");
 const SLABS: &str = include_str!("../../kernels/cuda/krylov/slabs.cuh");
 const NODES: &str = include_str!("../../kernels/cuda/krylov/nodes.cuh");
 const TEAM: &str = include_str!("../../kernels/cuda/krylov/krylov.cuh");
@@ -78,6 +77,8 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     };
     let mut text = Text::default();
     text.push(format!("// {}, preconditioner {applied}", options.method));
+    text.file(DEVICE);
+    text.blank();
     text.push(format!("typedef {real} real;"));
     text.push(format!("typedef {column} Column;"));
     text.push(NAMES);
@@ -192,11 +193,8 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         stencil.file(STENCIL);
     }
     text.file(TREE);
-    text.file(FLAGS);
-    text.file(DEVICES);
     text.file(SLABS);
     text.file(NODES);
-    text.file(PREFETCH);
     text.file(AHEAD);
     text.file(TEAM);
     text.file(STOP_TEST);

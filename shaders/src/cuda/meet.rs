@@ -1,6 +1,6 @@
 //! The kernels by which a device's launches and waits are timed: the same for any problem.
 
-use super::FLAGS;
+use super::DEVICE;
 
 /// Threads of a block.
 pub const MEET_THREADS: u32 = 256;
@@ -19,7 +19,7 @@ pub const IDLE: &str = "idle";
 
 /// Returns the text of all three kernels.
 pub fn meet() -> String {
-    [FLAGS, include_str!("../../kernels/cuda/persistent/meet.cu")].concat()
+    [DEVICE, "\n", include_str!("../../kernels/cuda/persistent/meet.cu")].concat()
 }
 
 /// Returns the words that blocks leave after so many passes, in the half that [`meet_half`] names: what they are if

@@ -22,7 +22,7 @@ use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
-use super::{Cuda, FUNCTIONS, PREFETCH, TREE, constant};
+use super::{Cuda, DEVICE, FUNCTIONS, TREE, constant};
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
 use crate::{boundary, functions};
@@ -205,7 +205,6 @@ fn kernels(
         text.file(REDUCE);
     }
     if !groups.is_empty() {
-        text.file(PREFETCH);
         text.file(GROUP);
     }
     if groups.iter().any(|(group, _)| group.joined_by.is_some()) {
@@ -333,6 +332,8 @@ fn head(
     let largest = boxes.buffers.iter().map(|buffer| pitched_values(buffer, problem.dtype)).max();
     let offset = if largest.unwrap_or(0) < (1 << 30) { "int" } else { "long long" };
     text.push(format!("// {} on {} {}", problem.program.name(), problem.shape, problem.dtype));
+    text.file(DEVICE);
+    text.blank();
     text.push(format!("typedef {real} real;\ntypedef {offset} Offset;"));
     boundary::c(&mut text);
     boundary::c_signs(&mut text);

@@ -2,7 +2,8 @@
 
 /// The text of the kernel.
 pub const PUTS: &str = concat!(
-    include_str!("../../kernels/cuda/exchange/devices.cuh"),
+    include_str!("../../kernels/cuda/common/device.cuh"),
+    "\n",
     include_str!("../../kernels/cuda/exchange/puts.cu")
 );
 

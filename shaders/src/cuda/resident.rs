@@ -9,7 +9,7 @@ use abide_core::plan::streaming::carry::Carry;
 use abide_core::{Problem, Program};
 
 use super::streaming::arriving;
-use super::{BESIDE, COMMON, COPIES, FLAGS, constant, constants};
+use super::{BESIDE, COMMON, COPIES, constant, constants};
 use crate::text::Text;
 
 const TILE: &str = include_str!("../../kernels/cuda/persistent/tile.cuh");
@@ -73,7 +73,6 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
         text.push("};");
     }
     text.file(COPIES);
-    text.file(FLAGS);
     text.file(BESIDE);
     text.file(TILE);
     text.file(EXCHANGE);

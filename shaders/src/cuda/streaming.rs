@@ -7,7 +7,7 @@ use abide_core::plan::streaming::carry::{Carry, Slot};
 use abide_core::plan::streaming::warp::Edges;
 use abide_core::{Problem, Program, Stage};
 
-use super::{COMMON, COPIES, Cuda, FLAGS, constant, constants, list, method, values};
+use super::{COMMON, COPIES, Cuda, constant, constants, list, method, values};
 use crate::emit::part;
 use crate::text::Text;
 
@@ -62,7 +62,7 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     text.push(format!("constexpr bool CHAINED = {};", streaming.chained));
     text.push(format!("constexpr bool SUMS_CELLS = {};", streaming.sums_cells));
     edges(&mut text, streaming.edges.as_ref());
-    for file in [COPIES, FLAGS, WINDOW, STREAM, PASSES, STREAMING] {
+    for file in [COPIES, WINDOW, STREAM, PASSES, STREAMING] {
         text.file(file);
     }
     text.into()

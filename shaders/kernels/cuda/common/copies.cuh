@@ -4,9 +4,7 @@ template <int BYTES>
 __device__ __forceinline__ void copy_async(real* to, const real* from)
 {
 #if __CUDA_ARCH__ >= 800
-    const unsigned address = unsigned(__cvta_generic_to_shared(to));
-    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
+    copy_to_shared<BYTES>(to, from);
 #else
     if constexpr (BYTES == 16) *reinterpret_cast<DeviceVector*>(to) = __ldcg(reinterpret_cast<const DeviceVector*>(from));
     else *to = __ldcg(from);
@@ -16,7 +14,7 @@ __device__ __forceinline__ void copy_async(real* to, const real* from)
 __device__ __forceinline__ void copies_end()
 {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    copies_commit();
 #endif
 }
 
@@ -25,7 +23,7 @@ template <int N>
 __device__ __forceinline__ void copies_wait()
 {
 #if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+    copies_await<N>();
 #endif
 }
 

@@ -86,17 +86,14 @@ __device__ __forceinline__ double inverse_power(double x, unsigned lowest)
 // approximation's remainder is exact, so that the last sum is rounded as the quotient would be (Markstein).
 __device__ __forceinline__ float reciprocal(float x)
 {
-    float near;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(x));
+    const float near = near_reciprocal(x);
     return fma(near, -fma(x, near, -1.0f), near);
 }
 
 __device__ __forceinline__ double reciprocal(double x)
 {
-    double near;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(near) : "d"(x));
     // The approximation has a high word alone; the compiler's low word is this.
-    near = __hiloint2double(__double2hiint(near), __double2hiint(x) + 0x300402);
+    double near = __hiloint2double(__double2hiint(near_reciprocal(x)), __double2hiint(x) + 0x300402);
     const double off = fma(-x, near, 1.0);
     near = fma(near, fma(off, off, off), near);
     return fma(near, fma(-x, near, 1.0), near);

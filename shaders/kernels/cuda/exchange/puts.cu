@@ -34,18 +34,6 @@ struct Exchange {
 
 constexpr unsigned GIVEN_UP = 1, LATE = 2, LOOKS = 1024;
 
-__device__ __forceinline__ void store_devices(unsigned* p, unsigned v)
-{
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
-__device__ __forceinline__ unsigned long long nanoseconds()
-{
-    unsigned long long v;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(v));
-    return v;
-}
-
 // Waits for the number of an exchange; returns whether it came. Numbers go round.
 __device__ __forceinline__ bool comes(const unsigned* number, const Exchange& e)
 {
@@ -95,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) stores(const __grid_consta
             store_devices(&way.theirs->ready, e.round);
         }
     }
-    __shared__ bool is_told;
+    SHARED_VARIABLE(bool, is_told);
     if (here == 0) is_told = comes(&way.own->ready, e);
     if (way.sends + way.receives == 0) return;
     __syncthreads();                     // the neighbour's places are there

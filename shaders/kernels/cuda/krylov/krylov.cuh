@@ -27,27 +27,8 @@ constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
 template <class T>
 __device__ __forceinline__ T* shared_at(unsigned bytes)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    DYNAMIC_SHARED;
     return reinterpret_cast<T*>(shared + bytes);
-}
-
-// Waits for all threads of the cluster. All of them then see what each wrote before, in distributed shared
-// memory too.
-__device__ __forceinline__ void cluster_barrier()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-// Writes into the shared memory of another block of the cluster, at the place of `at` in this one's.
-template <class T>
-__device__ __forceinline__ void store_remote(T* at, unsigned rank, T value)
-{
-    const unsigned address = unsigned(__cvta_generic_to_shared(at));
-    unsigned remote;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
-    if constexpr (sizeof(T) == 8) asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");
-    else asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
 }
 
 // Loads from the constant matrix, which caches should not keep where it is larger than the last-level cache.
@@ -363,7 +344,7 @@ struct Team {
     // All threads, after they have met: ends the kernel where a wait was given up.
     __device__ __forceinline__ void end_if_lost() const
     {
-        if (*lost() != 0) asm volatile("exit;");
+        if (*lost() != 0) end_thread();
     }
 
     // All threads: wait until all blocks have arrived.

@@ -90,14 +90,12 @@ struct alignas(8 * WORDS) Node {
 
     __device__ __forceinline__ void store(Node* to) const
     {
-        if constexpr (WORDS == 2) asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[WORDS - 1]) : "memory");
-        else asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");
+        store_words_devices(to->word, word);
     }
 
     __device__ __forceinline__ void load(const Node* from)
     {
-        if constexpr (WORDS == 2) asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[WORDS - 1]) : "l"(from) : "memory");
-        else asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");
+        load_words_devices(word, from->word);
     }
 };
 

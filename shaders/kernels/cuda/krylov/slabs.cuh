@@ -18,9 +18,3 @@ __device__ __forceinline__ T* beyond(const Arguments& a, T* at, int other)
 {
     return reinterpret_cast<T*>(reinterpret_cast<char*>(at) + __ldg(a.beyond + other));
 }
-
-// Adds to a number of any device.
-__device__ __forceinline__ void add_devices(unsigned* p, unsigned v)
-{
-    asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}

@@ -59,7 +59,7 @@ __device__ __forceinline__ void stage(Block& block, Kept& kept, unsigned* flags,
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
 persistent(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters, unsigned* flags, unsigned steps)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    DYNAMIC_SHARED;
     Block block;
     each<FIELDS>([&](auto f) {
         block.in[f.value] = buffers.current[f.value];

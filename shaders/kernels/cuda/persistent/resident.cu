@@ -216,7 +216,7 @@ struct Resident : Exchange {
 // Runs the block's tile for so many steps.
 __device__ __forceinline__ void run_tile(const Buffers& buffers, const ExchangeBuffer& exchange_buffer, const Parameters& parameters, unsigned* counters, unsigned steps)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    DYNAMIC_SHARED;
     Resident tile = {{{{buffers, exchange_buffer, parameters, counters}}}};
     tile.warp = uniform(threadIdx.x / 32);
     tile.place = reinterpret_cast<Place*>(shared);

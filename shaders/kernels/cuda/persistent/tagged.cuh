@@ -60,14 +60,12 @@ struct TaggedVector {
     // Each word is stored and loaded as a whole; both words of a vector are not.
     __device__ __forceinline__ void store(Tagged* to) const
     {
-        if constexpr (TAGGED_WORDS == 2) asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[TAGGED_WORDS - 1]) : "memory");
-        else asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");
+        store_words(to, word);
     }
 
     __device__ __forceinline__ void load(const Tagged* from)
     {
-        if constexpr (TAGGED_WORDS == 2) asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[TAGGED_WORDS - 1]) : "l"(from) : "memory");
-        else asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");
+        load_words(word, from);
     }
 };
 

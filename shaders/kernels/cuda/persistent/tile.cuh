@@ -149,13 +149,6 @@ __device__ constexpr int changing()
 // The fields whose columns are on their way at the same time.
 constexpr int FIELDS_AT_ONCE = TAGGED ? changing<FIELDS>() : 1;
 
-// Returns a number of which the compiler knows nothing.
-__device__ __forceinline__ int opaque(int number)
-{
-    asm volatile("" : "+r"(number));
-    return number;
-}
-
 // Calls f(s, y) with the constant indices of each of a warp's lines.
 template <class F>
 __device__ __forceinline__ void each_own(const F& f)

@@ -138,7 +138,7 @@ struct NoReduction {
 template <class S, class R>
 __device__ __forceinline__ void group(const Arguments& arguments, unsigned tile)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    DYNAMIC_SHARED;
     real* const rings = reinterpret_cast<real*>(shared);
     Offset z, y, x;
     corner<S>(tile, z, y, x);

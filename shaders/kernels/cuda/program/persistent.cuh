@@ -50,7 +50,7 @@ __device__ __forceinline__ void await(const TaskSchedule& schedule, unsigned pla
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
 program_steps(const __grid_constant__ TaskSchedule schedule)
 {
-    __shared__ Arguments arguments;
+    SHARED_VARIABLE(Arguments, arguments);
     unsigned place = schedule.begin;
     #pragma unroll 1
     for (unsigned done = 0; done < schedule.count; ++done) {

@@ -11,7 +11,8 @@ __device__ __forceinline__ real join_leaf(real value)
 {
     constexpr int BY = S::REDUCTION;
     constexpr bool LINE = LEAF_Z * LEAF_Y == 1;
-    __shared__ real rows[WARPS][WARP];
+    typedef real Rows[WARPS][WARP];
+    SHARED_VARIABLE(Rows, rows);
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     if (LINE) value = join_warp<BY>(value);
     rows[warp][lane] = value;

@@ -4,7 +4,7 @@ constexpr unsigned TILES = unsigned((EXTENT_S + TILE_S - 1) / TILE_S * ((EXTENT_
 
 __device__ __forceinline__ real* shared_values()
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    DYNAMIC_SHARED;
     return reinterpret_cast<real*>(shared);
 }
 

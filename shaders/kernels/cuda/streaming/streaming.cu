@@ -13,7 +13,7 @@
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
 stream(const __grid_constant__ Turns turns, const __grid_constant__ Parameters parameters, unsigned* ended, unsigned passes)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
+    DYNAMIC_SHARED;
     #pragma unroll 1
     for (unsigned pass = 0; pass < (CHAINED ? passes : 1); ++pass) {
         if constexpr (CHAINED) if (pass > 0) await_around(ended, pass);

@@ -11,7 +11,7 @@ use abide_core::{Boundary, Error, Problem, Result};
 use super::group::GroupBody;
 use super::stages::{Body, Entry};
 use super::{KernelLaunch, Part, ProgramKernels, StepEnd};
-use crate::cuda::{FLAGS, constant};
+use crate::cuda::constant;
 use crate::program::Grid;
 use crate::program::waits::{Access, Reach, Task, Thing, waits};
 use crate::text::Text;
@@ -68,7 +68,6 @@ pub(super) fn write(
     cases.iter().for_each(|case| text.push(case));
     text.push("}");
     text.push("}");
-    text.file(FLAGS);
     text.file(PERSISTENT);
     names
 }

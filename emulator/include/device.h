@@ -1,0 +1,128 @@
+// The functions of shaders/kernels/cuda/common/device.cuh for a CPU: what they do to the memory, and where other lanes may
+// come between.
+#pragma once
+
+#include "cuda.h"
+
+#define ABIDE_EMULATED
+
+#define DYNAMIC_SHARED unsigned char* const shared = emulated::shared_memory()
+#define SHARED_VARIABLE(type, name) auto& name = emulated::shared_variable<type>([] {})
+
+namespace emulated {
+
+// Returns the block's variable of a declaration, whose lambda no other declaration has.
+template <class T, class Declaration>
+T& shared_variable(Declaration)
+{
+    static T all[BLOCKS_LAUNCHED];
+    return all[block()];
+}
+
+// 1 / x as a device approximates it: one of the two numbers around it, of f64 in the high word alone. Of a significand of
+// ones the nearer, without which no step of Newton's is rounded right.
+template <class Bits, class Real>
+Real near_reciprocal(Real x)
+{
+    const Real nearest = 1 / x;
+    Bits bits = std::bit_cast<Bits>(nearest);
+    const Bits of = std::bit_cast<Bits>(x), ones = sizeof(Real) == 4 ? 0x7fffff : ~Bits(0) >> 12;
+    const Real off = fma(nearest, x, Real(-1));
+    if (of % 3 == 0 && (of & ones) != ones && off != 0) bits += (off < 0) == (x > 0) ? 1 : -1;
+    if (sizeof(Real) == 8) bits &= ~Bits(0) << 16 << 16;
+    return std::bit_cast<Real>(bits);
+}
+
+template <class T>
+T polled(const T* from)
+{
+    pause();
+    return *from;
+}
+
+// A store that is seen no later than what was stored before.
+inline void store_released(unsigned* to, unsigned value, bool devices)
+{
+    release(devices);
+    *to = value;
+    release(devices);
+}
+
+inline void add_released(unsigned* to, unsigned value)
+{
+    release(false);
+    add_in_memory(to, value);
+}
+
+}  // namespace emulated
+
+inline unsigned load_acquire(const unsigned* p) { return emulated::polled(p); }
+inline void store_release(unsigned* p, unsigned v) { emulated::store_released(p, v, false); }
+inline void add_release(unsigned* p, unsigned v) { emulated::add_released(p, v); }
+
+inline void fence_devices()
+{
+    emulated::release(true);
+    emulated::sometimes();
+}
+
+inline unsigned load_devices(const unsigned* p) { return emulated::polled(p); }
+inline void store_devices(unsigned* p, unsigned v) { emulated::store_released(p, v, true); }
+inline void add_devices(unsigned* p, unsigned v) { emulated::add_in_memory(p, v); }
+
+// The words of an access come and go one by one.
+template <int N>
+void store_words(unsigned long long* to, const unsigned long long (&word)[N])
+{
+    emulated::aligned(to, 8 * N);
+    for (int i = 0; i < N; ++i) {
+        if (i > 0) emulated::sometimes();
+        to[i] = word[i];
+    }
+}
+
+template <int N>
+void load_words(unsigned long long (&word)[N], const unsigned long long* from)
+{
+    for (int i = 0; i < N; ++i) {
+        emulated::sometimes();
+        word[i] = from[i];
+    }
+}
+
+template <int N>
+void store_words_devices(unsigned long long* to, const unsigned long long (&word)[N]) { store_words(to, word); }
+
+template <int N>
+void load_words_devices(unsigned long long (&word)[N], const unsigned long long* from)
+{
+    emulated::pause();
+    load_words(word, from);
+}
+
+template <class T>
+void prefetch(const T* from) { emulated::prefetched(from); }
+
+template <int BYTES>
+void copy_to_shared(void* to, const void* from) { emulated::copy(to, from, BYTES); }
+inline void copies_commit() { emulated::copies_commit(); }
+template <int N>
+void copies_await() { emulated::copies_await(N); }
+
+// The launch is one cluster.
+inline void cluster_barrier()
+{
+    emulated::release(true);
+    emulated::meet_cluster("cluster_barrier");
+}
+
+template <class T>
+void store_remote(T* at, unsigned rank, T value) { *emulated::remote(at, rank) = value; }
+
+inline int opaque(int number) { return number; }
+inline float near_reciprocal(float x) { return emulated::near_reciprocal<unsigned>(x); }
+inline double near_reciprocal(double x) { return emulated::near_reciprocal<unsigned long long>(x); }
+inline unsigned long long nanoseconds() { return 0; }
+
+// Only where a wait was given up.
+inline void end_thread() { emulated::fail("a wait was given up"); }

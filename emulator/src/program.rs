@@ -1,0 +1,307 @@
+//! A program's launches from their plan to the fields.
+
+use abide_core::backend::window_of;
+use abide_core::plan::fused::Partition;
+use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule};
+use abide_core::program::{Boxes, Buffer, Groups, Storage};
+use abide_core::{Array, DType, DeviceSpec, Problem};
+use abide_planner::plan;
+use abide_shaders::cuda::{
+    ProgramKernels, buffer_pitch, persistent_kernels, pitched_values, program_kernels, program_scalars,
+};
+
+use crate::schedule::{Script, add};
+use crate::{Compiler, Emulation, Kernel, replaced};
+
+/// The kernels of a problem, compiled.
+pub struct Program<'a> {
+    emulation: Emulation,
+    problem: &'a Problem,
+    /// The problem whose stages the kernels are of: some may be in parts.
+    split: Problem,
+    kernels: ProgramKernels,
+    groups: Groups,
+    /// The kernels' names, in the order of the program's table.
+    entries: Vec<String>,
+    /// The plan of a persistent kernel.
+    persistent: Option<PersistentProgram>,
+}
+
+/// How a problem's stages become kernels.
+#[derive(Default)]
+pub struct Form {
+    /// Times the indices that a thread computes along the axis y, less one.
+    pub more_rows: usize,
+    /// The groups that stages are fused into.
+    pub partition: Option<Partition>,
+    /// The blocks of one persistent kernel.
+    pub blocks: Option<usize>,
+}
+
+/// Task schedules of a persistent kernel: one for the steps before the repetition, and one for the repeated steps.
+const SCHEDULES: usize = 2;
+
+/// Words of the kernels' `Progress`.
+const PROGRESS: usize = 5;
+
+/// The end of a run.
+pub struct Ended {
+    /// The program's fields.
+    pub fields: Vec<Array>,
+    /// The program's scalars.
+    pub scalars: Vec<f64>,
+    /// The values of all rows of the record.
+    pub recorded: Vec<f64>,
+    /// The kernels' `Progress`.
+    pub progress: Vec<u64>,
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl<'a> Program<'a> {
+    /// Compiles a problem's kernels with some words replaced. A thread computes `rows` indices along the axis
+    /// y.
+    ///
+    /// # Errors
+    ///
+    /// The problem has no such kernels, their text has not the words, or what the compiler says.
+    pub fn compile(
+        compiler: &Compiler,
+        problem: &'a Problem,
+        rows: usize,
+        changes: &[(&str, &str)],
+    ) -> Result<Program<'a>, String> {
+        Program::compile_as(compiler, problem, Form { more_rows: rows - 1, ..Form::default() }, changes)
+    }
+
+    /// Does the same in any form. Groups' blocks have 256 threads at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::compile`].
+    pub fn compile_as(
+        compiler: &Compiler,
+        problem: &'a Problem,
+        form: Form,
+        changes: &[(&str, &str)],
+    ) -> Result<Program<'a>, String> {
+        let device = DeviceSpec::preset("h200").map_err(said)?;
+        let execution = form.blocks.map_or(Execution::Stepwise, |_| Execution::Persistent);
+        let options = Options { fuse: Fuse::Off, execution, ..Options::default() };
+        let mut schedule = plan(problem, &device, &options).map_err(said)?.schedule;
+        let tiles = match &mut schedule {
+            Schedule::Stepwise(tiles) => tiles,
+            Schedule::PersistentProgram(persistent) => &mut persistent.tiles,
+            other => return Err(format!("no tiles: {other:?}")),
+        };
+        tiles.tile[1] *= 1 + form.more_rows;
+        if let Some(partition) = form.partition {
+            tiles.partition = partition;
+        }
+        let tiles = tiles.clone();
+        let split = tiles.partition.split_problem(problem).map_err(said)?;
+        let persistent = match (schedule, form.blocks) {
+            (Schedule::PersistentProgram(plan), Some(blocks)) => Some(PersistentProgram { blocks, ..plan }),
+            _ => None,
+        };
+        let kernels = match &persistent {
+            Some(plan) => persistent_kernels(&split, plan).map_err(said)?,
+            None => program_kernels(&split, &tiles).map_err(said)?,
+        };
+        let text = replaced(&kernels.text, changes)?;
+        let mut entries: Vec<String> = Vec::new();
+        let launches = kernels.groups.values().flat_map(|group| &group.launches);
+        for launch in launches.chain(kernels.end.iter().map(|end| &end.kernel)) {
+            if !entries.contains(&launch.entry) {
+                entries.push(launch.entry.clone());
+            }
+        }
+        let table: String = entries.iter().map(|entry| format!("ENTRY({entry})\n")).collect();
+        let shared = kernels.groups.values().flat_map(|group| &group.launches);
+        let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
+        let mut kernel = Kernel::new(text, include_str!("../hosts/program.cc"));
+        kernel.file("entries.h", table).launched([form.blocks.unwrap_or(1), 256, shared], 800);
+        if persistent.is_some() {
+            kernel.define("SCHEDULES", SCHEDULES).define("CONSTANT_CACHE", 1);
+        }
+        let emulation = kernel.compile(compiler)?;
+        Ok(Program {
+            emulation,
+            problem,
+            split,
+            kernels,
+            groups: tiles.partition.groups(),
+            entries,
+            persistent,
+        })
+    }
+
+    /// Returns what has become of a run after some steps whose lanes take turns in the order that
+    /// the seed gives. Launches of `beyond` more steps follow, which a condition has ended.
+    ///
+    /// # Errors
+    ///
+    /// What the launches say where lanes wait for ever, or store where they may not.
+    pub fn run(&self, start: &[Array], [steps, beyond]: [u64; 2], seed: usize) -> Result<Ended, String> {
+        let problem = &self.split;
+        let dtype = problem.dtype;
+        let storage = Boxes::of(problem)
+            .and_then(|boxes| Storage::of_groups(problem, &boxes, &self.groups))
+            .map_err(said)?;
+        let mut script: Vec<u8> = Vec::new();
+        add(&mut script, storage.buffers.len() as u64);
+        for (number, buffer) in storage.buffers.iter().enumerate() {
+            // What nobody has written is not a number.
+            let mut bytes = vec![0xff; pitched_values(buffer, dtype) * dtype.bytes()];
+            if let Some(field) = storage.first.iter().position(|&first| first == number) {
+                let rows = rows(buffer, dtype);
+                let packed = start[field].as_bytes().chunks_exact(rows.1);
+                bytes
+                    .chunks_exact_mut(rows.0)
+                    .zip(packed)
+                    .for_each(|(to, from)| to[..rows.1].copy_from_slice(from));
+            }
+            add(&mut script, bytes.len() as u64);
+            script.extend(bytes);
+        }
+        let scalars = program_scalars(problem);
+        add(&mut script, scalars.len() as u64);
+        script.extend(&scalars);
+        add(&mut script, self.kernels.leaves as u64);
+        let first = problem.first_step;
+        let (width, due, until_due) = match &problem.record {
+            Some(record) => {
+                (record.width(), record.due_between(first, first + steps + beyond), record.until_due(first))
+            }
+            None => (0, 0, 0),
+        };
+        add(&mut script, due * width as u64);
+        add(&mut script, until_due);
+        let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
+        add(&mut script, mark.to_bits());
+        let launches =
+            Script { split: problem, storage: &storage, kernels: &self.kernels, entries: &self.entries };
+        match &self.persistent {
+            Some(plan) => launches.add_schedules(&mut script, plan, steps + beyond, seed)?,
+            None => launches.add_launches(&mut script, steps + beyond)?,
+        }
+        self.emulation.write("launches", script)?;
+        self.emulation.run([seed])?;
+        let result = self.emulation.read("result")?;
+        let (mut contents, mut rest) = (Vec::new(), &*result);
+        for buffer in &storage.buffers {
+            let (own, others) = rest.split_at(pitched_values(buffer, dtype) * dtype.bytes());
+            contents.push(own);
+            rest = others;
+        }
+        let fields = storage.fields_after(steps).iter().map(|&number| {
+            let (pitch, row) = rows(&storage.buffers[number], dtype);
+            let values: Vec<u8> =
+                contents[number].chunks_exact(pitch).flat_map(|bytes| &bytes[..row]).copied().collect();
+            array(dtype, &values)
+        });
+        let (scalars, rest) = rest.split_at(scalars.len());
+        let count = problem.parameters.len() + problem.scalars.len();
+        let scalars = array(DType::F64, &scalars[..count * size_of::<f64>()]).to_f64();
+        let (recorded, progress) = rest.split_at(rest.len() - PROGRESS * size_of::<u64>());
+        let progress: Vec<u64> = progress
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
+            .collect();
+        let mut recorded = array(DType::F64, recorded).to_f64();
+        recorded.truncate(progress[2] as usize * width);
+        Ok(Ended {
+            fields: fields.collect(),
+            scalars: scalars[problem.parameters.len()..].to_vec(),
+            recorded,
+            progress,
+        })
+    }
+
+    /// Compares the kernels with the reference after some steps, in several orders of their lanes.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
+    pub fn check(&self, start: &[Array], steps: u64) -> Result<(), String> {
+        self.check_beyond(start, steps, 0)
+    }
+
+    /// The same, where launches of more steps follow that a condition has ended.
+    ///
+    /// # Errors
+    ///
+    /// What differs.
+    pub fn check_beyond(&self, start: &[Array], steps: u64, beyond: u64) -> Result<(), String> {
+        let program = &self.problem.program;
+        let mut expected = start.to_vec();
+        let mut problem = self.problem.clone();
+        let mut recorded = Vec::new();
+        for _ in 0..steps {
+            let known = |_: usize, _: &[Array], _: &[f64]| {};
+            problem.scalars =
+                abide_cpu::reference::run_program(&problem, &mut expected, 1, known).map_err(said)?;
+            problem.first_step += 1;
+            let Some(record) =
+                problem.record.as_ref().filter(|record| problem.first_step.is_multiple_of(record.every))
+            else {
+                continue;
+            };
+            recorded.extend(record.scalars.iter().map(|&number| problem.scalars[number]));
+            recorded.extend(record.probes.iter().map(|probe| {
+                let window = probe.window();
+                let value =
+                    window_of(problem.extents_of(probe.field), &expected[probe.field], window[0], window[1]);
+                value.ok().and_then(|value| value.get(0)).unwrap_or(f64::NAN)
+            }));
+        }
+        let scalars = problem.scalars;
+        for seed in 0..2 {
+            let Ended { fields, scalars: computed, recorded: found, progress } =
+                self.run(start, [steps, beyond], seed)?;
+            if self.kernels.end.is_some() && progress[1] != steps {
+                return Err(format!("seed {seed}: {} steps, not {steps}", progress[1]));
+            }
+            for ((expected, found), name) in expected.iter().zip(&fields).zip(program.fields()) {
+                if !found.same_bits(expected) {
+                    let first = (0..found.len()).find(|&i| {
+                        let pair = [found, expected].map(|array| array.get(i).unwrap_or(0.0));
+                        pair[0].to_bits() != pair[1].to_bits() && !pair.iter().all(|value| value.is_nan())
+                    });
+                    return Err(format!(
+                        "seed {seed}: field {name} has not the reference's bits, first at value {first:?}"
+                    ));
+                }
+            }
+            let pairs = scalars.iter().zip(&computed);
+            let differ = |(a, b): (&f64, &f64)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+            if recorded.len() != found.len() || recorded.iter().zip(&found).any(differ) {
+                return Err(format!("seed {seed}: recorded {found:?}, the reference has {recorded:?}"));
+            }
+            if pairs.clone().any(differ) || scalars.len() != computed.len() {
+                return Err(format!("seed {seed}: scalars {computed:?}, the reference has {scalars:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the bytes of a row with and without the space behind it.
+fn rows(buffer: &Buffer, dtype: DType) -> (usize, usize) {
+    (buffer_pitch(buffer, dtype) * dtype.bytes(), buffer.extents[2] * dtype.bytes())
+}
+
+fn array(dtype: DType, bytes: &[u8]) -> Array {
+    match dtype {
+        DType::F32 => {
+            let value = |bytes: &[u8]| f32::from_ne_bytes(bytes.try_into().unwrap_or_default());
+            Array::F32(bytes.chunks_exact(4).map(value).collect())
+        }
+        DType::F64 => {
+            let value = |bytes: &[u8]| f64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+            Array::F64(bytes.chunks_exact(8).map(value).collect())
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a program's host launches: one kernel after another, or the schedules of a persistent kernel.
+
+use abide_core::Problem;
+use abide_core::plan::PersistentProgram;
+use abide_core::program::{Boxes, Storage};
+use abide_shaders::cuda::{KernelLaunch, ProgramKernels, TaskSchedule};
+
+/// The launches of a problem whose stages may be in parts.
+pub struct Script<'a> {
+    pub split: &'a Problem,
+    pub storage: &'a Storage,
+    pub kernels: &'a ProgramKernels,
+    /// The kernels' names, in the order of the host's table.
+    pub entries: &'a [String],
+}
+
+impl Script<'_> {
+    /// Adds the launches of some steps to a script.
+    pub fn add_launches(&self, script: &mut Vec<u8>, steps: u64) -> Result<(), String> {
+        let storage = self.storage;
+        let mut launches: Vec<u64> = Vec::new();
+        let mut count = 0;
+        let mut launch =
+            |kernel: &KernelLaunch, buffers: &[Option<usize>]| {
+                let entry = self.entries.iter().position(|entry| *entry == kernel.entry).ok_or("no entry")?;
+                launches.extend([entry as u64, kernel.blocks as u64, kernel.threads as u64]);
+                launches.extend((0..self.kernels.slots).map(|slot| {
+                    buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64)
+                }));
+                count += 1;
+                Ok::<(), String>(())
+            };
+        for step in 0..steps {
+            for own in &storage.launches(step).launches {
+                let group = self.kernels.of(own).ok_or("no kernels")?;
+                group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
+            }
+            if let Some(end) = &self.kernels.end {
+                launch(&end.kernel, &end.buffers(storage.launches(step)))?;
+            }
+        }
+        add(script, count);
+        launches.iter().for_each(|&number| add(script, number));
+        Ok(())
+    }
+
+    /// Adds the schedules of a persistent kernel and its launches, the first of which is of a single step.
+    pub fn add_schedules(
+        &self,
+        script: &mut Vec<u8>,
+        plan: &PersistentProgram,
+        steps: u64,
+        seed: usize,
+    ) -> Result<(), String> {
+        let boxes = Boxes::of(self.split).map_err(|error| error.to_string())?;
+        let (storage, repeated) = (self.storage, self.storage.repeated);
+        let mut schedules = Vec::new();
+        for steps in [0..repeated, repeated..storage.steps.len()] {
+            let schedule = TaskSchedule::new(self.split, &boxes, storage, steps, self.kernels, plan)
+                .map_err(|error| error.to_string())?;
+            add(script, schedule.tasks.len() as u64);
+            for (task, buffers) in schedule.tasks.iter().zip(&schedule.buffers) {
+                task.iter().for_each(|&number| add(script, number.into()));
+                for slot in 0..self.kernels.slots {
+                    add(
+                        script,
+                        buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64),
+                    );
+                }
+            }
+            add(script, schedule.first.len() as u64);
+            schedule.first.iter().for_each(|&number| add(script, number.into()));
+            add(script, schedule.waits.len() as u64);
+            schedule.waits.iter().flatten().for_each(|&number| add(script, number.into()));
+            schedules.push(schedule);
+        }
+        let (mut launches, mut done) = (Vec::new(), 0);
+        while done < steps {
+            let now = if done == 0 && seed % 2 == 1 { 1 } else { steps - done };
+            let (which, place) = match repeated as u64 {
+                first if done < first => (0, done as usize),
+                first => (1, storage.place(done) - first as usize),
+            };
+            let now = if which == 0 { now.min(repeated as u64 - done) } else { now };
+            let (begin, count) = schedules[which].span(place, now);
+            launches.push([which as u64, begin.into(), count]);
+            done += now;
+        }
+        add(script, launches.len() as u64);
+        launches.iter().flatten().for_each(|&number| add(script, number));
+        Ok(())
+    }
+}
+
+/// Adds a number to a script.
+pub fn add(script: &mut Vec<u8>, number: u64) {
+    script.extend(number.to_ne_bytes());
+}

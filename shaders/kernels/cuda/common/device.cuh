@@ -1,0 +1,153 @@
+// What kernels ask of the device beyond CUDA C++: PTX, which is nowhere else in their text, and shared memory. The emulator,
+// which defines ABIDE_EMULATED, has the same functions for a CPU: emulator/include/device.h.
+
+#ifndef ABIDE_EMULATED
+
+// Shared memory whose size the launch gives, and a variable of the block.
+#define DYNAMIC_SHARED extern __shared__ __align__(16) unsigned char shared[]
+#define SHARED_VARIABLE(type, name) __shared__ type name
+
+// Numbers in device memory by which blocks wait for each other. Who loads a number sees what was stored before it was
+// stored or added to.
+__device__ __forceinline__ unsigned load_acquire(const unsigned* p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_release(unsigned* p, unsigned v)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ void add_release(unsigned* p, unsigned v)
+{
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+// Between kernels of several devices, which see each other's memory: orders what the block has stored into any device's
+// memory before what this thread stores next.
+__device__ __forceinline__ void fence_devices() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
+// Loads a number that blocks of other devices change; what they stored before is then there.
+__device__ __forceinline__ unsigned load_devices(const unsigned* p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_devices(unsigned* p, unsigned v)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+// Adds to a number of any device; orders nothing.
+__device__ __forceinline__ void add_devices(unsigned* p, unsigned v)
+{
+    asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+// Store and load one or two words. Each word is stored and loaded as a whole; both words together are not.
+template <int N>
+__device__ __forceinline__ void store_words(unsigned long long* to, const unsigned long long (&word)[N])
+{
+    if constexpr (N == 2) asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[N - 1]) : "memory");
+    else asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");
+}
+
+template <int N>
+__device__ __forceinline__ void load_words(unsigned long long (&word)[N], const unsigned long long* from)
+{
+    if constexpr (N == 2) asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[N - 1]) : "l"(from) : "memory");
+    else asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");
+}
+
+template <int N>
+__device__ __forceinline__ void store_words_devices(unsigned long long* to, const unsigned long long (&word)[N])
+{
+    if constexpr (N == 2) asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(word[0]), "l"(word[N - 1]) : "memory");
+    else asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(to), "l"(word[0]) : "memory");
+}
+
+template <int N>
+__device__ __forceinline__ void load_words_devices(unsigned long long (&word)[N], const unsigned long long* from)
+{
+    if constexpr (N == 2) asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[N - 1]) : "l"(from) : "memory");
+    else asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");
+}
+
+// Asks for a value of device memory, which a later turn will read, to come into the last-level cache.
+template <class T>
+__device__ __forceinline__ void prefetch(const T* from)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+
+// Copies from device memory to shared memory that go on while the thread does something else: in groups, of which all but
+// the last N are waited for.
+template <int BYTES>
+__device__ __forceinline__ void copy_to_shared(void* to, const void* from)
+{
+    const unsigned address = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
+}
+
+__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int N>
+__device__ __forceinline__ void copies_await() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+// Waits for all threads of the cluster. All of them then see what each wrote before, in distributed shared
+// memory too.
+__device__ __forceinline__ void cluster_barrier()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Writes into the shared memory of another block of the cluster, at the place of `at` in this one's.
+template <class T>
+__device__ __forceinline__ void store_remote(T* at, unsigned rank, T value)
+{
+    const unsigned address = unsigned(__cvta_generic_to_shared(at));
+    unsigned remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    if constexpr (sizeof(T) == 8) asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");
+    else asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
+}
+
+// Returns a number of which the compiler knows nothing.
+__device__ __forceinline__ int opaque(int number)
+{
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
+// 1 / x of a normal number, nearly: in f64 the high word alone.
+__device__ __forceinline__ float near_reciprocal(float x)
+{
+    float near;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(x));
+    return near;
+}
+
+__device__ __forceinline__ double near_reciprocal(double x)
+{
+    double near;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(near) : "d"(x));
+    return near;
+}
+
+__device__ __forceinline__ unsigned long long nanoseconds()
+{
+    unsigned long long v;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(v));
+    return v;
+}
+
+__device__ __forceinline__ void end_thread() { asm volatile("exit;"); }
+
+#endif
