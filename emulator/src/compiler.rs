@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 use abide_core::{Error, Result};
 
 /// How kernels become programs: without contraction, because the formula says where to contract; warnings are the CUDA
-/// compiler's business.
-const COMPILATION: [&str; 4] = ["-std=c++20", "-O1", "-ffp-contract=off", "-w"];
+/// compiler's business; jumps between stacks are meant, which the checks of some systems' C libraries forbid.
+const COMPILATION: [&str; 5] = ["-std=c++20", "-O1", "-ffp-contract=off", "-w", "-U_FORTIFY_SOURCE"];
 
 /// How stores, and nothing else, are noted: by a call before each. Compilers have different words for that.
 const NOTED: [&[&str]; 2] = [
