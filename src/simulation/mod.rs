@@ -1,5 +1,8 @@
 //! A program running on a domain: the library's front door.
 
+mod running;
+mod values;
+
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +14,8 @@ use crate::builder::{Builder, IntoModel};
 use crate::held::Held;
 use crate::program::{Problem, Rows};
 use crate::{Array, Error, Plan, Real, Result, files, io};
+
+pub use running::Running;
 
 /// A program, its fields on a device, and the steps done so far.
 ///
@@ -240,7 +245,7 @@ impl Simulation {
     ///
     /// The [device's](Simulation#errors-of-the-device).
     pub fn non_finite(&mut self) -> Result<u64> {
-        non_finite(&self.problem, self.session.here()?)
+        values::non_finite(&self.problem, self.session.here()?)
     }
 
     /// Returns the names of what the run records: `step`, the computed scalars, `time` first, and the probes;
@@ -280,7 +285,7 @@ impl Simulation {
     /// [`Error::Unsupported`] for a batch whose program computes scalars; the
     /// [device's](Simulation#errors-of-the-device).
     pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
-        scalars(&self.problem, self.session.here()?)
+        values::scalars(&self.problem, self.session.here()?)
     }
 
     /// Returns the names and the current values of the computed scalars of a member of a batch.
@@ -304,7 +309,7 @@ impl Simulation {
     /// [`Error::Unknown`] where the program computes no such scalar, [`Error::Unsupported`] for a batch; the
     /// [device's](Simulation#errors-of-the-device).
     pub fn scalar(&mut self, name: &str) -> Result<f64> {
-        scalar(&self.problem, self.session.here()?, name)
+        values::scalar(&self.problem, self.session.here()?, name)
     }
 
     /// Reads a field's values; in a batch those of all members, one after another.
@@ -313,7 +318,7 @@ impl Simulation {
     ///
     /// [`Error::Unknown`] where the program has no such field; the [device's](Simulation#errors-of-the-device).
     pub fn field(&mut self, name: &str) -> Result<Array> {
-        read(&self.problem, self.session.here()?, name)
+        values::read(&self.problem, self.session.here()?, name)
     }
 
     /// Reads a field as an array of its extents, in a batch with the members' axis first, its values rounded to `T` where the run has the other type.
@@ -356,7 +361,7 @@ impl Simulation {
     /// device: a [`DeviceBuffer`](abide_cuda::DeviceBuffer) where the backend is CUDA, a
     /// [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where it is wgpu. Later steps overwrite the buffer.
     pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
-        device_buffer(&self.problem, self.session.of_here()?, name)
+        values::device_buffer(&self.problem, self.session.of_here()?, name)
     }
 
     /// Returns the buffer of [`Simulation::device_buffer`] for a caller that writes into it before the next
@@ -366,7 +371,7 @@ impl Simulation {
     ///
     /// [`Error::Unknown`] where the program has no such field; the [device's](Simulation#errors-of-the-device).
     pub fn device_buffer_mut<B: 'static>(&mut self, name: &str) -> Result<Option<B>> {
-        device_buffer_mut(&self.problem, self.session.here()?, name)
+        values::device_buffer_mut(&self.problem, self.session.here()?, name)
     }
 
     /// Replaces a field's values.
@@ -386,7 +391,7 @@ impl Simulation {
     /// [`Error::Unknown`] where the program has no such field, [`Error::Invalid`] for values of another number
     /// or type; the [device's](Simulation#errors-of-the-device).
     pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
-        write(&self.problem, self.session.here()?, name, values)
+        values::write(&self.problem, self.session.here()?, name, values)
     }
 
     /// Replaces the values of a field in the box `low..high`, slowest of three axes first.
@@ -431,7 +436,7 @@ impl Simulation {
     /// [`Error::Unknown`] and [`Error::Invalid`] for a name or a value that cannot be set, and for values of which a
     /// formula has no value; then all parameters stay as they are. Those of the device.
     pub fn set_parameters(&mut self, values: &[(&str, f64)]) -> Result<()> {
-        set_parameters(&mut self.problem, self.session.here()?, values)
+        values::set_parameters(&mut self.problem, self.session.here()?, values)
     }
 
     /// Writes a checkpoint from which [`Simulation::resume`] continues to the bit. Where the checkpoint cannot
@@ -457,248 +462,4 @@ impl Simulation {
     pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
         files::write_npy(&self.problem, self.session.here()?, name, path.as_ref())
     }
-}
-
-/// A simulation between two epochs of [`Simulation::run_with`].
-pub struct Running<'a> {
-    problem: &'a mut Problem,
-    session: &'a mut dyn Session,
-    step: u64,
-    progress: Progress,
-    pictured: &'a mut Option<io::Range>,
-}
-
-impl Running<'_> {
-    /// Returns the progress of the run.
-    pub fn progress(&self) -> Progress {
-        self.progress
-    }
-
-    /// Returns the steps done since the start, those before a checkpoint included.
-    pub fn step(&self) -> u64 {
-        self.step
-    }
-
-    /// Says what range of values the pictures of this run have shown so far, as [`Simulation::set_pictured`] does.
-    pub fn set_pictured(&mut self, range: Option<io::Range>) {
-        *self.pictured = range;
-    }
-
-    /// Returns the maximum of `own` over all processes that advance the domain; in a single process, `own`. With it,
-    /// all processes decide alike on a signal or on the clock.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`] where another process is gone or has given up.
-    pub fn most(&mut self, own: f64) -> Result<f64> {
-        self.session.most(own)
-    }
-
-    /// Returns the names and the current values of the computed scalars.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::scalars`].
-    pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
-        scalars(self.problem, self.session)
-    }
-
-    /// Returns the current value of a computed scalar.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::scalar`].
-    pub fn scalar(&mut self, name: &str) -> Result<f64> {
-        scalar(self.problem, self.session, name)
-    }
-
-    /// Returns the rows recorded since the last call, as [`Simulation::records`] does.
-    ///
-    /// # Errors
-    ///
-    /// The [device's](Simulation#errors-of-the-device).
-    pub fn records(&mut self) -> Result<Rows> {
-        self.session.take_rows()
-    }
-
-    /// Reads a field's values.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::field`].
-    pub fn field(&mut self, name: &str) -> Result<Array> {
-        read(self.problem, self.session, name)
-    }
-
-    /// Reads the values of a field in the box `low..high`, slowest of three axes first.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::window`].
-    pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        self.session.read_window(self.problem.program.field(name)?, low, high)
-    }
-
-    /// Returns a field's buffer on the device, as [`Simulation::device_buffer`] does.
-    pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
-        device_buffer(self.problem, self.session, name)
-    }
-
-    /// Returns a field's buffer for writing, as [`Simulation::device_buffer_mut`] does.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::device_buffer_mut`].
-    pub fn device_buffer_mut<B: 'static>(&mut self, name: &str) -> Result<Option<B>> {
-        device_buffer_mut(self.problem, self.session, name)
-    }
-
-    /// Counts the values of all fields that are NaN or infinite, where they lie.
-    ///
-    /// # Errors
-    ///
-    /// The [device's](Simulation#errors-of-the-device).
-    pub fn non_finite(&mut self) -> Result<u64> {
-        non_finite(self.problem, self.session)
-    }
-
-    /// Replaces a field's values.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::write`].
-    pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
-        write(self.problem, self.session, name, values)
-    }
-
-    /// Replaces the values of a field in the box `low..high`, slowest of three axes first.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::write_window`].
-    pub fn write_window(
-        &mut self,
-        name: &str,
-        low: [usize; 3],
-        high: [usize; 3],
-        values: &Array,
-    ) -> Result<()> {
-        self.session.write_window(self.problem.program.field(name)?, low, high, values)
-    }
-
-    /// Sets a parameter for the steps that follow.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::set_parameters`].
-    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
-        set_parameters(self.problem, self.session, &[(name, value)])
-    }
-
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves an earlier
-    /// file as it was, and the run can go on.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::checkpoint`].
-    pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        let put = io::Staged::replace_durably;
-        files::write_checkpoint(self.problem, self.session, self.step, *self.pictured, path.as_ref(), put)
-    }
-
-    /// Writes a field to a `.npy` file, as [`Simulation::write_npy`] does.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Simulation::write_npy`].
-    pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
-        files::write_npy(self.problem, self.session, name, path.as_ref())
-    }
-}
-
-/// Refuses to return one value of a scalar for a batch, whose members each have their own.
-fn check_single(problem: &Problem) -> Result<()> {
-    match problem.is_batch() && !problem.program.scalars().is_empty() {
-        true => Err(Error::unsupported(
-            format!("a batch of {} members", problem.members()),
-            "each member has scalars of its own",
-            "ask for a member's, Simulation::scalars_of",
-        )),
-        false => Ok(()),
-    }
-}
-
-fn scalar(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<f64> {
-    let number = problem.program.scalar(name)?;
-    check_single(problem)?;
-    Ok(session.scalars()?.get(number).copied().unwrap_or(f64::NAN))
-}
-
-fn scalars(problem: &Problem, session: &mut dyn Session) -> Result<Vec<(String, f64)>> {
-    check_single(problem)?;
-    let names = problem.program.scalars().iter().map(|scalar| scalar.name.clone());
-    Ok(names.zip(session.scalars()?).collect())
-}
-
-fn device_buffer<B: 'static>(problem: &Problem, session: &dyn Session, name: &str) -> Option<B> {
-    let field = problem.program.field(name).ok()?;
-    Some(*session.device_buffer(field)?.downcast::<B>().ok()?)
-}
-
-fn device_buffer_mut<B: 'static>(
-    problem: &Problem,
-    session: &mut dyn Session,
-    name: &str,
-) -> Result<Option<B>> {
-    let buffer = session.device_buffer_mut(problem.program.field(name)?)?;
-    Ok(buffer.and_then(|buffer| buffer.downcast::<B>().ok()).map(|buffer| *buffer))
-}
-
-fn non_finite(problem: &Problem, session: &mut dyn Session) -> Result<u64> {
-    (0..problem.program.fields().len()).try_fold(0, |sum, field| Ok(sum + session.non_finite(field)?))
-}
-
-fn read(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<Array> {
-    session.read(problem.program.field(name)?)
-}
-
-fn write(problem: &Problem, session: &mut dyn Session, name: &str, values: &Array) -> Result<()> {
-    let field = problem.program.field(name)?;
-    crate::backend::check_field(problem, field, values)?;
-    session.write(field, values)
-}
-
-fn set_parameters(problem: &mut Problem, session: &mut dyn Session, values: &[(&str, f64)]) -> Result<()> {
-    let program = problem.program.clone();
-    let mut given = Vec::new();
-    for &(name, value) in values {
-        let number = program.settable(name)?;
-        crate::builder::check_parameter(name, value, problem.dtype)?;
-        given.push((number, value));
-    }
-    // Of each member of a batch, and of the single domain last.
-    let own = problem.batch.iter().map(|member| &member.parameters).chain([&problem.parameters]);
-    let mut own: Vec<Vec<f64>> = own.cloned().collect();
-    for parameters in &mut own {
-        given.iter().for_each(|&(number, value)| parameters[number] = value);
-        standard(|| program.derive(parameters));
-        program.check_derived(parameters, problem.dtype)?;
-    }
-    let changed = program.dependents(&given.iter().map(|(number, _)| *number).collect::<Vec<_>>());
-    if let Some(&number) = changed.iter().find(|&&number| {
-        let bits = |parameters: &Vec<f64>| parameters[number].to_bits();
-        own.iter().any(|parameters| bits(parameters) != bits(&own[0]))
-    }) {
-        return Err(Error::unsupported(
-            format!("parameter {}", program.parameters()[number].name),
-            "it is computed from parameters that differ between the members of the batch",
-            "begin a batch with these values",
-        ));
-    }
-    for number in changed {
-        standard(|| session.set_parameter(number, own[0][number]))?;
-        let all = problem.batch.iter_mut().map(|member| &mut member.parameters);
-        all.chain([&mut problem.parameters]).for_each(|parameters| parameters[number] = own[0][number]);
-    }
-    Ok(())
 }
