@@ -74,13 +74,12 @@ fn defects_are_found() {
         ("if (atomicAdd(way.stored, 1u) + 1 == blocks) {", "if (atomicAdd(way.stored, 1u) == 0) {"),
         ("            comes(&way.own->arrived, e);\n", ""),
         ("*way.stored = 0;", ""),
-        // The places are told behind what they are, and a block counts behind what it has stored: for all devices.
+        // The places are told behind what they are, and a block counts behind what it has stored.
         (
             "fence_devices();\n            store_devices(&way.theirs->ready, e.round);",
             "way.theirs->ready = e.round;",
         ),
         ("fence_devices();\n        if (atomicAdd", "if (atomicAdd"),
-        ("fence_devices();\n        if (atomicAdd", "__threadfence();\n        if (atomicAdd"),
         ("% sizeof(uint4) == 0", "% sizeof(unsigned) == 0"),
     ];
     for (from, to) in defects {

@@ -15,7 +15,7 @@
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 #define __noinline__
-#define memcpy(to, from, bytes) emulated::copy_bytes(to, from, bytes)
+#define memcpy emulated::copy_bytes
 
 using std::copysign;
 using std::fabs;

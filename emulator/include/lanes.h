@@ -1,11 +1,13 @@
 // The lanes of a launch, each with a program counter and a stack of its own, taking turns in an order drawn
 // at random.
 //
-// A lane runs until it meets others (a barrier, a shuffle, a vote) or pauses (it polls a flag). Between two
-// such points any lane may be ahead of any other, which is what CUDA allows since Volta. Memory is
-// sequentially consistent here: a missing fence is not found, a missing barrier is. All blocks are resident.
+// A lane runs until it meets others (a barrier, a shuffle, a vote), pauses (it polls a flag) or, now and then, is about to
+// store. Between two such points any lane may be ahead of any other, which is what CUDA allows since Volta. Its stores reach
+// device memory late and in any order (memory.h); shared memory is sequentially consistent. All blocks are resident.
 // The program ends with a message at what cannot or must not happen on a device: lanes of a warp that meet at
 // different operations, and lanes that wait for ever.
+
+#pragma once
 
 #include "memory.h"
 
@@ -42,7 +44,6 @@ unsigned late = 100;                     // of a hundred copies, those that arri
 jmp_buf scheduler;
 Lane lanes[LANES];
 Rendezvous warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
-long events = 0;                         // meetings that ended and lanes that finished
 constexpr size_t SHARED_SLOT = (SHARED_BYTES + 127) / 128 * 128 + 128;
 alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
 
@@ -60,7 +61,7 @@ inline unsigned char* shared_memory() { return memory[block()]; }
 // Lets the scheduler choose; unlike swapcontext a jump asks the system for nothing.
 inline void suspend()
 {
-    seep();
+    seep(slow);
     if (_setjmp(lanes[current].here) == 0) _longjmp(scheduler, 1);
 }
 
@@ -179,9 +180,9 @@ int turn(int warp, const Enter& enter)
         current = number;
         if (lane.done || (lane.awaited && lane.awaited->ended == lane.number)) {
             // What it has stored may arrive all the same.
-            if (drawn() % 4 == 0) {
+            if (drawn() % slow == 0) {
                 see(number);
-                seep();
+                seep(1);
             }
             continue;
         }

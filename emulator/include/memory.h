@@ -35,6 +35,7 @@ constexpr int DEVICES = DEVICES_LAUNCHED, BLOCKS_OF_DEVICE = BLOCKS_LAUNCHED / D
 std::mt19937 drawn;                      // the same numbers everywhere
 int threads = THREADS_LAUNCHED;          // of a block of this launch, which may have fewer than were compiled for
 int current = -1;                        // the lane that runs, or -1
+long events = 0;                         // meetings that ended, lanes that finished and stores that arrived by themselves
 
 inline int block() { return current / threads; }
 
@@ -92,7 +93,7 @@ inline void prefetched(const void* from)
 enum Level { OF_LANE, OF_WARP, OF_BLOCK, OF_DEVICE, LEVELS };
 
 constexpr int MOST[LEVELS] = {8, 16, 32, 32}; // stores of a buffer
-unsigned slow = 16;                      // one time of so many that a lane pauses, a store of those it sees reaches the memory
+unsigned slow = 16;                      // of so many pauses of a lane, one at which a store that it sees reaches the memory
 
 // A store to bytes of a word of 64 bits.
 struct Store {
@@ -178,10 +179,13 @@ UNNOTED inline void add(int level, const Store& added)
     stores.all[stores.count++] = added;
 }
 
-// The running lane is about to store bytes.
+void suspend();
+
+// The running lane is about to store bytes; now and then others get ahead of it first.
 UNNOTED inline void note(size_t at, size_t bytes)
 {
     if (at - size_t(device_memory) >= DEVICE_BYTES || current < 0) return;
+    if (drawn() % 64 == 0) suspend();
     for (size_t word = at / 8 * 8; word < at + bytes; word += 8) {
         const size_t first = word < at ? at - word : 0, end = at + bytes < word + 8 ? at + bytes - word : 8;
         const unsigned long long mask = ~0ull >> 8 * (8 - (end - first)) << 8 * first;
@@ -228,10 +232,18 @@ UNNOTED T add_in_memory(T* to, T value)
     return before;
 }
 
-// Now and then a store that the running lane sees reaches the memory.
-UNNOTED inline void seep()
+// One time of so many, a store that the lane sees reaches the memory.
+UNNOTED inline void seep(unsigned times)
 {
-    if (drawn() % slow == 0) arrive_one(drawn() % LEVELS);
+    if (drawn() % times != 0) return;
+    const int first = drawn() % LEVELS;
+    for (int n = 0; n < LEVELS; ++n) {
+        const int level = (first + n) % LEVELS;
+        if (seen[level]->count == 0) continue;
+        arrive_one(level);
+        ++events;
+        return;
+    }
 }
 
 // All stores of a launch reach the memory.

@@ -16,7 +16,10 @@ struct Rank {
     unsigned stored[WAYS];
 };
 emulated::DeviceVector<Rank> ranks(RANKS);
-unsigned word, ring, rounds, begun[RANKS], ended[RANKS]; // the launches that have begun, and the threads that have ended them
+unsigned word, ring, rounds, begun[RANKS]; // the launches that have begun
+
+// Threads that have ended their launches, and those whose stores others see.
+unsigned ended[RANKS], settled[RANKS];
 
 int beside(int rank, int side)
 {
@@ -81,9 +84,13 @@ void run()
         const Exchange e = exchange(number, round);
         stores(e);
         // The next launch begins when this one has ended, and sees what it has stored.
+        const auto all = [&](unsigned& count) {
+            ++count;
+            while (count < round * OWN_BLOCKS * THREADS_LAUNCHED) emulated::pause();
+        };
+        all(ended[number]);
         emulated::release(true);
-        ++ended[number];
-        while (ended[number] < round * OWN_BLOCKS * THREADS_LAUNCHED) emulated::pause();
+        all(settled[number]);
     }
 }
 
