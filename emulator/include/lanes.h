@@ -44,13 +44,14 @@ unsigned late = 100;                     // of a hundred copies, those that arri
 jmp_buf scheduler;
 Lane lanes[LANES];
 Rendezvous warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
+long events = 0;                         // meetings that ended and lanes that finished
 constexpr size_t SHARED_SLOT = (SHARED_BYTES + 127) / 128 * 128 + 128;
 alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
 
 // Begins with the numbers that follow from a seed.
 inline void seed(unsigned number)
 {
-    const unsigned lates[] = {100, 0, 50}, slows[] = {16, 4, 128};
+    const unsigned lates[] = {100, 0, 50}, slows[] = {64, 16, 512};
     drawn.seed(number);
     late = lates[number % 3];
     slow = slows[number % 3];
@@ -222,7 +223,10 @@ void launch(void (*body)(), const Enter& enter)
             idle = events == before ? idle + 1 : 0;
             if (idle > 0) break;
         }
-        if (idle > IDLE_TURNS) fail("lanes wait for ever");
+        if (idle <= IDLE_TURNS) continue;
+        // What they wait for may be a store.
+        if (!settle(count)) fail("lanes wait for ever");
+        idle = 0;
     }
     settle(count);
     current = -1;

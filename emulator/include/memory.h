@@ -35,7 +35,6 @@ constexpr int DEVICES = DEVICES_LAUNCHED, BLOCKS_OF_DEVICE = BLOCKS_LAUNCHED / D
 std::mt19937 drawn;                      // the same numbers everywhere
 int threads = THREADS_LAUNCHED;          // of a block of this launch, which may have fewer than were compiled for
 int current = -1;                        // the lane that runs, or -1
-long events = 0;                         // meetings that ended, lanes that finished and stores that arrived by themselves
 
 inline int block() { return current / threads; }
 
@@ -232,28 +231,29 @@ UNNOTED T add_in_memory(T* to, T value)
     return before;
 }
 
-// One time of so many, a store that the lane sees reaches the memory.
+// One time of so many, a store that the lane sees reaches the memory. The more lanes see a buffer, the less often each takes a
+// store out of it: what others wait for may overtake what was stored before.
 UNNOTED inline void seep(unsigned times)
 {
     if (drawn() % times != 0) return;
-    const int first = drawn() % LEVELS;
-    for (int n = 0; n < LEVELS; ++n) {
-        const int level = (first + n) % LEVELS;
-        if (seen[level]->count == 0) continue;
-        arrive_one(level);
-        ++events;
-        return;
-    }
+    const unsigned lanes[LEVELS] = {1, WARP, unsigned(threads), unsigned(threads * BLOCKS_OF_DEVICE)};
+    for (int level = 0; level < LEVELS; ++level)
+        if (seen[level]->count > 0 && drawn() % lanes[level] == 0) return arrive_one(level);
 }
 
-// All stores of a launch reach the memory.
-UNNOTED inline void settle(int lanes)
+// All stores reach the memory; returns whether there were any.
+UNNOTED inline bool settle(int lanes)
 {
+    bool any = false;
     for (int lane = 0; lane < lanes; ++lane) {
         see(lane);
-        for (Stores* const stores : seen) stores->count = 0;
+        for (Stores* const stores : seen) {
+            any = any || stores->count > 0;
+            stores->count = 0;
+        }
     }
     for (Stores*& stores : seen) stores = nullptr;
+    return any;
 }
 
 inline void* copy_bytes(void* to, const void* from, size_t bytes)

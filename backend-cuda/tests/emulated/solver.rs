@@ -166,7 +166,7 @@ impl Case {
     pub fn misses(&self, compiler: &Compiler, change: (&str, &str)) -> Result<(), String> {
         let right = self.compile(compiler, &[])?.run(1, 0)?;
         let program = self.compile(compiler, &[change])?;
-        let found = (1..=6).any(|seed| program.run(seed, 0).map_or(true, |outcome| outcome != right));
+        let found = (1..=20).any(|seed| program.run(seed, 0).map_or(true, |outcome| outcome != right));
         if found { Ok(()) } else { Err(format!("{} has the same bits without: {}", self.name, change.0)) }
     }
 }
