@@ -58,7 +58,11 @@ pub fn write(problem: &Problem, session: &mut dyn Session, name: &str, values: &
     session.write(field, values)
 }
 
-pub fn set_parameters(problem: &mut Problem, session: &mut dyn Session, values: &[(&str, f64)]) -> Result<()> {
+pub fn set_parameters(
+    problem: &mut Problem,
+    session: &mut dyn Session,
+    values: &[(&str, f64)],
+) -> Result<()> {
     let program = problem.program.clone();
     let mut given = Vec::new();
     for &(name, value) in values {

@@ -17,10 +17,7 @@ use rayon::prelude::*;
 
 use crate::backend::{self, Choice, Opened};
 use crate::program::Problem;
-use crate::{
-    Array, Backend, Boundaries, Boundary, DType, Depth, Error, Execution, Options, Plan, Program, Result,
-    Session, Shape, Start,
-};
+use crate::{Array, Boundaries, Boundary, DType, Depth, Error, Execution, Options, Program, Result, Shape};
 
 pub use case::Case;
 pub use difference::{Difference, distance};
@@ -309,6 +306,7 @@ fn words(options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plan;
 
     #[test]
     fn every_entry_meets_every_kind_of_boundary() {
