@@ -165,7 +165,9 @@ mod tests {
             ("hpcg", true, &[9, 8, 11]),
         ] {
             let case = SystemCase { name: "small", extents, stencil, is_stored };
-            let row = measure_system(&two, &one, &case, &settings).unwrap();
+            // A machine that does other work meanwhile may leave no time to iterations: then they are timed again.
+            let mut rows = (0..5).map(|_| measure_system(&two, &one, &case, &settings).unwrap());
+            let row = rows.find(|row| row.us_per_iteration > 0.0).unwrap();
             assert_eq!((row.devices, row.exchange, &row.faults[..]), (2, "messages", &[][..]), "{stencil}");
             assert!(row.us_per_iteration > 0.0 && (0.0..1.0).contains(&row.exchange_share), "{row:?}");
             let single = measure_system(&one, &one, &case, &settings).unwrap();
