@@ -313,7 +313,11 @@ fn defects_are_found() {
         ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),
         ("persistent-cube", "while (load_acquire(flags) < done * unsigned(BLOCKS)) {}", ""),
         // A flag is stored, and a counter added to, behind what the block has stored.
-        ("persistent-star", "store_release(flags + blockIdx.x * 32, done)", "flags[blockIdx.x * 32] = done"),
+        (
+            "persistent-star",
+            "store_release(flags + blockIdx.x * 32, done)",
+            "atomicAdd(flags + blockIdx.x * 32, 1u)",
+        ),
         ("persistent-cube", "__threadfence();\n        atomicAdd(flags, 1u);", "atomicAdd(flags, 1u);"),
         (
             "star-chained",

@@ -14,6 +14,7 @@
 namespace emulated {
 
 constexpr size_t STACK_BYTES = size_t(1) << 18;
+constexpr long PATIENCE = 64L * LANES / WARP;            // turns without any event after which all stores arrive
 constexpr long IDLE_TURNS = 1000L * LANES / WARP;        // turns without any event after which no lane will get on
 
 // Lanes that wait until all of them have arrived.
@@ -51,7 +52,7 @@ alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
 // Begins with the numbers that follow from a seed.
 inline void seed(unsigned number)
 {
-    const unsigned lates[] = {100, 0, 50}, slows[] = {64, 16, 512};
+    const unsigned lates[] = {100, 0, 50}, slows[] = {32, 8, 128};
     drawn.seed(number);
     late = lates[number % 3];
     slow = slows[number % 3];
@@ -183,7 +184,7 @@ int turn(int warp, const Enter& enter)
             // What it has stored may arrive all the same.
             if (drawn() % slow == 0) {
                 see(number);
-                seep(1);
+                for (int level = 0; level < LEVELS; ++level) arrive_one(level);
             }
             continue;
         }
@@ -223,10 +224,9 @@ void launch(void (*body)(), const Enter& enter)
             idle = events == before ? idle + 1 : 0;
             if (idle > 0) break;
         }
-        if (idle <= IDLE_TURNS) continue;
         // What they wait for may be a store.
-        if (!settle(count)) fail("lanes wait for ever");
-        idle = 0;
+        if (idle == PATIENCE && settle(count)) idle = 0;
+        if (idle > IDLE_TURNS) fail("lanes wait for ever");
     }
     settle(count);
     current = -1;

@@ -92,7 +92,7 @@ inline void prefetched(const void* from)
 enum Level { OF_LANE, OF_WARP, OF_BLOCK, OF_DEVICE, LEVELS };
 
 constexpr int MOST[LEVELS] = {8, 16, 32, 32}; // stores of a buffer
-unsigned slow = 16;                      // of so many pauses of a lane, one at which a store that it sees reaches the memory
+unsigned slow = 16;                      // of so many pauses of a lane, one at which a store that others see too reaches the memory
 
 // A store to bytes of a word of 64 bits.
 struct Store {
@@ -231,13 +231,15 @@ UNNOTED T add_in_memory(T* to, T value)
     return before;
 }
 
-// One time of so many, a store that the lane sees reaches the memory. The more lanes see a buffer, the less often each takes a
-// store out of it: what others wait for may overtake what was stored before.
-UNNOTED inline void seep(unsigned times)
+// At one pause of so many, a store that the lane sees reaches the memory. What the lane alone sees is likelier to, and what many
+// see less likely, so that what others wait for overtakes what was stored before.
+UNNOTED inline void seep(unsigned pauses)
 {
-    if (drawn() % times != 0) return;
+    const unsigned draw = drawn();
+    if (seen[OF_LANE]->count > 0 && draw % 8 == 0) return arrive_one(OF_LANE);
+    if (draw % pauses != 0) return;
     const unsigned lanes[LEVELS] = {1, WARP, unsigned(threads), unsigned(threads * BLOCKS_OF_DEVICE)};
-    for (int level = 0; level < LEVELS; ++level)
+    for (int level = OF_WARP; level < LEVELS; ++level)
         if (seen[level]->count > 0 && drawn() % lanes[level] == 0) return arrive_one(level);
 }
 
