@@ -23,7 +23,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// Those of [`Problem::check`]; [`Error::Limit`] where there is no memory for the fields.
+    /// Those of [`Problem::check`]; [`Error::Limit`](crate::Error::Limit) where there is no memory for the fields.
     pub fn new(problem: Problem, seed: u64) -> Result<Case> {
         problem.check()?;
         let program = &problem.program;
@@ -41,7 +41,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// Those of [`Problem::check`]; [`Error::Invalid`] for a program that has no start of its own; [`Error::Limit`]
+    /// Those of [`Problem::check`]; [`Error::Invalid`](crate::Error::Invalid) for a program that has no start of its own; [`Error::Limit`](crate::Error::Limit)
     /// where there is no memory for the fields.
     pub fn of_start(problem: Problem) -> Result<Case> {
         problem.check()?;
@@ -55,7 +55,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// Those of [`Problem::check`]; [`Error::Invalid`] for fields of another number, length or type than the problem's.
+    /// Those of [`Problem::check`]; [`Error::Invalid`](crate::Error::Invalid) for fields of another number, length or type than the problem's.
     pub fn reference(&self) -> Result<Vec<Array>> {
         self.after(self.steps)
     }
