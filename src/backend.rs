@@ -24,6 +24,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use abide_core::backend::*;
+pub use abide_core::communicator;
 pub use abide_core::plan::Advances;
 
 pub(crate) use self::budget::Host;

@@ -3,8 +3,8 @@
 //! Matrices, options, plans and reports are from the crate `abide-core`, methods and preconditioners from `abide-solvers`.
 
 pub use abide_core::backend::{
-    BatchSystem, LinearBackend, LinearDeviceGroup, LinearPeer, LinearSession, LinearSlabs, NeighbourExchange,
-    Observe, PeerCommunicator, check_batch, solve_alone,
+    BatchSystem, LinearBackend, LinearDeviceGroup, LinearPeer, LinearSession, LinearSlabs, Observe,
+    check_batch, solve_alone,
 };
 pub use abide_core::solver::*;
 pub use abide_solvers::{

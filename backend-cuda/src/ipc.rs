@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use abide_core::backend::{IpcHandle, Planes};
+use abide_core::backend::Planes;
+use abide_core::communicator::IpcHandle;
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 

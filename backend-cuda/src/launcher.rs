@@ -13,8 +13,8 @@ pub(crate) trait Launcher: Send {
     /// Prepares the launch of `steps` steps: work that is no part of the run and that the clock does not see.
     fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
 
-    /// Has passes give planes to the slabs of other devices, or to none; returns whether their kernel does.
-    fn give(&mut self, given: Option<PutPlanes>) -> bool {
+    /// Has passes store planes into the slabs of other devices, or into none; returns whether their kernel does.
+    fn store_to_neighbours(&mut self, given: Option<PutPlanes>) -> bool {
         let _ = given;
         false
     }

@@ -24,7 +24,7 @@ const IDENTITY: usize = 16;
 const SETTINGS: u32 = 21800;
 
 /// A session's end of the NCCL communicator that connects the sessions of all ranks.
-pub(crate) struct Network {
+pub(crate) struct NcclCommunicator {
     communicator: sys::ncclComm_t,
     stream: Arc<CudaStream>,
     /// Whether it was aborted; no call uses it afterwards.
@@ -32,7 +32,7 @@ pub(crate) struct Network {
 }
 
 // SAFETY: a communicator belongs to no thread; one thread at a time uses it.
-unsafe impl Send for Network {}
+unsafe impl Send for NcclCommunicator {}
 
 /// Returns what other sessions need to join that of a stream; `None` where there is no NCCL.
 pub(crate) fn key(stream: &CudaStream, is_first: bool) -> Option<Vec<u8>> {
@@ -51,14 +51,14 @@ pub(crate) fn key(stream: &CudaStream, is_first: bool) -> Option<Vec<u8>> {
     Some([&communicator[..], &identity[..]].concat())
 }
 
-impl Network {
+impl NcclCommunicator {
     /// Joins the sessions of these keys; `None` where two are of one device, which NCCL does not have twice.
     pub fn join(
         stream: &Arc<CudaStream>,
         keys: &[Vec<u8>],
         rank: usize,
         cancel_check: CancelCheck<'_>,
-    ) -> Result<Option<Network>> {
+    ) -> Result<Option<NcclCommunicator>> {
         let strange = || {
             let reason = "a rank gave none of NCCL";
             Error::invalid("keys of a network", reason, "start one version of Abide everywhere")
@@ -88,13 +88,13 @@ impl Network {
             result::comm_init_rank_config(&raw mut communicator, ranks, id, rank, &raw mut settings)
         };
         begun.map_err(failed("joining"))?;
-        let mut network = Network { communicator, stream: stream.clone(), is_over: false };
-        network.ready("joining", cancel_check)?;
-        Ok(Some(network))
+        let mut joined = NcclCommunicator { communicator, stream: stream.clone(), is_over: false };
+        joined.ready("joining", cancel_check)?;
+        Ok(Some(joined))
     }
 
     /// Puts an exchange on the stream: of each plane's buffer and place, to and from ranks.
-    pub fn swap(
+    pub fn exchange(
         &mut self,
         sent: &[(usize, Planes, DeviceBuffer)],
         received: &[(usize, Planes, DeviceBuffer)],
@@ -194,7 +194,7 @@ impl Network {
     }
 }
 
-impl Drop for Network {
+impl Drop for NcclCommunicator {
     fn drop(&mut self) {
         // Ranks have agreed that all is done, unless one failed: then nothing is waited for.
         self.abort();

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use abide_core::backend::{CancelCheck, ExportedHandle, IpcHandle, Planes};
+use abide_core::backend::{CancelCheck, Planes};
+use abide_core::communicator::{ExportedHandle, IpcHandle};
 use abide_core::plan::Exchanging;
 use abide_core::{Error, Result};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
@@ -14,7 +15,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, sys};
 use crate::driver::{bind, during};
 use crate::ipc::IpcExchange;
 use crate::lent::DeviceBuffer;
-use crate::nccl::{self, Network};
+use crate::nccl::{self, NcclCommunicator};
 use crate::puts::{self, ExportedPuts, PeerPuts, PutKernel};
 use crate::window::Layout;
 
@@ -41,7 +42,7 @@ pub(crate) struct Neighbours {
 /// What connects sessions whose exchanges are work of their devices.
 enum Joined {
     PeerPuts(PeerPuts),
-    Network(Network),
+    Nccl(NcclCommunicator),
 }
 
 impl Neighbours {
@@ -160,22 +161,24 @@ impl Neighbours {
             (Exchanging::PeerPuts, Some(offered)) => {
                 PeerPuts::join(stream, &self.put_kernel, offered, keys, rank)?.map(Joined::PeerPuts)
             }
-            (Exchanging::Network, _) => Network::join(stream, keys, rank, cancel_check)?.map(Joined::Network),
+            (Exchanging::Network, _) => {
+                NcclCommunicator::join(stream, keys, rank, cancel_check)?.map(Joined::Nccl)
+            }
             _ => None,
         };
         Ok(self.joined.is_some())
     }
 
     /// Puts an exchange on the stream: of each plane's buffer and place, to and from ranks.
-    pub fn swap(
+    pub fn exchange(
         &mut self,
         sent: &[(usize, Planes, DeviceBuffer)],
         received: &[(usize, Planes, DeviceBuffer)],
         cancel_check: CancelCheck<'_>,
     ) -> Result<()> {
         match self.joined()? {
-            Joined::PeerPuts(stores) => stores.swap(sent, received),
-            Joined::Network(network) => network.swap(sent, received, cancel_check),
+            Joined::PeerPuts(stores) => stores.exchange(sent, received),
+            Joined::Nccl(nccl) => nccl.exchange(sent, received, cancel_check),
         }
     }
 
@@ -191,7 +194,7 @@ impl Neighbours {
     pub fn flush(&mut self, cancel_check: CancelCheck<'_>) -> Result<()> {
         match self.joined()? {
             Joined::PeerPuts(stores) => stores.flush(cancel_check),
-            Joined::Network(network) => network.flush(cancel_check),
+            Joined::Nccl(nccl) => nccl.flush(cancel_check),
         }
     }
 

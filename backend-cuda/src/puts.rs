@@ -125,15 +125,15 @@ impl Drop for Word {
 type Pieces = Vec<(u64, u64)>;
 
 /// What goes to a rank and comes from it in an exchange.
-struct Swapped {
+struct PeerExchange {
     rank: usize,
     out: Pieces,
     into: Pieces,
 }
 
-impl Swapped {
-    fn nothing(rank: usize) -> Swapped {
-        Swapped { rank, out: Vec::new(), into: Vec::new() }
+impl PeerExchange {
+    fn nothing(rank: usize) -> PeerExchange {
+        PeerExchange { rank, out: Vec::new(), into: Vec::new() }
     }
 }
 
@@ -242,7 +242,7 @@ impl PeerPuts {
     }
 
     /// Puts an exchange on the stream: of each plane's buffer and place, to and from ranks.
-    pub fn swap(
+    pub fn exchange(
         &mut self,
         sent: &[(usize, Planes, DeviceBuffer)],
         received: &[(usize, Planes, DeviceBuffer)],
@@ -264,9 +264,10 @@ impl PeerPuts {
             })
             .collect()
         };
-        let way =
-            |&rank: &usize| Ok(Swapped { rank, out: pieces(sent, rank)?, into: pieces(received, rank)? });
-        let ways: Vec<Swapped> = neighbours.iter().map(way).collect::<Result<_>>()?;
+        let way = |&rank: &usize| {
+            Ok(PeerExchange { rank, out: pieces(sent, rank)?, into: pieces(received, rank)? })
+        };
+        let ways: Vec<PeerExchange> = neighbours.iter().map(way).collect::<Result<_>>()?;
         self.keep(received);
         let longest = ways.iter().map(|way| way.out.len().max(way.into.len())).max().unwrap_or(0);
         for first in (0..longest).step_by(PUTS_PIECES) {
@@ -277,7 +278,7 @@ impl PeerPuts {
 
     /// Returns where planes of a slab go that its steps give to those below and above, along an axis: the first given to each,
     /// and the rank and its plane which that becomes; `None` where they cannot.
-    pub fn give(
+    pub fn put_planes(
         &mut self,
         axis: usize,
         from: [usize; 2],
@@ -307,15 +308,15 @@ impl PeerPuts {
     }
 
     /// Has the stream wait until the ranks to which steps give planes have come as far.
-    pub fn meet(&mut self) -> Result<()> {
+    pub fn wait_for_neighbours(&mut self) -> Result<()> {
         self.usable()?;
         bind(&self.stream)?;
-        let ways: Vec<Swapped> = self.given_to.iter().map(|&rank| Swapped::nothing(rank)).collect();
+        let ways: Vec<PeerExchange> = self.given_to.iter().map(|&rank| PeerExchange::nothing(rank)).collect();
         self.launch(&ways, 0)
     }
 
     /// Launches an exchange of as many pieces as go at once.
-    fn launch(&mut self, ways: &[Swapped], first: usize) -> Result<()> {
+    fn launch(&mut self, ways: &[PeerExchange], first: usize) -> Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
         let mut exchange = PutsExchange {
             count: ways.len() as u32,
@@ -326,7 +327,9 @@ impl PeerPuts {
         };
         let stored = self.stored.device_ptr(&self.stream).0;
         let mut most = 0;
-        for (number, (Swapped { rank, out, into }, way)) in ways.iter().zip(&mut exchange.ways).enumerate() {
+        for (number, (PeerExchange { rank, out, into }, way)) in
+            ways.iter().zip(&mut exchange.ways).enumerate()
+        {
             let post = |of: &Shared, from: usize| of.posts + (from * PUTS_POST) as u64;
             *way = PutsWay {
                 own: post(&self.own, *rank),

@@ -3,7 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use abide_core::backend::{CancelCheck, ExportedHandle, Network, Peer, Planes};
+use abide_core::backend::{CancelCheck, DeviceCommunicator, Peer, Planes};
+use abide_core::communicator::ExportedHandle;
 use abide_core::plan::{Exchanging, Schedule};
 use abide_core::{Array, Plan, Result, Session};
 use cudarc::driver::CudaStream;
@@ -214,12 +215,12 @@ impl Peer for CudaSession {
         self.neighbours.wait_for(&self.fields.stream, point)
     }
 
-    fn network(&mut self) -> Option<&mut dyn Network> {
+    fn device_communicator(&mut self) -> Option<&mut dyn DeviceCommunicator> {
         Some(self)
     }
 }
 
-impl Network for CudaSession {
+impl DeviceCommunicator for CudaSession {
     fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
         self.neighbours.key(&self.fields.stream, self.fields.both(), way, is_first)
     }
@@ -234,7 +235,7 @@ impl Network for CudaSession {
         self.neighbours.join(&self.fields.stream, way, keys, rank, cancel_check)
     }
 
-    fn swap(
+    fn exchange(
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],
@@ -243,26 +244,26 @@ impl Network for CudaSession {
         let placed = |(rank, planes): &(usize, Planes)| Ok((*rank, *planes, self.buffer(planes.field)?));
         let sent = sent.iter().map(placed).collect::<Result<Vec<_>>>()?;
         let received = received.iter().map(placed).collect::<Result<Vec<_>>>()?;
-        self.neighbours.swap(&sent, &received, cancel_check)
+        self.neighbours.exchange(&sent, &received, cancel_check)
     }
 
-    fn give(&mut self, beside: [Option<(usize, usize)>; 2]) -> Result<bool> {
+    fn store_to_neighbours(&mut self, beside: [Option<(usize, usize)>; 2]) -> Result<bool> {
         let edges = self.plan.warp_streaming().and_then(|streaming| streaming.edges.as_ref());
         let (Some(edges), Some(stores), [_, Some(_)] | [Some(_), _]) =
             (edges, self.neighbours.stores(), beside)
         else {
-            self.launcher.give(None);
+            self.launcher.store_to_neighbours(None);
             return Ok(false);
         };
         let from = [edges.own.start, edges.own.end - edges.given[1]];
-        let given = stores.give(self.fields.problem.slowest(), from, beside);
+        let given = stores.put_planes(self.fields.problem.slowest(), from, beside);
         let is_possible = given.is_some();
-        Ok(self.launcher.give(given) && is_possible)
+        Ok(self.launcher.store_to_neighbours(given) && is_possible)
     }
 
-    fn meet(&mut self) -> Result<()> {
+    fn wait_for_neighbours(&mut self) -> Result<()> {
         match self.neighbours.stores() {
-            Some(stores) => stores.meet(),
+            Some(stores) => stores.wait_for_neighbours(),
             None => Ok(()),
         }
     }

@@ -179,7 +179,7 @@ impl Streaming {
 }
 
 impl Launcher for Streaming {
-    fn give(&mut self, given: Option<PutPlanes>) -> bool {
+    fn store_to_neighbours(&mut self, given: Option<PutPlanes>) -> bool {
         let gives = self.plan.warp_streaming().is_some_and(|stream| stream.edges.is_some());
         self.given = given.filter(|_| gives);
         gives

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::communicator::Endpoint;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::functions::{Function, FunctionRate};
@@ -29,11 +30,11 @@ pub use self::batch::{Advance, MemberSessions, divide};
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::linear::{
-    BatchSystem, LinearBackend, LinearDeviceGroup, LinearPeer, LinearSession, LinearSlabs, NeighbourExchange,
-    Observe, PeerCommunicator, check_batch, solve_alone,
+    BatchSystem, LinearBackend, LinearDeviceGroup, LinearPeer, LinearSession, LinearSlabs, Observe,
+    check_batch, solve_alone,
 };
 pub use self::part::Part;
-pub use self::peer::{AllGather, CancelCheck, ExportedHandle, IpcHandle, Network, Peer, Planes};
+pub use self::peer::{CancelCheck, DeviceCommunicator, Peer, Planes};
 pub use self::ran::Ran;
 pub use self::segmented::Segmented;
 pub use self::windows::{
@@ -209,7 +210,7 @@ pub trait Session: Send {
     /// # Errors
     ///
     /// [`Error::Unsupported`] where the session cannot.
-    fn reduce_together(&mut self, _shares: Vec<Option<Share>>, _gather: Box<dyn AllGather>) -> Result<()> {
+    fn reduce_together(&mut self, _shares: Vec<Option<Share>>, _endpoint: Endpoint) -> Result<()> {
         Err(Error::unsupported(
             format!("a program with reductions on several devices ({})", self.plan().summary()),
             "its sessions do not join their reductions",

@@ -1,4 +1,4 @@
-//! The core of Abide: what is computed, what a plan says, and the traits of backends.
+//! The core of Abide: what is computed, what a plan says, and the traits of backends and communicators.
 //!
 //! A [`Stencil`] writes new values as formulas ([`Expr`]) of old ones. A [`Program`] is one or more stencils
 //! in order. A [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says
@@ -14,6 +14,7 @@
 
 pub mod backend;
 pub mod catalogue;
+pub mod communicator;
 pub mod device;
 pub mod domain;
 pub mod error;

@@ -286,6 +286,14 @@ impl Array {
         with_array!(self, v => unsafe { std::slice::from_raw_parts(v.as_ptr().cast::<u8>(), std::mem::size_of_val(v.as_slice())) })
     }
 
+    /// Returns the values of a type whose bytes these are. Zeros complete the last value.
+    pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Array {
+        match dtype {
+            DType::F32 => Array::F32(bytemuck::pod_collect_to_vec(bytes)),
+            DType::F64 => Array::F64(bytemuck::pod_collect_to_vec(bytes)),
+        }
+    }
+
     /// Returns `len` zeros. Fails if the machine does not have that much memory.
     pub fn zeros(dtype: DType, len: usize) -> Result<Array> {
         fn zeros<T: Real>(len: usize) -> Result<Array> {

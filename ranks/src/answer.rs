@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use abide_core::{Array, DType};
 
-use crate::endpoint::array;
-
 /// An answer that goes from a rank to all others.
 pub trait Answer: Sized + Send + 'static {
     /// Returns its bytes.
@@ -21,7 +19,7 @@ impl Answer for Array {
     }
 
     fn of(bytes: &[u8], dtype: DType) -> Option<Array> {
-        bytes.len().is_multiple_of(dtype.bytes()).then(|| array(dtype, bytes))
+        bytes.len().is_multiple_of(dtype.bytes()).then(|| Array::from_bytes(dtype, bytes))
     }
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::backend::{Compiler, Fields, LinearBackend, LinearDeviceGroup, Segmented, check_fields};
+use abide_core::communicator::Communicator;
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::Ranks;
 use abide_core::slabs::Slabs;
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_planner::{Devices, plan_ranks};
 
-use crate::communicator::Communicator;
 use crate::factory::CommunicatorFactory;
 use crate::session::{DistributedSession, Initial, Open};
 use crate::threads::{DEADLINE, threads};

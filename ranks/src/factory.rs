@@ -1,8 +1,7 @@
 //! What gives ranks their ends of a communicator.
 
 use abide_core::Result;
-
-use crate::communicator::Communicator;
+use abide_core::communicator::Communicator;
 
 /// Connects the ranks of a session, some or all of which are this process's.
 pub trait CommunicatorFactory: Send + Sync {

@@ -10,12 +10,12 @@ mod wire;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use abide_core::communicator::{CommError, Communicator, Tag};
 use abide_core::{Error, Result};
 
 use self::message::{Kind, Message};
 use self::progress::{ProgressEngine, is_late};
 use self::wire::Wire;
-use crate::communicator::{CommError, Communicator, Tag};
 use crate::factory::CommunicatorFactory;
 
 pub use self::progress::Closing;

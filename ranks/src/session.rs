@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use abide_core::backend::{Fields, Part, RankReport, check_field, check_values, check_window, window_of};
+use abide_core::communicator::{Communicator, RankFailure};
 use abide_core::floating::standard;
 use abide_core::plan::Exchanging;
 use abide_core::process::{Process, lost};
@@ -15,8 +16,7 @@ use abide_core::slabs::Slabs;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 
 use crate::answer::Answer;
-use crate::communicator::Communicator;
-use crate::rank::{Rank, RankFailure};
+use crate::rank::Rank;
 
 /// What a rank's thread is asked to do.
 type Order = Box<dyn FnOnce(&mut Rank) + Send>;
@@ -385,7 +385,7 @@ impl Session for DistributedSession {
                 // Some planes at a time, so that no second slab is held.
                 let mut count = 0;
                 for start in planes.clone().step_by(step) {
-                    let [low, high] = rank.window(field, start..planes.end.min(start + step));
+                    let [low, high] = rank.halo.window(field, start..planes.end.min(start + step));
                     count += rank.session.read_window(field, low, high)?.non_finite() as u64;
                 }
                 Ok(count)
@@ -424,7 +424,7 @@ impl Session for DistributedSession {
         let all = (0..self.slabs.slabs.len()).map(|rank| (rank, |rank: &mut Rank| Ok(rank.take_seconds())));
         let seconds = self.gather("the times of ranks", all.collect())?;
         // All ranks exchange in the same way.
-        let first = self.workers.first().map(|own| (own.rank, |rank: &mut Rank| Ok(rank.exchange_word())));
+        let first = self.workers.first().map(|own| (own.rank, |rank: &mut Rank| Ok(rank.halo.way().name())));
         let exchange = self.ask(first)?.first().copied().unwrap_or_default();
         let report = |(rank, [seconds, exchange_seconds]): (usize, [f64; 2])| {
             let all = seconds + exchange_seconds;
@@ -457,7 +457,7 @@ impl Part for DistributedSession {
         let owners = self.owners(field, planes).into_iter().filter(|(rank, _)| *rank == own);
         let order = owners.map(|(rank, planes)| {
             let order = move |rank: &mut Rank| {
-                let [low, high] = rank.window(field, planes);
+                let [low, high] = rank.halo.window(field, planes);
                 Ok(rank.session.read_window(field, low, high)?)
             };
             (rank, order)

@@ -2,24 +2,21 @@
 //! solve jointly by themselves, such as GPUs, are handed the system (`LinearDeviceGroup`). Where each process has one
 //! device, the processes gather over the communicator (`LinearPeer`). Other devices are ranks that exchange messages:
 //!
-//! [`concurrent::together`] runs the work of all ranks at the same time, `swap` exchanges the entries that their rows
-//! read, and `session` solves.
+//! [`concurrent::together`] runs the work of all ranks at the same time, and `session` solves.
 
 mod concurrent;
-mod exchange;
 mod session;
 
 use std::sync::Arc;
 
 use abide_core::backend::{LinearBackend, LinearPeer, LinearSession, LinearSlabs};
+use abide_core::communicator::{Communicator, Endpoint};
 use abide_core::solver::{Matrix, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, Error, Result};
 use abide_solvers::{cut_rows, row_slabs, row_unit};
 
 use self::session::{Kind, Opening, RankedSolver, ends};
 use crate::backend::Ranked;
-use crate::communicator::Communicator;
-use crate::endpoint::SharedEndpoint;
 
 /// Returns the solvers of a device.
 fn linear(backend: &dyn Backend) -> Result<&dyn LinearBackend> {
@@ -90,8 +87,7 @@ impl LinearBackend for Ranked {
         plan.check(self.single.name(), matrix, options)?;
         matrix.check(options)?;
         if let Some((_, peer)) = self.peer()? {
-            let open =
-                |endpoint: &SharedEndpoint| peer.open_peer(matrix, plan, options, Box::new(endpoint.clone()));
+            let open = |endpoint: &Endpoint| peer.open_peer(matrix, plan, options, endpoint.clone());
             let own = ends(&*self.factory, plan.ranks.len())?.into_iter();
             let own = own.map(|end| (end, Box::new(open) as Opening<'_>)).collect();
             return Ok(Box::new(self.solver(plan, Kind::PeerPuts, own)?));
@@ -105,8 +101,8 @@ impl LinearBackend for Ranked {
         let devices = own.iter().filter_map(|&rank| devices.get(rank).cloned());
         let count = plan.ranks.len();
         let ranks = ends.into_iter().zip(devices.zip(slabs)).map(|(end, (device, slab))| {
-            let open = move |endpoint: &SharedEndpoint| {
-                slabs_of(&*device.backend, count)?.open_slab(&slab, plan, options, Box::new(endpoint.clone()))
+            let open = move |endpoint: &Endpoint| {
+                slabs_of(&*device.backend, count)?.open_slab(&slab, plan, options, endpoint.clone())
             };
             (end, Box::new(open) as Opening<'_>)
         });

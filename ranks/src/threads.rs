@@ -3,9 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use abide_core::backend::ExportedHandle;
-
-use crate::communicator::{CommError, Communicator, Tag};
+use abide_core::communicator::{CommError, Communicator, ExportedHandle, Tag};
 
 /// How long a rank waits for another by default. All ranks advance about as many planes between two exchanges, so a
 /// wait is the difference of their times, which is far shorter.
@@ -135,7 +133,7 @@ impl Communicator for Threads {
         self.post(to, tag, Content::ExportedHandles(handles))
     }
 
-    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<ExportedHandle>, CommError> {
+    fn import(&mut self, from: usize, tag: Tag) -> Result<Vec<ExportedHandle>, CommError> {
         match self.take(from, tag, SPINNING)? {
             Content::ExportedHandles(handles) => Ok(handles),
             Content::Bytes(_) => Err(other_content(from)),
@@ -176,10 +174,10 @@ impl Drop for Threads {
 mod tests {
     use std::thread;
 
+    use abide_core::communicator::What;
     use abide_core::slabs::Side;
 
     use super::*;
-    use crate::communicator::What;
 
     const SHORT: Duration = Duration::from_millis(50);
 

@@ -9,7 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use abide_core::backend::{ExportedHandle, Peer, Planes};
+use abide_core::backend::{Peer, Planes};
+use abide_core::communicator::ExportedHandle;
 use abide_core::{Array, Boundaries, Boundary, DType, Options, Plan, Result, Session};
 use common::{Wrap, assert_same, problem, wrapped};
 

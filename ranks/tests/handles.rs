@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use abide_core::backend::{ExportedHandle, IpcHandle, Peer, Planes};
+use abide_core::backend::{Peer, Planes};
+use abide_core::communicator::{CommError, Communicator, ExportedHandle, IpcHandle, Tag, What};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Error, Options, Problem, Result, Session};
 use abide_ranks::threads::{Threads, threads};
-use abide_ranks::{CommError, Communicator, Tag, What};
 use common::{Wrap, as_inner, assert_held_up_by_rank_1, assert_same, open, problem, wrapped};
 
 /// A field's planes, and the exporter's count of exports that are not released yet.
@@ -227,8 +227,8 @@ impl Communicator for Losing {
             false => self.inner.export(to, tag, handles),
         }
     }
-    fn borrow(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<ExportedHandle>, CommError> {
-        self.inner.borrow(from, tag)
+    fn import(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<ExportedHandle>, CommError> {
+        self.inner.import(from, tag)
     }
     fn check(&mut self, since: Instant) -> std::result::Result<(), CommError> {
         self.inner.check(since)

@@ -5,10 +5,11 @@ mod common;
 
 use std::time::{Duration, Instant};
 
+use abide_core::communicator::{CommError, Communicator, Tag, What};
 use abide_core::slabs::Side;
 use abide_core::{Boundaries, Boundary, DType, Error, Options};
+use abide_ranks::CommunicatorFactory;
 use abide_ranks::mpi::{Mpi, Processes, is_launched};
-use abide_ranks::{CommError, Communicator, CommunicatorFactory, Tag, What};
 use common::{assert_same, problem, ranked};
 
 const DEADLINE: Duration = Duration::from_secs(60);

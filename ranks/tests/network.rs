@@ -6,11 +6,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use abide_core::backend::{CancelCheck, ExportedHandle, Network, Peer, Planes};
+use abide_core::backend::{CancelCheck, DeviceCommunicator, Peer, Planes};
+use abide_core::communicator::{Communicator, ExportedHandle};
 use abide_core::plan::Exchanging;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Error, Options, Problem, Result, Session};
+use abide_ranks::Ranked;
 use abide_ranks::threads::threads;
-use abide_ranks::{Communicator, Ranked};
 use common::{Wrap, as_inner, assert_same, open, problem, wrapped};
 
 const DEADLINE: Duration = Duration::from_millis(300);
@@ -69,12 +70,12 @@ impl Peer for Member {
     fn wait_for(&mut self, _: ExportedHandle) -> Result<()> {
         panic!("nothing is lent to machines elsewhere");
     }
-    fn network(&mut self) -> Option<&mut dyn Network> {
+    fn device_communicator(&mut self) -> Option<&mut dyn DeviceCommunicator> {
         Some(self)
     }
 }
 
-impl Network for Member {
+impl DeviceCommunicator for Member {
     fn key(&mut self, _: Exchanging, is_first: bool) -> Option<Vec<u8>> {
         let mut communicators = MEETINGS.lock().unwrap();
         if is_first {
@@ -92,7 +93,7 @@ impl Network for Member {
         Ok(places.sum::<u8>() == 0)
     }
 
-    fn swap(
+    fn exchange(
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],

@@ -9,14 +9,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use abide_core::backend::{LinearBackend, LinearPeer, LinearSession, Observe, PeerCommunicator};
+use abide_core::backend::{LinearBackend, LinearPeer, LinearSession, Observe};
+use abide_core::communicator::{Communicator, Endpoint};
 use abide_core::solver::{
     Exhausted, Matrix, Method, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError,
 };
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_cpu::CpuBackend;
 use abide_ranks::threads::{Threads, threads};
-use abide_ranks::{Communicator, CommunicatorFactory, Device, Ranked};
+use abide_ranks::{CommunicatorFactory, Device, Ranked};
 use abide_solvers::sparse::laplacian_2d;
 use abide_solvers::{Decision, cut_rows, row_unit};
 use common::solving::{noise, open, told};
@@ -92,14 +93,14 @@ impl LinearPeer for Stand {
         matrix: &Matrix,
         plan: &SolvePlan,
         options: &SolveOptions,
-        mut communicator: Box<dyn PeerCommunicator>,
+        endpoint: Endpoint,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
-        let rank = communicator.rank();
-        let all = communicator.meet(&[rank as u8])?;
+        let rank = endpoint.rank();
+        let all = endpoint.all_gather_bytes(&[rank as u8])?;
         assert_eq!(all, (0..plan.ranks.len()).map(|rank| vec![rank as u8]).collect::<Vec<_>>());
         let inner = self.0.open_solver(matrix, &self.0.plan_solve(matrix, options)?, options)?;
         let rows = plan.ranks[rank].clone();
-        Ok(Box::new(Part { inner, plan: plan.clone(), rank, rows, communicator, fault: self.1 }))
+        Ok(Box::new(Part { inner, plan: plan.clone(), rank, rows, endpoint, fault: self.1 }))
     }
 }
 
@@ -108,7 +109,7 @@ struct Part {
     plan: SolvePlan,
     rank: usize,
     rows: std::ops::Range<usize>,
-    communicator: Box<dyn PeerCommunicator>,
+    endpoint: Endpoint,
     fault: Fault,
 }
 
@@ -124,8 +125,8 @@ impl LinearSession for Part {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let Part { inner, communicator, fault, rows, .. } = self;
-        let decision = Decision::new(communicator.rank());
+        let Part { inner, endpoint, fault, rows, .. } = self;
+        let decision = Decision::new(endpoint.rank());
         let mut observe = decision.observer(observe);
         let mut failed = None;
         let mut launched = |iteration: usize, residual: f64| {
@@ -134,15 +135,15 @@ impl LinearSession for Part {
                     Fault::Fails(at) if at == iteration => {
                         return Err(Error::device("stand", "a launch", "it failed").into());
                     }
-                    Fault::Silent(at) if at == iteration => communicator.until(&mut || Ok(false))?,
+                    Fault::Silent(at) if at == iteration => endpoint.until(|| Ok(false))?,
                     _ => {}
                 }
                 let mut looks = 0;
-                communicator.until(&mut || {
+                endpoint.until(|| {
                     looks += 1;
                     Ok(looks > 2)
                 })?;
-                decision.told(&mut **communicator, || Ok(observe(iteration, residual)))
+                decision.told(endpoint, || Ok(observe(iteration, residual)))
             };
             launch().unwrap_or_else(|error: SolverError| {
                 failed = Some(error);

@@ -6,13 +6,13 @@ mod common;
 use std::sync::Arc;
 use std::time::Instant;
 
+use abide_core::communicator::{CommError, Communicator, Tag};
 use abide_core::program::{Centring, Definition, Reduction};
 use abide_core::reduction::{join_box, join_rows, leaf};
 use abide_core::slabs::{Share, Slabs, cut};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Options, Problem, Session, Shape};
 use abide_cpu::CpuBackend;
 use abide_ranks::threads::{DEADLINE, Threads, threads};
-use abide_ranks::{CommError, Communicator, Tag};
 use common::{assert_same_from, cpu, fields, open, open_from, problem, ranked, same_scalars};
 
 /// Returns the start of a program of the catalogue.

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use abide_core::backend::{Observe, PeerCommunicator};
+use abide_core::backend::Observe;
+use abide_core::communicator::Endpoint;
 use abide_core::solver::SolverError;
 use abide_core::{Error, Result};
 
@@ -51,15 +52,15 @@ impl Decision {
     /// The errors of `report` and of the communicator.
     pub fn told<R>(
         &self,
-        communicator: &mut dyn PeerCommunicator,
+        endpoint: &Endpoint,
         report: impl FnOnce() -> Result<R, SolverError>,
     ) -> Result<R, SolverError> {
         if self.is_first {
             let reported = report();
-            communicator.meet(&(self.last.load(Ordering::Relaxed) as u64).to_le_bytes())?;
+            endpoint.all_gather_bytes(&(self.last.load(Ordering::Relaxed) as u64).to_le_bytes())?;
             return reported;
         }
-        let all = communicator.meet(&[])?;
+        let all = endpoint.all_gather_bytes(&[])?;
         let word = all.first().and_then(|first| first[..].try_into().ok()).map(u64::from_le_bytes);
         let Some(last) = word else {
             let change = "start one version of Abide everywhere";
@@ -76,7 +77,9 @@ impl Decision {
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
+    use std::time::Instant;
 
+    use abide_core::communicator::{CommError, Communicator, Tag};
     use abide_core::solver::{Method, Parameters, SolverError};
 
     use super::*;
@@ -89,28 +92,38 @@ mod tests {
         from: Receiver<Vec<u8>>,
     }
 
-    impl PeerCommunicator for Pair {
+    impl Communicator for Pair {
         fn rank(&self) -> usize {
             self.rank
         }
 
-        fn meet(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
-            let gone = || Error::device("test", "communicator", "the other is gone");
-            self.to.send(own.to_vec()).map_err(|_| gone())?;
-            let other = self.from.recv().map_err(|_| gone())?;
-            Ok(if self.rank == 0 { vec![own.to_vec(), other] } else { vec![other, own.to_vec()] })
+        fn size(&self) -> usize {
+            2
         }
 
-        fn until(&mut self, is_over: &mut dyn FnMut() -> Result<bool>) -> Result<()> {
-            while !is_over()? {}
+        fn send(&mut self, to: usize, _: Tag, bytes: Vec<u8>) -> std::result::Result<(), CommError> {
+            self.to.send(bytes).map_err(|_| CommError::Gone { rank: to })
+        }
+
+        fn receive(&mut self, from: usize, _: Tag) -> std::result::Result<Vec<u8>, CommError> {
+            self.from.recv().map_err(|_| CommError::Gone { rank: from })
+        }
+
+        fn check(&mut self, _: Instant) -> std::result::Result<(), CommError> {
             Ok(())
         }
+
+        fn abort(&mut self, _: &str) {}
+    }
+
+    fn endpoint(rank: usize, to: Sender<Vec<u8>>, from: Receiver<Vec<u8>>) -> Endpoint {
+        Endpoint::new("test", Box::new(Pair { rank, to, from }))
     }
 
     /// Passes residuals to a run in launches of five, with an observer that ends it at an iteration. Returns how it
     /// ended, and all that the observer saw.
-    fn run(communicator: &mut Pair, ends: usize) -> (Result<(), SolverError>, Vec<usize>) {
-        let (mut seen, decision) = (Vec::new(), Decision::new(communicator.rank()));
+    fn run(endpoint: &Endpoint, ends: usize) -> (Result<(), SolverError>, Vec<usize>) {
+        let (mut seen, decision) = (Vec::new(), Decision::new(endpoint.rank()));
         let mut observe = |iteration, _| {
             seen.push(iteration);
             if iteration >= ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -125,7 +138,7 @@ mod tests {
                 let residuals: Vec<f64> = (0..5).map(|at| 0.9_f64.powi(launch * 5 + at)).collect();
                 let report =
                     || residuals.iter().try_for_each(|&residual| run.converged_norm(residual).map(drop));
-                decision.told(communicator, report)
+                decision.told(endpoint, report)
             })
         };
         (outcome, seen)
@@ -138,14 +151,10 @@ mod tests {
             [(7, 99, Some(7)), (99, 3, None), (5, 5, Some(5)), (0, 99, Some(0)), (19, 2, Some(19))]
         {
             let ((to_second, from_first), (to_first, from_second)) = (channel(), channel());
-            let mut pair = [
-                Pair { rank: 0, to: to_second, from: from_second },
-                Pair { rank: 1, to: to_first, from: from_first },
-            ];
-            let [own, other] = &mut pair;
+            let (own, other) = (endpoint(0, to_second, from_second), endpoint(1, to_first, from_first));
             let ended = thread::scope(|scope| {
-                let other = scope.spawn(move || run(other, second));
-                [run(own, first), other.join().unwrap()]
+                let other = scope.spawn(|| run(&other, second));
+                [run(&own, first), other.join().unwrap()]
             });
             for (outcome, seen) in ended {
                 match last {
@@ -166,7 +175,7 @@ mod tests {
     fn a_peer_that_is_alone_ends() {
         for rank in [0, 1] {
             let ((to, _), (_, from)) = (channel(), channel());
-            let (outcome, _) = run(&mut Pair { rank, to, from }, 99);
+            let (outcome, _) = run(&endpoint(rank, to, from), 99);
             assert!(matches!(outcome, Err(SolverError::Invalid(Error::Device { .. }))), "{outcome:?}");
         }
     }

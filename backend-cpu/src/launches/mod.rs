@@ -12,9 +12,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{
-    AllGather, LaunchTime, check_field, check_values, check_window, rows_of, write_rows,
-};
+use abide_core::backend::{LaunchTime, check_field, check_values, check_window, rows_of, write_rows};
+use abide_core::communicator::Endpoint;
 use abide_core::expr::{Constant, Dag, Node};
 use abide_core::floating::standard;
 use abide_core::plan::Cpu;
@@ -81,12 +80,12 @@ pub struct Launched<T> {
 struct SlabReductions {
     /// The share of each stage.
     shares: Vec<Option<Share>>,
-    gather: Box<dyn AllGather>,
+    endpoint: Endpoint,
 }
 
 impl SlabReductions {
-    fn of(&mut self, stage: usize) -> Option<(&Share, &mut dyn AllGather)> {
-        Some((self.shares.get(stage)?.as_ref()?, &mut *self.gather))
+    fn of(&self, stage: usize) -> Option<(&Share, &Endpoint)> {
+        Some((self.shares.get(stage)?.as_ref()?, &self.endpoint))
     }
 }
 
@@ -186,7 +185,7 @@ impl<T: Real> Launched<T> {
                     ([launch], Some(Stage::Reduce(bytecode, reduction, scalar))) => {
                         let own = &self.boxes.stages[launch.stage()][0];
                         let (sweep, works) = (sweep(bytecode, launch), &mut self.works);
-                        let together = self.together.as_mut().and_then(|all| all.of(launch.stage()));
+                        let together = self.together.as_ref().and_then(|all| all.of(launch.stage()));
                         let value = match together {
                             Some((share, all)) => {
                                 sweep.reduce_together(*reduction, own, works, share, all)?
@@ -462,7 +461,7 @@ impl<T: Real> Session for Launched<T> {
         Ok(())
     }
 
-    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn AllGather>) -> Result<()> {
+    fn reduce_together(&mut self, shares: Vec<Option<Share>>, endpoint: Endpoint) -> Result<()> {
         if self.pool.is_none() {
             // A thread that waits for other ranks may be one that they need.
             return Err(Error::unsupported(
@@ -471,7 +470,7 @@ impl<T: Real> Session for Launched<T> {
                 "give each rank a pool of its own",
             ));
         }
-        self.together = Some(SlabReductions { shares, gather });
+        self.together = Some(SlabReductions { shares, endpoint });
         Ok(())
     }
 

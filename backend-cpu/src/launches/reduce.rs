@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use abide_core::backend::AllGather;
+use abide_core::communicator::Endpoint;
 use abide_core::program::{Indices, Reduction};
 use abide_core::reduction::{join_all, join_box, join_rows, leaf};
 use abide_core::slabs::Share;
@@ -40,13 +40,13 @@ impl<T: Real> Sweep<'_, T> {
         indices: &Indices,
         works: &mut [Work<T>],
         share: &Share,
-        gather: &mut dyn AllGather,
+        endpoint: &Endpoint,
     ) -> Result<T> {
         let mut begin = [0; 3];
         begin[share.axis] = share.begin as isize;
         let mut joined = self.leaves(reduction, indices, begin, share.count(), works);
         let own = T::into_array(share.join(reduction, &mut joined));
-        Ok(share.finish(reduction, &gather.gather(own, &share.values())?))
+        Ok(share.finish(reduction, &endpoint.all_gather(&own, &share.values())?))
     }
 
     /// Returns the values of leaves, of which the first begins at `begin`; all neutral where the box is empty.

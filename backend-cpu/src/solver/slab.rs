@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_core::backend::{LinearSession, LinearSlabs, NeighbourExchange};
+use abide_core::backend::{LinearSession, LinearSlabs};
+use abide_core::communicator::Endpoint;
 use abide_core::solver::{Matrix, Operator, RowSlab, SlabProduct, SolveOptions, SolvePlan, SolverError};
 use abide_core::{DType, Error, Real, Result};
 use abide_solvers::{Serial, SlabSession};
@@ -32,10 +33,17 @@ impl CpuBackend {
         slab: &Arc<RowSlab>,
         plan: SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn NeighbourExchange>,
+        endpoint: Endpoint,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
         if self.is_reference() {
-            return Ok(Box::new(SlabSession::open(slab, Serial, slab.product::<T>(), plan, options, swap)?));
+            return Ok(Box::new(SlabSession::open(
+                slab,
+                Serial,
+                slab.product::<T>(),
+                plan,
+                options,
+                endpoint,
+            )?));
         }
         let Some(pool) = self.pool() else {
             return Err(Error::unsupported(
@@ -46,7 +54,7 @@ impl CpuBackend {
             .into());
         };
         let engine = Threads::<T>::new(Some(pool), slab.rows().len())?;
-        Ok(Box::new(SlabSession::open(slab, engine, threaded(slab)?, plan, options, swap)?))
+        Ok(Box::new(SlabSession::open(slab, engine, threaded(slab)?, plan, options, endpoint)?))
     }
 }
 
@@ -56,11 +64,11 @@ impl LinearSlabs for CpuBackend {
         slab: &Arc<RowSlab>,
         plan: &SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn NeighbourExchange>,
+        endpoint: Endpoint,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
         match slab.matrix.dtype() {
-            DType::F32 => self.slab_session::<f32>(slab, plan.clone(), options, swap),
-            DType::F64 => self.slab_session::<f64>(slab, plan.clone(), options, swap),
+            DType::F32 => self.slab_session::<f32>(slab, plan.clone(), options, endpoint),
+            DType::F64 => self.slab_session::<f64>(slab, plan.clone(), options, endpoint),
         }
     }
 }

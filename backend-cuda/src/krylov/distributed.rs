@@ -9,7 +9,8 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::time::Instant;
 
-use abide_core::backend::{LinearSession, Observe, PeerCommunicator};
+use abide_core::backend::{LinearSession, Observe};
+use abide_core::communicator::Endpoint;
 use abide_core::solver::plan::krylov::{Krylov, Vector};
 use abide_core::solver::{
     Matrix, Outcome, Parameters, RankSolve, Report, SolveOptions, SolvePlan, SolverError, Status,
@@ -59,14 +60,14 @@ pub(super) struct DistributedSession {
 
 impl DistributedSession {
     /// Loads the slabs of a plan, each on its device. Where processes have one each, `members` is this one's alone, and the
-    /// others are met over `communicator`.
+    /// others are met over `endpoint`.
     pub fn open(
         matrix: &Matrix,
         plan: SolvePlan,
         options: &SolveOptions,
         cubin: &Cubin,
         members: Vec<Member>,
-        communicator: Option<Box<dyn PeerCommunicator>>,
+        endpoint: Option<Endpoint>,
     ) -> Result<DistributedSession, SolverError> {
         let Some(layout) = plan.krylov().cloned() else {
             let change = "plan it with this backend";
@@ -85,7 +86,7 @@ impl DistributedSession {
                 .map(|made| made.map_err(during("making a stream")));
             devices.push(Here { stream: stream?, word: word?, function, member });
         }
-        let mut peers = communicator.map(PeerProcesses::new);
+        let mut peers = endpoint.map(PeerProcesses::new);
         let mut slabs = Vec::with_capacity(plan.ranks.len());
         for (device, here) in devices.iter().enumerate() {
             for &number in &here.member.slabs {

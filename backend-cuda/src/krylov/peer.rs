@@ -1,6 +1,7 @@
 //! A device that solves a linear system jointly with the devices of other processes.
 
-use abide_core::backend::{LinearPeer, LinearSession, PeerCommunicator};
+use abide_core::backend::{LinearPeer, LinearSession};
+use abide_core::communicator::Endpoint;
 use abide_core::solver::plan::krylov::Slabs;
 use abide_core::solver::{Matrix, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, Error, Result};
@@ -25,22 +26,15 @@ impl LinearPeer for CudaBackend {
         matrix: &Matrix,
         plan: &SolvePlan,
         options: &SolveOptions,
-        communicator: Box<dyn PeerCommunicator>,
+        endpoint: Endpoint,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
-        let (rank, count) = (communicator.rank(), plan.ranks.len());
+        let (rank, count) = (endpoint.rank(), plan.ranks.len());
         if rank >= count {
             return Err(Error::limit("rank of a plan", rank, count, "plan with these processes").into());
         }
         let (fitted, cubin) = fitted(self, matrix, plan, options)?;
         let multiprocessors = self.device().multiprocessors;
         let own = Member { context: self.context.clone(), multiprocessors, slabs: vec![rank] };
-        Ok(Box::new(DistributedSession::open(
-            matrix,
-            fitted,
-            options,
-            &cubin,
-            vec![own],
-            Some(communicator),
-        )?))
+        Ok(Box::new(DistributedSession::open(matrix, fitted, options, &cubin, vec![own], Some(endpoint))?))
     }
 }

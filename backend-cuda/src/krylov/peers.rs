@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use abide_core::backend::PeerCommunicator;
+use abide_core::communicator::Endpoint;
 use abide_core::solver::SolverError;
 use abide_core::solver::plan::krylov::Krylov;
 use abide_core::{Error, Result};
@@ -16,7 +16,7 @@ use crate::mapped::{Handle, Mapped, machine};
 
 /// The peer processes of this process.
 pub(super) struct PeerProcesses {
-    communicator: Box<dyn PeerCommunicator>,
+    endpoint: Endpoint,
     /// The first process's decision on the solve under way.
     decision: Decision,
     /// The regions of the others' slabs.
@@ -48,9 +48,9 @@ impl Handshake {
 }
 
 impl PeerProcesses {
-    pub fn new(communicator: Box<dyn PeerCommunicator>) -> PeerProcesses {
-        let decision = Decision::new(communicator.rank());
-        PeerProcesses { communicator, decision, regions: Vec::new() }
+    pub fn new(endpoint: Endpoint) -> PeerProcesses {
+        let decision = Decision::new(endpoint.rank());
+        PeerProcesses { endpoint, decision, regions: Vec::new() }
     }
 
     /// Maps the regions of the others' slabs, and returns the addresses of all slabs' regions.
@@ -69,7 +69,7 @@ impl PeerProcesses {
             region: own.shared.as_ref().map_or([0; 64], |region| region.handle),
             machine: machine().unwrap_or_default(),
         };
-        let all = self.communicator.meet(&handshake.bytes())?;
+        let all = self.endpoint.all_gather_bytes(&handshake.bytes())?;
         let all: Option<Vec<Handshake>> = all.iter().map(|bytes| Handshake::of(bytes)).collect();
         let wrong = |reason: &str| {
             let change = "start all processes with the same arguments, on devices of one kind";
@@ -112,13 +112,13 @@ impl PeerProcesses {
 
     /// Begins a solve, and returns what the first process decides of it.
     pub fn begin(&mut self) -> Decision {
-        self.decision = Decision::new(self.communicator.rank());
+        self.decision = Decision::new(self.endpoint.rank());
         self.decision.clone()
     }
 
     /// Waits for all processes before a launch, and returns the first process's `until`.
     pub fn agree(&mut self, until: u32) -> Result<u32> {
-        let all = self.communicator.meet(&until.to_le_bytes())?;
+        let all = self.endpoint.all_gather_bytes(&until.to_le_bytes())?;
         let first = all.first().and_then(|bytes| bytes[..].try_into().ok()).map(u32::from_le_bytes);
         let strange = || {
             let change = "start one version of Abide everywhere";
@@ -130,19 +130,19 @@ impl PeerProcesses {
     /// Waits for the device's launch, as long as all other processes are there.
     pub fn wait(&mut self, here: &Here) -> Result<()> {
         here.member.context.bind_to_thread().map_err(during("binding the context"))?;
-        self.communicator.until(&mut || is_done(&here.stream))
+        self.endpoint.until(|| is_done(&here.stream))
     }
 
     /// Exchanges the final state of a launch with all processes; an error where they differ.
     pub fn compare(&mut self, left: &[u8]) -> Result<()> {
-        let all = self.communicator.meet(left)?;
+        let all = self.endpoint.all_gather_bytes(left)?;
         match all.iter().position(|other| other != left) {
             None => Ok(()),
             Some(rank) => {
                 let message = format!("its sums are not those of rank {rank}");
                 Err(Error::device(
                     "cuda",
-                    format!("running a solver on rank {}", self.communicator.rank()),
+                    format!("running a solver on rank {}", self.endpoint.rank()),
                     message,
                 ))
             }
@@ -151,7 +151,7 @@ impl PeerProcesses {
 
     /// Passes a launch's final state to the `Run`: on the first process, and then on the others.
     pub fn tell<R>(&mut self, tell: impl FnOnce() -> Result<R, SolverError>) -> Result<R, SolverError> {
-        self.decision.told(&mut *self.communicator, tell)
+        self.decision.told(&self.endpoint, tell)
     }
 }
 

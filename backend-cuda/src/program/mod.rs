@@ -16,7 +16,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{AllGather, LaunchTime, Peer, check_field, check_values, check_window};
+use abide_core::backend::{LaunchTime, Peer, check_field, check_values, check_window};
+use abide_core::communicator::Endpoint;
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
@@ -443,8 +444,8 @@ impl Session for ProgramSession {
         Some(self)
     }
 
-    fn reduce_together(&mut self, shares: Vec<Option<Share>>, gather: Box<dyn AllGather>) -> Result<()> {
-        self.together = Some(SlabReductions::new(self, shares, gather)?);
+    fn reduce_together(&mut self, shares: Vec<Option<Share>>, endpoint: Endpoint) -> Result<()> {
+        self.together = Some(SlabReductions::new(self, shares, endpoint)?);
         Ok(())
     }
 

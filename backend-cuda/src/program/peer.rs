@@ -1,7 +1,8 @@
 //! What the session of a program hands to those of other devices, and takes from them.
 
 use abide_core::Result;
-use abide_core::backend::{CancelCheck, ExportedHandle, Network, Peer, Planes};
+use abide_core::backend::{CancelCheck, DeviceCommunicator, Peer, Planes};
+use abide_core::communicator::ExportedHandle;
 use abide_core::plan::Exchanging;
 
 use super::ProgramSession;
@@ -34,12 +35,12 @@ impl Peer for ProgramSession {
         self.neighbours.wait_for(&self.memory.stream, point)
     }
 
-    fn network(&mut self) -> Option<&mut dyn Network> {
+    fn device_communicator(&mut self) -> Option<&mut dyn DeviceCommunicator> {
         Some(self)
     }
 }
 
-impl Network for ProgramSession {
+impl DeviceCommunicator for ProgramSession {
     fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>> {
         self.neighbours.key(&self.memory.stream, Vec::new(), way, is_first)
     }
@@ -54,7 +55,7 @@ impl Network for ProgramSession {
         self.neighbours.join(&self.memory.stream, way, keys, rank, cancel_check)
     }
 
-    fn swap(
+    fn exchange(
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],
@@ -70,7 +71,7 @@ impl Network for ProgramSession {
         for &(rank, planes) in sent {
             out.push((rank, planes, self.memory.export(self.buffer(planes.field)?)));
         }
-        self.neighbours.swap(&out, &into, cancel_check)?;
+        self.neighbours.exchange(&out, &into, cancel_check)?;
         self.go_on()
     }
 

@@ -3,7 +3,7 @@
 //! The kernels make the leaves. The host reads those of the slab's own planes, gathers, finishes the tree, and sets the
 //! scalar before what follows is launched; so each step is launched kernel by kernel.
 
-use abide_core::backend::AllGather;
+use abide_core::communicator::Endpoint;
 use abide_core::program::{Reduction, StageKind};
 use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
@@ -15,14 +15,14 @@ use super::ProgramSession;
 /// The slab's share of each stage's reduction, and the way to all other slabs.
 pub(super) struct SlabReductions {
     shares: Vec<Option<Share>>,
-    gather: Box<dyn AllGather>,
+    endpoint: Endpoint,
 }
 
 impl SlabReductions {
     pub fn new(
         session: &ProgramSession,
         shares: Vec<Option<Share>>,
-        gather: Box<dyn AllGather>,
+        endpoint: Endpoint,
     ) -> Result<SlabReductions> {
         let refuse = |reason: &str, change: &str| {
             let what = format!("a program with reductions on several devices ({})", session.plan.summary());
@@ -38,7 +38,7 @@ impl SlabReductions {
         if session.problem.program.stages().len() != shares.len() {
             return refuse("its loops have been split", "leave --fuse search out");
         }
-        Ok(SlabReductions { shares, gather })
+        Ok(SlabReductions { shares, endpoint })
     }
 }
 
@@ -76,7 +76,7 @@ impl ProgramSession {
             let leaf = leaf(self.problem.shape.dimensions());
             let value = with_array!(&leaves, leaves => {
                 let own = own(share, reduction, leaf, blocks, leaves);
-                finish(reduction, share, together.gather.as_mut(), own)
+                finish(reduction, share, &together.endpoint, own)
             })?;
             self.memory.set_scalar(scalar, value)?;
         }
@@ -110,11 +110,11 @@ fn own<T: Real>(
 fn finish<T: Real>(
     reduction: Reduction,
     share: &Share,
-    gather: &mut dyn AllGather,
+    endpoint: &Endpoint,
     mut leaves: Vec<T>,
 ) -> Result<f64> {
     let given = T::into_array(share.join(reduction, &mut leaves));
-    Ok(share.finish::<T>(reduction, &gather.gather(given, &share.values())?).to_f64())
+    Ok(share.finish::<T>(reduction, &endpoint.all_gather(&given, &share.values())?).to_f64())
 }
 
 #[cfg(test)]

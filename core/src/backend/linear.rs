@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::Backend;
-use super::peer::AllGather;
+use crate::communicator::Endpoint;
 use crate::error::{Error, Result};
-use crate::real::{Array, DType};
+use crate::real::Array;
 use crate::solver::plan::SolvePlan;
 use crate::solver::{Matrix, Parameters, RankSolve, Report, RowSlab, SolveOptions, SolverError};
 
@@ -194,44 +194,8 @@ pub trait LinearPeer: Sync {
         matrix: &Matrix,
         plan: &SolvePlan,
         options: &SolveOptions,
-        communicator: Box<dyn PeerCommunicator>,
+        endpoint: Endpoint,
     ) -> Result<Box<dyn LinearSession>, SolverError>;
-}
-
-/// What connects a peer with all others.
-pub trait PeerCommunicator: Send {
-    /// Returns this one's number, counted from 0.
-    fn rank(&self) -> usize;
-
-    /// Returns the bytes that each gives, in the order of their numbers. Each calls it as often as all others.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`] where a peer gives up, is gone, or nothing comes from it within a deadline.
-    fn meet(&mut self, own: &[u8]) -> Result<Vec<Vec<u8>>>;
-
-    /// Polls, with pauses, until a joint operation of all devices is over.
-    ///
-    /// # Errors
-    ///
-    /// The errors of `is_over`, and those of [`PeerCommunicator::meet`].
-    fn until(&mut self, is_over: &mut dyn FnMut() -> Result<bool>) -> Result<()>;
-}
-
-/// What connects the session of a slab of rows with those of all others.
-pub trait NeighbourExchange: AllGather {
-    /// Sends values to some ranks, and returns those that come from others: as many of the type from each as `taken` says, in
-    /// its order. Each rank calls it as often as all others.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`AllGather::gather`].
-    fn swap(
-        &mut self,
-        dtype: DType,
-        given: Vec<(usize, Array)>,
-        taken: &[(usize, usize)],
-    ) -> Result<Vec<Array>>;
 }
 
 /// A backend that solves on a slab of rows, while other ranks have the others.
@@ -241,12 +205,12 @@ pub trait LinearSlabs {
     ///
     /// # Errors
     ///
-    /// Those of the preconditioner, and what `swap` fails with.
+    /// Those of the preconditioner, and those of the communicator.
     fn open_slab(
         &self,
         slab: &Arc<RowSlab>,
         plan: &SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn NeighbourExchange>,
+        endpoint: Endpoint,
     ) -> Result<Box<dyn LinearSession>, SolverError>;
 }

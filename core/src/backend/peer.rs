@@ -1,29 +1,8 @@
-//! What sessions of slabs have of each other: parts of reductions, and planes that go from device to device without the
-//! host's memory between them.
+//! What sessions of slabs hand to each other: planes that go from device to device without the host's memory between them.
 
-use std::any::Any;
-
+use crate::communicator::ExportedHandle;
 use crate::error::Result;
 use crate::plan::Exchanging;
-use crate::real::Array;
-
-/// What connects the session of a slab with those of all others.
-pub trait AllGather: Send {
-    /// Returns the values that each rank gives, in the order of ranks, and of each rank as many as `values` says. Each
-    /// rank calls it as often as all others.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`](crate::Error::Device) where a rank gives up, is gone, or nothing comes from it within a deadline.
-    fn gather(&mut self, own: Array, values: &[usize]) -> Result<Vec<Array>>;
-}
-
-/// What a session exports to another: where its values lie, or a point in its device's work; in the backend's own type.
-pub type ExportedHandle = Box<dyn Any + Send>;
-
-/// A handle that sessions of other processes on the same machine can take: bytes that say where it lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IpcHandle(pub Vec<u8>);
 
 /// A box of a field's values, `low..high`, slowest axis first; of whole planes along the slowest axis of the domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +36,8 @@ pub trait Peer {
     }
 
     /// Offers to exchange planes with sessions of other processes on the same machine: what it exports from now on, and its
-    /// points, are [`IpcHandle`]s. Returns what the others need to say whether they can take them; `None` where it cannot.
+    /// points, are [`IpcHandle`](crate::communicator::IpcHandle)s. Returns what the others need to say whether they can take
+    /// them; `None` where it cannot.
     fn offer(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -68,7 +48,7 @@ pub trait Peer {
         false
     }
 
-    /// Lends planes as the last step leaves them, which may still be under way.
+    /// Exports planes as the last step leaves them, which may still be under way.
     fn export(&mut self, planes: Planes) -> Result<ExportedHandle>;
 
     /// Replaces planes by those of a handle, which are as many values. Steps that follow have them.
@@ -78,7 +58,7 @@ pub trait Peer {
     /// [`Error::Invalid`](crate::Error::Invalid) for a handle of another backend or of another number of values.
     fn take(&mut self, planes: Planes, handle: ExportedHandle) -> Result<()>;
 
-    /// Returns the point after all that was taken so far, for the lender to wait for.
+    /// Returns the point after all that was taken so far, for the exporter to wait for.
     fn taken(&mut self) -> Result<ExportedHandle>;
 
     /// Has all that follows wait for a point that another session returned.
@@ -89,7 +69,7 @@ pub trait Peer {
     fn wait_for(&mut self, point: ExportedHandle) -> Result<()>;
 
     /// Returns the part that hands planes on by work of the devices alone; `None` where there is none.
-    fn network(&mut self) -> Option<&mut dyn Network> {
+    fn device_communicator(&mut self) -> Option<&mut dyn DeviceCommunicator> {
         None
     }
 }
@@ -100,13 +80,13 @@ pub type CancelCheck<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// The part of a session that exchanges planes with those of all ranks by work of their devices, in order with the steps: by
 /// stores into each other's memory, or over a network of devices on whatever machines. The host waits for none of it but
-/// in [`Network::flush`].
-pub trait Network {
+/// in [`DeviceCommunicator::flush`].
+pub trait DeviceCommunicator {
     /// Returns what the others need to join this session, to exchange by stores or by their network, of which the first says
     /// where all meet; `None` where it cannot.
     fn key(&mut self, way: Exchanging, is_first: bool) -> Option<Vec<u8>>;
 
-    /// Joins the sessions of these keys, in the order of ranks, as one of them; all that is swapped goes that way. Returns
+    /// Joins the sessions of these keys, in the order of ranks, as one of them; all that is exchanged goes that way. Returns
     /// `false`, as it does on all of them, where their devices cannot exchange so.
     fn join(
         &mut self,
@@ -118,7 +98,7 @@ pub trait Network {
 
     /// Sends planes as the last step leaves them to ranks, and replaces planes by what ranks send. What one rank sends another
     /// arrives in the order in which it is sent. Steps that follow have it.
-    fn swap(
+    fn exchange(
         &mut self,
         sent: &[(usize, Planes)],
         received: &[(usize, Planes)],
@@ -128,17 +108,17 @@ pub trait Network {
     /// Has steps from now on store the planes that their plan gives to neighbours ([`Edges`](crate::plan::streaming::warp::Edges))
     /// into the neighbours' memory. `beside` has for the slabs below and above the rank, and which of its planes the first
     /// given one becomes. Returns whether that is possible; with neither slab it ends.
-    fn give(&mut self, beside: [Option<(usize, usize)>; 2]) -> Result<bool> {
+    fn store_to_neighbours(&mut self, beside: [Option<(usize, usize)>; 2]) -> Result<bool> {
         let _ = beside;
         Ok(false)
     }
 
     /// Has all that follows wait until the neighbours to which steps give planes have done what they were asked before: what
     /// they gave is then there, and what they read may be stored into.
-    fn meet(&mut self) -> Result<()> {
+    fn wait_for_neighbours(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Waits until all that was swapped, and all steps begun, are done.
+    /// Waits until all exchanges, and all steps begun, are done.
     fn flush(&mut self, cancel_check: CancelCheck<'_>) -> Result<()>;
 }

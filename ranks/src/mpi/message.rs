@@ -1,9 +1,9 @@
 //! What processes send each other: bytes, and after them what they are for.
 
+use abide_core::communicator::{Tag, What};
 use abide_core::slabs::Side;
 
 use super::wire::MOST;
-use crate::communicator::{Tag, What};
 
 /// Bytes at a message's end that say what it is for: channel, kind, round or number, bytes that are still to come.
 const TRAILER: usize = 32;

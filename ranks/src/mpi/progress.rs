@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use abide_core::communicator::{CommError, Pause, Tag};
+
 use super::message::{Begun, Kind, Message};
 use super::wire::Wire;
-use crate::communicator::{CommError, Tag};
-use crate::pause::Pause;
 
 /// How a process ends.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,28 +3,27 @@
 use std::thread;
 
 use abide_core::Error;
+use abide_core::communicator::Endpoint;
 use abide_core::floating::standard;
 use abide_core::solver::SolverError;
-
-use crate::endpoint::SharedEndpoint;
 
 /// Why a rank ended early.
 pub struct Ended {
     /// The error.
     pub error: SolverError,
-    /// What orders errors from the cause on, as in [`RankFailure::order`](crate::rank::RankFailure::order).
+    /// What orders errors from the cause on, as in [`RankFailure::order`](abide_core::communicator::RankFailure::order).
     order: (bool, u64, bool),
     /// Whether the rank's thread is gone, in the middle of something.
     pub is_lost: bool,
 }
 
 /// Aborts the other ranks where the thread panics.
-struct Leaving<'a>(&'a SharedEndpoint);
+struct Leaving<'a>(&'a Endpoint);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.lock().communicator.abort(ENDED);
+            self.0.abort(ENDED);
         }
     }
 }
@@ -42,15 +41,15 @@ const CAUSE: (bool, u64, bool) = (false, 0, false);
 /// The first cause: of several errors, the one from which the others follow.
 pub fn together<I: Send, R: Send>(
     backend: &'static str,
-    ranks: Vec<(SharedEndpoint, I)>,
-    work: impl Fn(&SharedEndpoint, I) -> Result<R, SolverError> + Sync,
+    ranks: Vec<(Endpoint, I)>,
+    work: impl Fn(&Endpoint, I) -> Result<R, SolverError> + Sync,
 ) -> Result<Vec<R>, Ended> {
     let (count, work) = (ranks.len(), &work);
     let ended = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(count);
         let mut refused = None;
         for (endpoint, input) in ranks {
-            let (own, rank) = (endpoint.clone(), endpoint.lock().communicator.rank());
+            let (own, rank) = (endpoint.clone(), endpoint.rank());
             let run = move || {
                 let _leaving = Leaving(&own);
                 standard(|| work(&own, input)).map_err(|error| abort(&own, error))
@@ -60,7 +59,7 @@ pub fn together<I: Send, R: Send>(
                 Err(error) => {
                     let limit = format!("what the system grants ({error})");
                     let error = Error::limit("threads of ranks", count, limit, "take fewer devices");
-                    endpoint.lock().communicator.abort(&error.to_string());
+                    endpoint.abort(&error.to_string());
                     refused = Some(Ended { error: error.into(), order: CAUSE, is_lost: false });
                     break;
                 }
@@ -97,14 +96,13 @@ pub fn together<I: Send, R: Send>(
 }
 
 /// Aborts all ranks with an error, unless it only follows from theirs.
-fn abort(endpoint: &SharedEndpoint, error: SolverError) -> Ended {
-    let mut endpoint = endpoint.lock();
-    let (error, order, follows) = match endpoint.stopped.take() {
-        Some(stopped) => (stopped.error.clone().into(), stopped.order(), stopped.follows),
+fn abort(endpoint: &Endpoint, error: SolverError) -> Ended {
+    let (error, order, follows) = match endpoint.failed() {
+        Some(failure) => (failure.error.clone().into(), failure.order(), failure.follows),
         None => (error, CAUSE, false),
     };
     if !follows {
-        endpoint.communicator.abort(&error.to_string());
+        endpoint.abort(&error.to_string());
     }
     Ended { error, order, is_lost: false }
 }

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use abide_core::backend::{LinearSession, Observe};
+use abide_core::communicator::{CommError, Communicator, Endpoint};
 use abide_core::solver::{Exhausted, Parameters, RankSolve, Report, SolvePlan, SolverError};
 use abide_core::{Array, DType, Error, Result};
 use abide_solvers::{check_lengths, check_types};
 
 use super::concurrent::{Ended, together};
-use crate::communicator::{CommError, Communicator};
-use crate::endpoint::{Endpoint, SharedEndpoint, array};
 use crate::factory::CommunicatorFactory;
 
 /// A system whose rows are divided among ranks. Each solve connects them anew, so that one that failed spoils no other.
@@ -33,7 +32,7 @@ pub struct RankedSolver {
 struct Rank {
     rows: Range<usize>,
     session: Box<dyn LinearSession>,
-    endpoint: SharedEndpoint,
+    endpoint: Endpoint,
 }
 
 /// How the session of a rank solves.
@@ -57,8 +56,7 @@ impl Kind {
 }
 
 /// What opens the session of a rank, over the rank's endpoint.
-pub type Opening<'a> =
-    Box<dyn FnOnce(&SharedEndpoint) -> Result<Box<dyn LinearSession>, SolverError> + Send + 'a>;
+pub type Opening<'a> = Box<dyn FnOnce(&Endpoint) -> Result<Box<dyn LinearSession>, SolverError> + Send + 'a>;
 
 /// How a solve ended on a rank, with the report of this rank, or with the reports of all ranks where other processes
 /// have some.
@@ -100,9 +98,9 @@ impl RankedSolver {
             let Some(rows) = plan.ranks.get(rank).cloned() else {
                 return Err(Error::limit("rank", rank, count, "plan with these processes").into());
             };
-            endpoints.push((SharedEndpoint::new(Endpoint::new(backend, end)), (rows, open)));
+            endpoints.push((Endpoint::new(backend, end), (rows, open)));
         }
-        let open = |endpoint: &SharedEndpoint, (rows, open): (Range<usize>, Opening<'_>)| {
+        let open = |endpoint: &Endpoint, (rows, open): (Range<usize>, Opening<'_>)| {
             Ok(Rank { rows, session: open(endpoint)?, endpoint: endpoint.clone() })
         };
         let ranks = together(backend, endpoints, open).map_err(|ended| ended.error)?;
@@ -133,7 +131,7 @@ impl Task<'_, '_> {
     /// Solves for the rank's part of `x`. An outcome with a report is that of all ranks; an error is this one's.
     fn solve(
         mut self,
-        endpoint: &SharedEndpoint,
+        endpoint: &Endpoint,
         parameters: &Parameters,
         limit: Option<(Instant, Duration)>,
         is_part: bool,
@@ -151,7 +149,7 @@ impl Task<'_, '_> {
                 }
             });
             word = match kind {
-                Kind::Messages => endpoint.first_word(own).unwrap_or(STOP),
+                Kind::Messages => endpoint.broadcast(own).unwrap_or(STOP),
                 Kind::PeerPuts => own,
             };
             if word == GO_ON { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -159,13 +157,12 @@ impl Task<'_, '_> {
         let outcome = self.rank.session.solve(&self.b, &mut self.x, parameters, &mut observe);
         // Devices that solve jointly report how long they waited.
         let own = self.rank.session.take_ranks().first().map(|own| (own.seconds, own.exchange_seconds));
-        let mut endpoint = endpoint.lock();
         let seconds = match own {
             Some((computing, exchanging)) => [computing + exchanging, exchanging],
-            None => [begun.elapsed().as_secs_f64(), endpoint.seconds],
+            None => [begun.elapsed().as_secs_f64(), endpoint.take_seconds()],
         };
-        if let Some(stopped) = &endpoint.stopped {
-            return Err(stopped.error.clone().into());
+        if let Some(failure) = endpoint.failed() {
+            return Err(failure.error.into());
         }
         let outcome = match outcome {
             Err(error) if error.report().is_none() => return Err(error),
@@ -179,12 +176,13 @@ impl Task<'_, '_> {
         if !is_part {
             return Ok(Solved { outcome, reported: vec![own] });
         }
-        let all = endpoint.gather(&own.bytes()).and_then(|all| {
-            let reported = all.iter().map(|bytes| Reported::of(bytes, own.x.dtype())).collect::<Option<_>>();
-            reported.ok_or_else(|| CommError::Failed("a rank told something else".to_owned()))
-        });
-        let reported =
-            all.map_err(|broken| endpoint.stopped("the end of a solve", "all ranks", broken).error)?;
+        let when = "the end of a solve";
+        let all = endpoint.all_gather_at(when, &own.bytes()).map_err(|failure| failure.error)?;
+        let reported = all.iter().map(|bytes| Reported::of(bytes, own.x.dtype())).collect::<Option<_>>();
+        let reported = reported.ok_or_else(|| {
+            let other = CommError::Failed("a rank told something else".to_owned());
+            endpoint.failure(when, "all ranks", other).error
+        })?;
         Ok(Solved { outcome, reported })
     }
 }
@@ -203,7 +201,7 @@ impl Reported {
         let (seconds, x) = rest.split_first_chunk::<16>()?;
         let [all, exchanging] = *seconds.as_chunks().0 else { return None };
         let seconds = [all, exchanging].map(f64::from_le_bytes);
-        Some(Reported { word, way: way.to_vec(), seconds, x: array(dtype, x) })
+        Some(Reported { word, way: way.to_vec(), seconds, x: Array::from_bytes(dtype, x) })
     }
 }
 
@@ -239,7 +237,7 @@ impl LinearSession for RankedSolver {
         let is_part = self.ranks.len() < self.plan.ranks.len();
         let ends = ends(&*self.factory, self.plan.ranks.len())?;
         for (rank, end) in self.ranks.iter_mut().zip(ends) {
-            rank.endpoint.connect(self.backend, end);
+            rank.endpoint.reconnect(end);
             let (b, own) = match self.kind {
                 Kind::Messages => (Cow::Owned(b.part(rank.rows.clone())?), x.part(rank.rows.clone())?),
                 Kind::PeerPuts => (Cow::Borrowed(b), x.part(0..x.len())?),

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use abide_core::communicator::{CommError, Communicator, Tag};
 use abide_ranks::threads::{Threads, threads};
-use abide_ranks::{CommError, Communicator, Tag};
 
 /// What goes wrong at one rank's end, from a round on.
 #[derive(Clone, Copy, Debug, PartialEq)]

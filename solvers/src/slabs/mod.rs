@@ -9,7 +9,6 @@
 //! If a rank cannot fetch or gather values, they are NaN from then on. No method continues from a residual that is
 //! NaN, so it ends at its next test, and [`SlabSession`] reports the reason instead.
 
-mod communicator;
 mod engine;
 mod operator;
 mod session;

@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use abide_core::communicator::Endpoint;
 use abide_core::solver::{Matrix, Operator, RowSlab, SlabProduct};
 use abide_core::{Array, Real, Result};
 
-use super::communicator::{SlabCommunicator, entries};
 use crate::engine::zeros;
 
 /// A rank's rows of an operator: a product first fetches the entries that the rows read from the ranks that own them.
 pub struct SlabOperator<T> {
     slab: Arc<RowSlab>,
     product: Box<SlabProduct<T>>,
-    communicator: SlabCommunicator,
+    endpoint: Endpoint,
     /// The number of values that each rank sends.
     counts: Vec<(usize, usize)>,
     /// What the rows read.
@@ -21,14 +21,10 @@ pub struct SlabOperator<T> {
 }
 
 impl<T: Real> SlabOperator<T> {
-    pub(super) fn new(
-        slab: &Arc<RowSlab>,
-        product: Box<SlabProduct<T>>,
-        communicator: SlabCommunicator,
-    ) -> Result<Self> {
+    pub(super) fn new(slab: &Arc<RowSlab>, product: Box<SlabProduct<T>>, endpoint: Endpoint) -> Result<Self> {
         let counts = slab.taken.iter().map(|(rank, ranges)| (*rank, entries(ranges))).collect();
         let read = Mutex::new(zeros(slab.reads.len())?);
-        Ok(SlabOperator { slab: Arc::clone(slab), product, communicator, counts, read })
+        Ok(SlabOperator { slab: Arc::clone(slab), product, endpoint, counts, read })
     }
 
     /// Fills what the rows read; `None` where another rank's entries did not come.
@@ -41,8 +37,8 @@ impl<T: Real> SlabOperator<T> {
             }
             T::into_array(values)
         };
-        let given = slab.given.iter().map(|(rank, ranges)| (*rank, part(ranges))).collect();
-        let taken = self.communicator.swap(T::DTYPE, given, &self.counts)?;
+        let given: Vec<_> = slab.given.iter().map(|(rank, ranges)| (*rank, part(ranges))).collect();
+        let taken = self.endpoint.neighbour_exchange(T::DTYPE, &given, &self.counts).ok()?;
         let place = slab.reads.place(first);
         read[place..place + x.len()].copy_from_slice(x);
         for ((_, ranges), values) in slab.taken.iter().zip(&taken) {
@@ -110,4 +106,9 @@ impl<T: Real> Operator<T> for SlabOperator<T> {
         }
         Some(block)
     }
+}
+
+/// Returns the number of entries of some ranges.
+fn entries(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(Range::len).sum()
 }

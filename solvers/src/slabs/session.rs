@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use abide_core::backend::{LinearSession, NeighbourExchange, Observe};
+use abide_core::backend::{LinearSession, Observe};
+use abide_core::communicator::Endpoint;
 use abide_core::solver::{Parameters, Report, RowSlab, SlabProduct, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Array, Real};
 
-use super::communicator::SlabCommunicator;
 use super::engine::SlabEngine;
 use super::operator::SlabOperator;
 use crate::engine::Engine;
@@ -15,7 +15,7 @@ use crate::session::EngineSession;
 /// A [`LinearSession`] of a rank's slab: `b` and `x` are the rank's parts, and so is the report but for its times.
 pub struct SlabSession<T: Real, E: Engine<T>> {
     inner: EngineSession<T, SlabEngine<E>>,
-    communicator: SlabCommunicator,
+    endpoint: Endpoint,
 }
 
 impl<T: Real, E: Engine<T>> SlabSession<T, E> {
@@ -25,23 +25,22 @@ impl<T: Real, E: Engine<T>> SlabSession<T, E> {
     /// # Errors
     ///
     /// Those of the preconditioner, [`Error::Limit`](abide_core::Error::Limit) where the machine has no memory for what the rows
-    /// read, and the error of `swap` where it failed.
+    /// read, and the error of the communicator where it failed.
     pub fn open(
         slab: &Arc<RowSlab>,
         engine: E,
         product: Box<SlabProduct<T>>,
         plan: SolvePlan,
         options: &SolveOptions,
-        swap: Box<dyn NeighbourExchange>,
+        endpoint: Endpoint,
     ) -> Result<Self, SolverError> {
-        let communicator = SlabCommunicator::new(swap);
-        let engine = SlabEngine::new(engine, slab, communicator.clone());
-        let operator = Arc::new(SlabOperator::new(slab, product, communicator.clone())?);
+        let engine = SlabEngine::new(engine, slab, endpoint.clone());
+        let operator = Arc::new(SlabOperator::new(slab, product, endpoint.clone())?);
         let inner = EngineSession::open(engine, operator, plan, options);
         // Whatever a method made of values that never came, this is why.
-        match communicator.take_failed() {
-            Some(error) => Err(error.into()),
-            None => Ok(SlabSession { inner: inner?, communicator }),
+        match endpoint.failed() {
+            Some(failure) => Err(failure.error.into()),
+            None => Ok(SlabSession { inner: inner?, endpoint }),
         }
     }
 }
@@ -59,8 +58,8 @@ impl<T: Real, E: Engine<T>> LinearSession for SlabSession<T, E> {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         let outcome = self.inner.solve(b, x, parameters, observe);
-        match self.communicator.take_failed() {
-            Some(error) => Err(error.into()),
+        match self.endpoint.failed() {
+            Some(failure) => Err(failure.error.into()),
             None => outcome,
         }
     }

@@ -1,9 +1,15 @@
-//! What ranks need to reach each other.
+//! How ranks reach each other: the [`Communicator`], and the [`Endpoint`] over it that a rank shares with its session.
+
+mod endpoint;
+mod handles;
+mod pause;
 
 use std::time::{Duration, Instant};
 
-use abide_core::backend::{ExportedHandle, IpcHandle};
-use abide_core::slabs::Side;
+pub use self::endpoint::{Endpoint, RankFailure};
+pub use self::handles::{ExportedHandle, IpcHandle};
+pub use self::pause::Pause;
+use crate::slabs::Side;
 
 /// What a message is for. A receiver takes the message of a tag, in whatever order messages come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +69,7 @@ pub enum CommError {
     Failed(String),
 }
 
-/// Why a handle cannot be exported.
-const APART: &str = "the ranks do not share memory, so only IPC handles can be exported";
-
-/// A rank's end of what connects all ranks.
+/// What connects all ranks, as one of them has it.
 ///
 /// Messages are bytes. Sending never waits for the receiver; receiving waits for a deadline at most.
 pub trait Communicator: Send {
@@ -97,14 +100,15 @@ pub trait Communicator: Send {
     ///
     /// Those of [`Communicator::send`]; [`CommError::Failed`] where ranks do not share memory and a handle is no [`IpcHandle`].
     fn export(&mut self, to: usize, tag: Tag, handles: Vec<ExportedHandle>) -> Result<(), CommError> {
-        let bytes = packed(handles).ok_or_else(|| CommError::Failed(APART.to_owned()))?;
+        let apart = || "the ranks do not share memory, so only IPC handles can be exported".to_owned();
+        let bytes = handles::packed(handles).ok_or_else(|| CommError::Failed(apart()))?;
         self.send(to, tag, bytes)
     }
 
     /// Returns the handles of a tag as [`Communicator::receive`] returns bytes.
-    fn borrow(&mut self, from: usize, tag: Tag) -> Result<Vec<ExportedHandle>, CommError> {
+    fn import(&mut self, from: usize, tag: Tag) -> Result<Vec<ExportedHandle>, CommError> {
         let bytes = self.receive(from, tag)?;
-        unpacked(&bytes).ok_or_else(|| CommError::Failed(format!("rank {from} lent something else")))
+        handles::unpacked(&bytes).ok_or_else(|| CommError::Failed(format!("rank {from} lent something else")))
     }
 
     /// Checks whether a rank may keep waiting for joint work that the devices began at `since`.
@@ -127,50 +131,35 @@ pub trait Communicator: Send {
         (0..size).map(part).collect()
     }
 
+    /// Sends bytes to some ranks, and returns those that come from others: of each as many as `received` says, in its order
+    /// (MPI's `neighbor_alltoallv`). Each rank calls it with the same rounds in order.
+    ///
+    /// # Errors
+    ///
+    /// The error of one message, after what names the message: `to rank 1`, `from rank 2`.
+    fn neighbour_exchange(
+        &mut self,
+        round: u64,
+        sent: Vec<(usize, Vec<u8>)>,
+        received: &[(usize, usize)],
+    ) -> Result<Vec<Vec<u8>>, (String, CommError)> {
+        let tag = Tag { round, what: What::Entries };
+        for (to, bytes) in sent {
+            self.send(to, tag, bytes).map_err(|error| (format!("to rank {to}"), error))?;
+        }
+        let receive = |&(from, expected): &(usize, usize)| match self.receive(from, tag) {
+            Ok(bytes) if bytes.len() == expected => Ok(bytes),
+            Ok(bytes) => {
+                let reason = format!("the message has {} bytes in place of {expected}", bytes.len());
+                Err((format!("from rank {from}"), CommError::Failed(reason)))
+            }
+            Err(error) => Err((format!("from rank {from}"), error)),
+        };
+        received.iter().map(receive).collect()
+    }
+
     /// Returns when all ranks have called it with this round, which is one of [`Communicator::all_gather`]'s.
     fn barrier(&mut self, round: u64) -> Result<(), CommError> {
         self.all_gather(round, &[]).map(drop)
-    }
-}
-
-/// Packs IPC handles into one message, each after its length; `None` where a handle is of another kind.
-fn packed(handles: Vec<ExportedHandle>) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for handle in handles {
-        let IpcHandle(own) = *handle.downcast::<IpcHandle>().ok()?;
-        bytes.extend_from_slice(&(own.len() as u64).to_le_bytes());
-        bytes.extend(own);
-    }
-    Some(bytes)
-}
-
-/// Unpacks the IPC handles of a message; `None` where the message is not of that form.
-fn unpacked(mut bytes: &[u8]) -> Option<Vec<ExportedHandle>> {
-    let mut handles: Vec<ExportedHandle> = Vec::new();
-    while !bytes.is_empty() {
-        let (length, rest) = bytes.split_first_chunk::<8>()?;
-        let (own, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-        handles.push(Box::new(IpcHandle(own.to_vec())));
-        bytes = rest;
-    }
-    Some(handles)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ipc_handles_come_back_as_they_were_packed() {
-        let ipc_handles = [vec![], vec![7; 300], vec![1, 2, 3]].map(IpcHandle);
-        let handles = |ipc_handles: &[IpcHandle]| {
-            ipc_handles.iter().map(|own| Box::new(own.clone()) as ExportedHandle).collect()
-        };
-        let bytes = packed(handles(&ipc_handles)).unwrap();
-        let back =
-            unpacked(&bytes).unwrap().into_iter().map(|handle| *handle.downcast::<IpcHandle>().unwrap());
-        assert!(back.eq(ipc_handles));
-        assert!(unpacked(&bytes[..bytes.len() - 1]).is_none() && unpacked(&[0; 7]).is_none());
-        assert!(packed(vec![Box::new(IpcHandle(vec![1])), Box::new(3_u32)]).is_none());
     }
 }
