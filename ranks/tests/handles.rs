@@ -11,7 +11,7 @@ use abide_core::backend::{Peer, Planes};
 use abide_core::communicator::{CommError, Communicator, ExportedHandle, IpcHandle, Tag, What};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Error, Options, Problem, Result, Session};
 use abide_ranks::threads::{Threads, threads};
-use common::{Wrap, as_inner, assert_held_up_by_rank_1, assert_same, open, problem, wrapped};
+use common::{Wrap, as_inner, as_threads, assert_held_up_by_rank_1, assert_same, open, problem, wrapped};
 
 /// A field's planes, and the exporter's count of exports that are not released yet.
 struct Lent(Array, Arc<AtomicUsize>);
@@ -114,24 +114,11 @@ fn loans_have_the_bits_of_messages() {
 struct Apart(Threads);
 
 impl Communicator for Apart {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> std::result::Result<(), CommError> {
-        self.0.send(to, tag, bytes)
-    }
-    fn receive(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<u8>, CommError> {
-        self.0.receive(from, tag)
-    }
-    fn check(&mut self, since: Instant) -> std::result::Result<(), CommError> {
-        self.0.check(since)
-    }
-    fn abort(&mut self, reason: &str) {
-        self.0.abort(reason);
-    }
+    as_threads!(0);
+}
+
+fn apart(ranks: usize) -> Vec<Box<dyn Communicator>> {
+    threads(ranks, DEADLINE).into_iter().map(|end| Box::new(Apart(end)) as Box<dyn Communicator>).collect()
 }
 
 /// Sessions that export to other processes too, on one machine and on another.
@@ -147,12 +134,6 @@ fn word(backend: &impl Backend, problem: &Problem) -> &'static str {
 
 #[test]
 fn ranks_apart_send_ipc_handles_where_all_accept_them() {
-    let connect = |ranks| -> Vec<Box<dyn Communicator>> {
-        threads(ranks, DEADLINE)
-            .into_iter()
-            .map(|end| Box::new(Apart(end)) as Box<dyn Communicator>)
-            .collect()
-    };
     for (name, extents) in [("wave", &[45, 17][..]), ("3d7pt", &[31, 5, 7])] {
         for boundary in [Boundary::Fixed, Boundary::Periodic] {
             let mut problem = problem(name, extents, DType::F64);
@@ -164,7 +145,7 @@ fn ranks_apart_send_ipc_handles_where_all_accept_them() {
                 (&[PACKS, PACKS, PACKS_ELSEWHERE], "messages"),
             ];
             for (ranks, how) in cases {
-                let apart = wrapped(ranks).every(2).connected(connect);
+                let apart = wrapped(ranks).every(2).connected(apart);
                 assert_same(&problem, &apart, &Options::default(), 9);
                 assert_eq!(word(&apart, &problem), how);
             }
@@ -176,13 +157,7 @@ const DEADLINE: Duration = Duration::from_millis(300);
 
 #[test]
 fn ranks_apart_send_values() {
-    let connect = |ranks| -> Vec<Box<dyn Communicator>> {
-        threads(ranks, DEADLINE)
-            .into_iter()
-            .map(|end| Box::new(Apart(end)) as Box<dyn Communicator>)
-            .collect()
-    };
-    let apart = wrapped(&[LENDS; 3]).every(1).connected(connect);
+    let apart = wrapped(&[LENDS; 3]).every(1).connected(apart);
     assert_same(&problem("gray-scott", &[41, 11], DType::F32), &apart, &Options::default(), 5);
     assert!(
         Apart(threads(1, DEADLINE).remove(0))
@@ -201,40 +176,18 @@ struct Losing {
 }
 
 impl Communicator for Losing {
-    fn rank(&self) -> usize {
-        self.inner.rank()
-    }
-    fn size(&self) -> usize {
-        self.inner.size()
-    }
-    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> std::result::Result<(), CommError> {
-        self.inner.send(to, tag, bytes)
-    }
-    fn receive(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<u8>, CommError> {
-        self.inner.receive(from, tag)
-    }
+    as_threads!(inner);
     fn shares_memory(&self) -> bool {
         true
     }
-    fn export(
-        &mut self,
-        to: usize,
-        tag: Tag,
-        handles: Vec<ExportedHandle>,
-    ) -> std::result::Result<(), CommError> {
+    fn export(&mut self, to: usize, tag: Tag, handles: Vec<ExportedHandle>) -> Result<(), CommError> {
         match self.inner.rank() == 1 && tag.round >= 3 && (self.loses)(tag.what) {
             true => Ok(()),
             false => self.inner.export(to, tag, handles),
         }
     }
-    fn import(&mut self, from: usize, tag: Tag) -> std::result::Result<Vec<ExportedHandle>, CommError> {
+    fn import(&mut self, from: usize, tag: Tag) -> Result<Vec<ExportedHandle>, CommError> {
         self.inner.import(from, tag)
-    }
-    fn check(&mut self, since: Instant) -> std::result::Result<(), CommError> {
-        self.inner.check(since)
-    }
-    fn abort(&mut self, reason: &str) {
-        self.inner.abort(reason);
     }
 }
 

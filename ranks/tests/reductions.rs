@@ -13,7 +13,7 @@ use abide_core::slabs::{Share, Slabs, cut};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, Options, Problem, Session, Shape};
 use abide_cpu::CpuBackend;
 use abide_ranks::threads::{DEADLINE, Threads, threads};
-use common::{assert_same_from, cpu, fields, open, open_from, problem, ranked, same_scalars};
+use common::{as_threads, assert_same_from, cpu, fields, open, open_from, problem, ranked, same_scalars};
 
 /// Returns the start of a program of the catalogue.
 fn start(problem: &Problem) -> Vec<Array> {
@@ -162,30 +162,7 @@ fn summed(extents: &[usize], dtype: DType) -> Problem {
 struct Confused(Threads);
 
 impl Communicator for Confused {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
-        self.0.send(to, tag, bytes)
-    }
-
-    fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError> {
-        self.0.receive(from, tag)
-    }
-
-    fn check(&mut self, since: Instant) -> Result<(), CommError> {
-        self.0.check(since)
-    }
-
-    fn abort(&mut self, reason: &str) {
-        self.0.abort(reason);
-    }
-
+    as_threads!(0);
     fn all_gather(&mut self, round: u64, own: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         let mut all = self.0.all_gather(round, own)?;
         all.swap(1, 2);

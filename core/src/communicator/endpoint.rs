@@ -234,10 +234,9 @@ impl Endpoint {
         call(&mut *state.communicator, tag)
     }
 
-    /// Returns the failure of something in the current exchange.
-    pub fn failure_in_round(&self, what: &str, error: CommError) -> RankFailure {
-        let state = self.lock();
-        state.failure(&format!("exchange {}", state.rounds), what, error)
+    /// Returns the number of the current exchange, counted from 1.
+    pub fn round(&self) -> u64 {
+        self.lock().rounds
     }
 
     /// Returns the failure of something that the communicator did not do.

@@ -20,7 +20,7 @@ impl Halo {
         if keys.iter().any(Vec::is_empty) {
             return Ok(false);
         }
-        self.on_device(session, Some("the start"), "joining a network", |device, cancel_check| {
+        self.on_device(session, "the start", "joining a network", |device, cancel_check| {
             device.join(way, &keys, rank, cancel_check)
         })
     }
@@ -70,28 +70,30 @@ impl Halo {
             let planes = exchange.fields.iter().map(|edge| self.planes(edge.field, edge.received.clone()));
             received.extend(planes.map(|planes| (exchange.neighbour, planes)));
         }
-        self.on_device(session, None, "planes to and from its neighbours", |device, cancel_check| {
+        self.on_device(session, &self.when(), "planes to and from its neighbours", |device, cancel_check| {
             device.exchange(&sent, &received, cancel_check)
         })
     }
 
     /// Has the device wait until the neighbours have done all that they were asked before.
     pub(super) fn wait_for_neighbours(&self, session: &mut dyn Session) -> Result<(), RankFailure> {
-        self.on_device(session, None, "its neighbours' steps", |device, _| device.wait_for_neighbours())
+        self.on_device(session, &self.when(), "its neighbours' steps", |device, _| {
+            device.wait_for_neighbours()
+        })
     }
 
     /// Waits until the device has done all exchanges and steps that it was asked for.
     pub fn flush(&self, session: &mut dyn Session) -> Result<(), RankFailure> {
         let what = "planes to and from its neighbours, or steps";
-        self.on_device(session, None, what, |device, cancel_check| device.flush(cancel_check))
+        self.on_device(session, &self.when(), what, |device, cancel_check| device.flush(cancel_check))
     }
 
-    /// Calls a session's device communicator, for as long as all ranks are there and the deadline allows. `when`, which is the
-    /// current exchange by default, and `what` say it in errors.
+    /// Calls a session's device communicator, for as long as all ranks are there and the deadline allows. `when` and
+    /// `what` say it in errors.
     fn on_device<R>(
         &self,
         session: &mut dyn Session,
-        when: Option<&str>,
+        when: &str,
         what: &str,
         call: impl FnOnce(&mut dyn DeviceCommunicator, CancelCheck<'_>) -> Result<R>,
     ) -> Result<R, RankFailure> {
@@ -104,10 +106,7 @@ impl Halo {
         let mut cancel_check = || {
             pause.pause();
             let Err(error) = self.endpoint.check(since) else { return Ok(()) };
-            let failure = match when {
-                Some(when) => self.endpoint.failure(when, what, error),
-                None => self.endpoint.failure_in_round(what, error),
-            };
+            let failure = self.endpoint.failure(when, what, error);
             let error = failure.error.clone();
             failed = Some(failure);
             Err(error)

@@ -111,6 +111,11 @@ impl Halo {
         [low, high]
     }
 
+    /// Returns what errors call the current exchange.
+    fn when(&self) -> String {
+        format!("exchange {}", self.endpoint.round())
+    }
+
     /// Returns the failure of an exchange, which names its round and the planes.
     fn failure(
         &self,
@@ -130,6 +135,6 @@ impl Halo {
         };
         let edges = edges.collect::<Vec<_>>().join(", ");
         let what = format!("planes {edges} {way} rank {} at the {side} side", exchange.neighbour);
-        self.endpoint.failure_in_round(&what, error)
+        self.endpoint.failure(&self.when(), &what, error)
     }
 }

@@ -53,6 +53,31 @@ macro_rules! as_inner {
 }
 pub(crate) use as_inner;
 
+/// The methods of a communicator that has threads in a field, and does as those do: all but what is provided.
+macro_rules! as_threads {
+    ($inner:tt) => {
+        fn rank(&self) -> usize {
+            self.$inner.rank()
+        }
+        fn size(&self) -> usize {
+            self.$inner.size()
+        }
+        fn send(&mut self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
+            self.$inner.send(to, tag, bytes)
+        }
+        fn receive(&mut self, from: usize, tag: Tag) -> Result<Vec<u8>, CommError> {
+            self.$inner.receive(from, tag)
+        }
+        fn check(&mut self, since: Instant) -> Result<(), CommError> {
+            self.$inner.check(since)
+        }
+        fn abort(&mut self, reason: &str) {
+            self.$inner.abort(reason);
+        }
+    };
+}
+pub(crate) use as_threads;
+
 /// Asserts that an error comes from a rank whose wait for rank 1 failed, at its own deadline or at another rank's. Rank
 /// 1 itself waits for the others later on, and may be the first to abort.
 pub fn assert_held_up_by_rank_1(error: &str, deadline: Duration) {
