@@ -22,6 +22,7 @@ use abide_core::plan::streaming::warp;
 use abide_emulator::all;
 
 use case::{Case, How, resident};
+use common::{by_thirds, third};
 
 const fn streaming(
     depth: usize,
@@ -249,10 +250,11 @@ const CASES: [Case; 72] = [
         architecture: 900, plan: resident(5, 1, 1, 1, [1, 2], 8, 23) },
 ];
 
-#[test]
-fn kernels_have_the_references_bits_without_a_gpu() {
+by_thirds!(kernels_have_the_references_bits_without_a_gpu);
+
+fn kernels_have_the_references_bits_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
-    all(&CASES, |case| {
+    all(&third(&CASES, is_other), |case| {
         let begun = Instant::now();
         let outcome = case.run(&compiler, &[]);
         println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());

@@ -28,30 +28,20 @@ use abide_emulator::{Compiler, all};
 use abide_solvers::sparse::laplacian_2d;
 
 use cases::{cases, configuration, gmres, options};
+use common::{by_thirds, third};
 use solver::{Case, End};
 use systems::{hub, wind};
 
-/// Holds cases to the reference: every third, or the others; or those that `ABIDE_CASE` names.
-fn check_by_turns(is_third: bool) {
+by_thirds!(solvers_agree_with_the_reference_without_a_gpu);
+
+/// Holds cases to the reference; those that `ABIDE_CASE` names, if it does.
+fn solvers_agree_with_the_reference_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
-    let only = std::env::var("ABIDE_CASE").ok();
-    let is_chosen = |(number, case): &(usize, Case)| match &only {
-        Some(name) => case.name.contains(name),
-        None => (number % 3 == 1) == is_third,
+    let chosen: Vec<Case> = match std::env::var("ABIDE_CASE") {
+        Ok(name) => cases().into_iter().filter(|case| case.name.contains(&name)).collect(),
+        Err(_) => third(cases(), is_other),
     };
-    let chosen: Vec<Case> = cases().into_iter().enumerate().filter(is_chosen).map(|(_, case)| case).collect();
     all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
-}
-
-#[test]
-fn solvers_agree_with_the_reference_without_a_gpu() {
-    check_by_turns(false);
-}
-
-#[test]
-#[ignore = "a kernel for each solver: a minute"]
-fn the_other_solvers_agree_with_the_reference_without_a_gpu() {
-    check_by_turns(true);
 }
 
 /// Compares slabs of one device, whose blocks form one grid, with the bits of the reference, or with the bits of one
@@ -255,7 +245,7 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
             .unwrap()
             .into()
     };
-    let matrices: Vec<Matrix> = (0..5).map(matrix).collect();
+    let matrices: Vec<Matrix> = (0..3).map(matrix).collect();
     let kinds = [
         options(Method::Cg, Preconditioning::Jacobi, SolveCache::Auto),
         options(Method::BiCgStab, Preconditioning::BlockJacobi { size: 4 }, SolveCache::Vectors),
@@ -263,15 +253,25 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
     all(&kinds, |options| solver::check_batch(&compiler, &matrices, options));
 }
 
-/// Directions that readers make of the residual and of the direction before have the bits of their owners', whatever the
-/// preconditioner and however the launches are cut.
 #[test]
 fn directions_made_where_they_are_read_have_the_bits_of_exchanged_ones() {
+    directions_are_those_exchanged(&["cg-sliced"], &["slabs-cg"]);
+}
+
+#[test]
+#[ignore = "two kernels for each case: a minute"]
+fn directions_made_in_other_ways_have_the_bits_of_exchanged_ones() {
+    directions_are_those_exchanged(&["cg-blocks", "cg-stencil"], &["slabs-cg-apart", "slabs-cg-blocks"]);
+}
+
+/// Directions that readers make of the residual and of the direction before have the bits of their owners', whatever the
+/// preconditioner and however the launches are cut.
+fn directions_are_those_exchanged(names: &[&str], slabs: &[&str]) {
     let Some(compiler) = common::compiler() else { return };
     let mut chosen = cases();
-    chosen.retain(|case| ["cg-sliced", "cg-blocks", "cg-stencil"].contains(&case.name));
-    chosen.extend(["slabs-cg", "slabs-cg-apart", "slabs-cg-blocks"].map(of_slabs));
-    assert_eq!(chosen.len(), 6);
+    chosen.retain(|case| names.contains(&case.name));
+    assert_eq!(chosen.len(), names.len());
+    chosen.extend(slabs.iter().map(|name| of_slabs(name)));
     all(&chosen, |case| {
         let fail = |why| format!("{}: {why}", case.name);
         let how = match case.layout()?.recomputed {

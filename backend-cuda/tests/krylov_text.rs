@@ -15,7 +15,7 @@ use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
 use abide_solvers::plan::krylov::{plan_krylov, plan_krylov_slabs};
 use abide_solvers::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 
-use common::present;
+use common::{by_thirds, present, third};
 use parallel::each;
 
 fn stencil(extents: &[usize], dtype: DType) -> Matrix {
@@ -41,20 +41,10 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
     ]
 }
 
-#[test]
-fn every_method_compiles_without_spills() {
-    compile_by_turns(|number| number / 3 % 3 == 0);
-}
+by_thirds!(every_method_compiles_without_spills, systems_that_are_measured_keep_their_threads);
 
-#[test]
-#[ignore = "minutes of compiling"]
-fn other_methods_and_systems_compile_without_spills() {
-    compile_by_turns(|number| number / 3 % 3 != 0);
-}
-
-/// Compiles the kernels of those methods and systems whose number is wanted, in threes of three devices, or all of the systems that `ABIDE_CASE`
-/// names.
-fn compile_by_turns(is_wanted: impl Fn(usize) -> bool) {
+/// Compiles the kernels of methods and systems, or all of the systems that `ABIDE_CASE` names.
+fn every_method_compiles_without_spills(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
     let devices: Vec<DeviceSpec> = names.iter().map(|name| DeviceSpec::preset(name).unwrap()).collect();
@@ -89,11 +79,10 @@ fn compile_by_turns(is_wanted: impl Fn(usize) -> bool) {
             runs.push(("cycles of 200", matrix, options, device.clone()));
         }
     }
-    let (only, mut number) = (std::env::var("ABIDE_CASE").ok(), 0..);
-    runs.retain(|(name, ..)| {
-        let is_turn = number.next().is_some_and(&is_wanted);
-        only.as_ref().map_or(is_turn, |only| name.contains(only))
-    });
+    match std::env::var("ABIDE_CASE") {
+        Ok(only) => runs.retain(|(name, ..)| name.contains(&only)),
+        Err(_) => runs = third(runs, is_other),
+    }
     let wrong = Mutex::new(Vec::new());
     each(&runs, |(name, matrix, options, device)| {
         let plan = plan_krylov(matrix, device, options).unwrap();
@@ -162,8 +151,7 @@ fn slabs_compile_without_spills() {
 
 /// The systems that `abide bench scaling` solves, and one of many more rows, have as many threads on one device and on several as they
 /// are planned with, and prefetch as much: no spill reduces either.
-#[test]
-fn systems_that_are_measured_keep_their_threads() {
+fn systems_that_are_measured_keep_their_threads(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let device = DeviceSpec::preset("h200").unwrap();
     let options = SolveOptions::with_method(Method::Cg);
@@ -175,7 +163,7 @@ fn systems_that_are_measured_keep_their_threads() {
     ];
     let runs: Vec<_> = systems.iter().flat_map(|system| [1, 2, 4, 8].map(|count| (system, count))).collect();
     let wrong = Mutex::new(Vec::new());
-    each(&runs, |((name, matrix), count)| {
+    each(&third(runs, is_other), |((name, matrix), count)| {
         let alone = plan_krylov(matrix, &device, &options).unwrap();
         let slabs = Slabs { count: *count, of_a_device: 1 };
         let planned = match count {

@@ -50,19 +50,25 @@ fn compile<'a>(
 #[test]
 fn persistent_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
+    check(&compiler, &common::third(tried(), false));
+}
+
+/// Returns what is tried, each with a seed.
+fn tried() -> Vec<(Case, u64)> {
     let mut tried: Vec<(Case, u64)> = Vec::new();
     for seed in 0..2 {
         tried.extend(decks().into_iter().map(|case| (case, seed)));
     }
     tried.extend(cases().unwrap().into_iter().zip(0..));
     tried.extend(random(200..214).into_iter().zip(1..));
-    check(&compiler, &tried);
+    tried
 }
 
 #[test]
 #[ignore = "a kernel for each program: a minute"]
 fn more_persistent_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
+    check(&compiler, &common::third(tried(), true));
     check(&compiler, &random(214..240).into_iter().zip(15..).collect::<Vec<_>>());
 }
 

@@ -14,8 +14,15 @@ use abide_cuda::{Nvrtc, report, target};
 use abide_planner::{Alike, Fitted, plan, plan_ranks, plan_resident, resident_plans, slight_spills};
 use abide_shaders::cuda::kernel;
 
-use common::present;
+use common::{by_thirds, present, third};
 use parallel::each;
+
+by_thirds!(
+    every_entry_compiles_for_every_architecture,
+    tags_do_not_spill_where_counters_do_not,
+    streaming_plans_do_not_spill,
+    kernels_that_give_planes_do_not_spill,
+);
 
 fn problem(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
@@ -82,8 +89,7 @@ fn open_sides_have_the_kernels_of_zeros() {
     assert!(compared > 60, "{compared} kernels");
 }
 
-#[test]
-fn every_entry_compiles_for_every_architecture() {
+fn every_entry_compiles_for_every_architecture(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let boundaries = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.5)];
     // Deep kernels take long to compile, kernels of lines some seconds: each entry has a deep one for one of
@@ -118,7 +124,7 @@ fn every_entry_compiles_for_every_architecture() {
             }
         }
     }
-    each(&runs, |(problem, plan)| {
+    each(&third(runs, is_other), |(problem, plan)| {
         let name = problem.program.name();
         let compiled = report(problem, plan, &target(&plan.device)).unwrap();
         let kernels = if plan.execution == Execution::Stepwise { problem.program.stages().len() } else { 1 };
@@ -195,8 +201,7 @@ fn tiles_of_whole_domains_do_not_spill() {
 
 /// The same tiles exchange by counters and by tags, on every architecture: words with tags take no register that planes
 /// need.
-#[test]
-fn tags_do_not_spill_where_counters_do_not() {
+fn tags_do_not_spill_where_counters_do_not(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let domains: [(&str, &[usize], DType, Boundary); 5] = [
         ("2d5pt", &[1024, 1024], DType::F64, Boundary::Fixed),
@@ -223,7 +228,7 @@ fn tags_do_not_spill_where_counters_do_not() {
             runs.push((problem.clone(), counted, tagged));
         }
     }
-    each(&runs, |(problem, counted, tagged)| {
+    each(&third(runs, is_other), |(problem, counted, tagged)| {
         let spilled = [counted, tagged].map(|plan| {
             let compiled = report(problem, plan, &target(&plan.device)).unwrap();
             let exchange = plan.resident().unwrap().exchange;
@@ -248,8 +253,7 @@ const LINEAR: [&str; 13] = [
 /// Full-size domains: the values that a streaming kernel carries from plane to plane must fit the registers
 /// that its plan grants, but for the few that the compiler moves out of the inner loop. Each stencil in both
 /// types, on two architectures that take turns.
-#[test]
-fn streaming_plans_do_not_spill() {
+fn streaming_plans_do_not_spill(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let mut plans = Vec::new();
     // A model of several fields and one of several stages beside them.
@@ -268,7 +272,7 @@ fn streaming_plans_do_not_spill() {
         }
     }
     let spilling = Mutex::new(Vec::new());
-    each(&plans, |(problem, plan)| {
+    each(&third(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         assert_eq!(kept.compiled, code.cubin.report);
@@ -288,8 +292,7 @@ fn streaming_plans_do_not_spill() {
 
 /// A slab's kernel that stores its outermost planes into its neighbours' memory has the depth of the one that does not, and spills no
 /// more than any.
-#[test]
-fn kernels_that_give_planes_do_not_spill() {
+fn kernels_that_give_planes_do_not_spill(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let device = DeviceSpec::preset("h200").unwrap();
     let mut plans = Vec::new();
@@ -308,7 +311,7 @@ fn kernels_that_give_planes_do_not_spill() {
             }
         }
     }
-    each(&plans, |(problem, plan)| {
+    each(&third(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());

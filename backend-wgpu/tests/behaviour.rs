@@ -1,7 +1,7 @@
 //! A session's behaviour beside stepping the catalogue: own formulas, tiles of any kind, windows, parameters,
 //! refusals.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Every entry of the catalogue against the reference: all boundaries, both types, awkward extents.
 
-mod common;
+use crate::common;
 
 use abide_core::backend::Backend;
 use abide_core::{Boundary, DType, Error, Execution, Options, Tune, catalogue};

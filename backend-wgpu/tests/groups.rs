@@ -4,15 +4,7 @@
 //! A driver may fuse operations of a group in another way than those of its stages, so each step is held to the bound
 //! that a launch per stage is held to.
 
-// The deck's reader names the whole crate.
-extern crate abide_core as abide;
-
-#[path = "../../tests/cloverleaf/clover.rs"]
-mod clover;
-mod common;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
+use crate::{clover, common, deck};
 
 use abide_core::plan::fused::Partition;
 use abide_core::plan::{Fuse, Schedule};

@@ -1,7 +1,7 @@
 //! Linear solvers at sizes and lengths that the suite of all backends does not reach, against the CPU's
 //! reference.
 
-mod common;
+use crate::common;
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,6 @@
 //! Formulas whose loops stay loops, against the reference, and against each turn written out.
 
-mod common;
+use crate::common;
 
 use abide_core::backend::Backend;
 use abide_core::expr::Looped;

@@ -1,7 +1,7 @@
 //! Windows of several steps: every depth, tile and division of a run keeps the bound of a step, and the bits
 //! of its parts.
 
-mod common;
+use crate::common;
 
 use abide_core::backend::Backend;
 use abide_core::{

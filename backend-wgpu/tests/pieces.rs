@@ -1,6 +1,6 @@
 //! Fields that a device cannot bind whole: each in several buffers, with the bits that it has in one.
 
-mod common;
+use crate::common;
 
 use abide_core::backend::Backend;
 use abide_core::plan::Execution;

@@ -4,15 +4,7 @@
 //! the same values, within the stated bound; where none can be stated, because a comparison may fall either way
 //! or a divisor may come near 0, within `WITHOUT_BOUND`.
 
-// The deck's reader names the whole crate.
-extern crate abide_core as abide;
-
-#[path = "../../tests/cloverleaf/clover.rs"]
-mod clover;
-mod common;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
+use crate::{clover, common, deck};
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Streaming planes: every depth, configuration and division of a run keeps the bound of a step, and the bits
 //! of its parts.
 
-mod common;
+use crate::common;
 
 use abide_core::backend::Backend;
 use abide_core::{DType, Depth, DeviceSpec, Error, LinearStencil, Plan, Program, catalogue};

@@ -1,7 +1,7 @@
 //! Tuning on the adapter at hand: the measurements, the kept plans, and the results of the plans that it
 //! finds.
 
-mod common;
+use crate::common;
 
 use abide_core::backend::Backend;
 use abide_core::{DType, Execution, Options, Tune, catalogue};

@@ -1,6 +1,6 @@
 //! Properties against tables of 34-digit values, evaluated point by point in f64.
 
-mod tables;
+use crate::tables;
 
 use abide_core::expr::{Graph, Node, Tap};
 use abide_core::{DType, Expr};

@@ -324,30 +324,31 @@ mod tests {
     #[cfg(feature = "cuda")]
     #[test]
     fn every_variant_has_a_plan_for_every_case() {
-        for preset in crate::device::PRESETS {
-            let device = crate::DeviceSpec::preset(preset).unwrap();
-            for entry in catalogue::plain() {
-                for case in [DType::F32, DType::F64].iter().flat_map(|&dtype| cases(entry, dtype).unwrap()) {
-                    let Problem { program, boundaries, shape, .. } = &case.problem;
-                    let flat = program.dimensions() == 3 && shape.padded()[1] == 1;
-                    let late = entry.name.starts_with("fdtd")
-                        && boundaries.0.as_flattened().contains(&Boundary::Reflect);
-                    let streams = !flat
-                        && !late
-                        && (0..3).all(|axis| {
-                            let (sides, radius) = (boundaries.0[axis], program.radius()[axis]);
-                            let thin = sides[0] == Boundary::Periodic
-                                && shape.padded()[axis] < radius.next_multiple_of(4);
-                            !thin
-                        });
-                    for options in abide_cuda::variants() {
-                        let plan = crate::plan::plan(&case.problem, &device, &options);
-                        let deep = matches!(options.depth, Depth::Steps(steps) if steps > 1);
-                        let streaming = options.execution == Execution::Streaming;
-                        let may_refuse = deep || (streaming && !streams);
-                        let holds = plan.is_ok() || (may_refuse && matches!(plan, Err(Error::Limit { .. })));
-                        assert!(holds, "{preset} {} {options:?}: {:?}", case.describe(), plan.err());
-                    }
+        // Each case on one of the devices.
+        let mut presets = crate::device::PRESETS.iter().cycle();
+        for entry in catalogue::plain() {
+            for case in [DType::F32, DType::F64].iter().flat_map(|&dtype| cases(entry, dtype).unwrap()) {
+                let preset = presets.next().unwrap();
+                let device = crate::DeviceSpec::preset(preset).unwrap();
+                let Problem { program, boundaries, shape, .. } = &case.problem;
+                let flat = program.dimensions() == 3 && shape.padded()[1] == 1;
+                let late = entry.name.starts_with("fdtd")
+                    && boundaries.0.as_flattened().contains(&Boundary::Reflect);
+                let streams = !flat
+                    && !late
+                    && (0..3).all(|axis| {
+                        let (sides, radius) = (boundaries.0[axis], program.radius()[axis]);
+                        let thin = sides[0] == Boundary::Periodic
+                            && shape.padded()[axis] < radius.next_multiple_of(4);
+                        !thin
+                    });
+                for options in abide_cuda::variants() {
+                    let plan = crate::plan::plan(&case.problem, &device, &options);
+                    let deep = matches!(options.depth, Depth::Steps(steps) if steps > 1);
+                    let streaming = options.execution == Execution::Streaming;
+                    let may_refuse = deep || (streaming && !streams);
+                    let holds = plan.is_ok() || (may_refuse && matches!(plan, Err(Error::Limit { .. })));
+                    assert!(holds, "{preset} {} {options:?}: {:?}", case.describe(), plan.err());
                 }
             }
         }

@@ -7,8 +7,8 @@ use crate::subject::{Subject, Way, tolerance};
 use crate::systems::{random_definite, shifted, verify};
 
 fn systems(dtype: abide::DType) -> [Matrix; 3] {
-    let grid = shifted(&[31, 43], 0.3, Boundary::Constant(0.0), dtype);
-    [grid.assemble().unwrap().into(), grid.into(), random_definite(1511, 11, true, dtype).into()]
+    let grid = shifted(&[19, 23], 0.3, Boundary::Constant(0.0), dtype);
+    [grid.assemble().unwrap().into(), grid.into(), random_definite(611, 11, true, dtype).into()]
 }
 
 /// Returns how many iterations earlier or later another order of sums may end a method. BiCGStab's residual

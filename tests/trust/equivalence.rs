@@ -119,12 +119,12 @@ pub fn every_policy(subject: &Subject) -> Result<()> {
 pub fn many_tiles(subject: &Subject) -> Result<()> {
     let boundaries = boundaries();
     let cases: [(&str, &[usize]); 6] = [
-        ("1d3pt", &[300_007]),
-        ("2d5pt", &[509, 1021]),
-        ("2d21pt", &[263, 521]),
-        ("gray-scott", &[257, 509]),
-        ("3d7pt", &[61, 67, 131]),
-        ("3d27pt", &[37, 41, 131]),
+        ("1d3pt", &[70_001]),
+        ("2d5pt", &[261, 517]),
+        ("2d21pt", &[133, 269]),
+        ("gray-scott", &[133, 267]),
+        ("3d7pt", &[31, 37, 131]),
+        ("3d27pt", &[19, 23, 131]),
     ];
     for (number, (name, extents)) in cases.into_iter().enumerate() {
         let program = Arc::new(catalogue::find(name)?.program(extents.len())?);

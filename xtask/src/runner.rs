@@ -18,13 +18,30 @@ const SIDE_BY_SIDE: usize = 2;
 /// Programs that are begun first because they take longest, by the ends of their names.
 const LONG: [&str; 4] = ["text", "solvers", "trust", "emulated"];
 
+/// Programs that run when all others have ended, because they hold times to limits.
+const ALONE: [&str; 1] = ["window"];
+
 /// Runs all tests among some programs, prints each one's output once it has ended, and counts its results. Returns whether all
 /// succeeded and there were any.
 pub fn run(programs: &[Program], environment: &[(&str, &OsStr)], counts: &mut Counts) -> Result<bool> {
-    let mut tests: Vec<&Program> = programs.iter().filter(|program| program.is_test).collect();
+    let tests = programs.iter().filter(|program| program.is_test);
+    let (alone, mut others): (Vec<_>, Vec<_>) =
+        tests.partition(|program| ALONE.contains(&program.target.as_str()));
     let rank = |program: &&Program| LONG.iter().position(|end| program.target.ends_with(end));
-    tests.sort_by_key(|program| rank(program).unwrap_or(LONG.len()));
-    let waiting = Mutex::new(VecDeque::from(tests));
+    others.sort_by_key(|program| rank(program).unwrap_or(LONG.len()));
+    let others = side_by_side(others, SIDE_BY_SIDE, environment, counts)?;
+    let alone = side_by_side(alone, 1, environment, counts)?;
+    Ok(others && alone && counts.passed > 0)
+}
+
+/// Runs programs, so many at a time.
+fn side_by_side(
+    programs: Vec<&Program>,
+    at_a_time: usize,
+    environment: &[(&str, &OsStr)],
+    counts: &mut Counts,
+) -> Result<bool> {
+    let waiting = Mutex::new(VecDeque::from(programs));
     let outcome = Mutex::new((counts, Ok(true)));
     let work = || {
         loop {
@@ -48,9 +65,8 @@ pub fn run(programs: &[Program], environment: &[(&str, &OsStr)], counts: &mut Co
             }
         }
     };
-    std::thread::scope(|scope| (0..SIDE_BY_SIDE).for_each(|_| drop(scope.spawn(work))));
-    let (counts, all) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(all? && counts.passed > 0)
+    std::thread::scope(|scope| (0..at_a_time).for_each(|_| drop(scope.spawn(work))));
+    outcome.into_inner().unwrap_or_else(PoisonError::into_inner).1
 }
 
 /// Runs one program as `cargo test` does, and returns whether it succeeded, and its output.

@@ -182,14 +182,6 @@ fn verify_compares_and_says_what_is_absent() {
     let place = Place::new();
     let text = place.works("verify --backend cpu");
     assert!(text.contains("2d5pt") && text.contains("all within their bounds"), "{text}");
-    let verification = json(&place.works("verify --backend cpu --json"));
-    assert!(
-        verification["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|f| f["largest"] == 0.0 && f["runs"].as_u64() > Some(0))
-    );
     if abide::backend::open("cuda").is_err() {
         let output = place.command("verify --backend cuda").output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", words(&output));

@@ -1,0 +1,5 @@
+//! What users of the crate can see of it, as one program.
+
+mod advances;
+mod drive;
+mod launches;
