@@ -2,8 +2,7 @@
 //! what that finds). Each member has a start and parameters of its own, and the bits of the reference run of it alone.
 #![cfg(target_os = "linux")]
 
-mod common;
-
+use crate::common;
 use std::sync::Arc;
 
 use abide_core::plan::resident;

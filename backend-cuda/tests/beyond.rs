@@ -1,9 +1,6 @@
 //! A domain beyond the memory of one device, on all that there are: windows of it have the reference's bits.
 
-mod common;
-#[path = "common/line.rs"]
-mod line;
-
+use crate::{common, line};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,9 +1,6 @@
 //! Every execution, cache policy and several depths on the device against the CPU's reference, bit for bit.
 
-mod common;
-#[path = "common/parallel.rs"]
-mod parallel;
-
+use crate::{common, parallel};
 use std::sync::{Arc, Mutex};
 
 use abide_core::plan::Execution;

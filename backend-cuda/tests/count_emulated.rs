@@ -1,8 +1,7 @@
 //! The kernels that count values that are not finite, compiled for every architecture, and run without a GPU.
 #![cfg(target_os = "linux")]
 
-mod common;
-
+use crate::common;
 use abide_core::{Array, DType};
 use abide_cuda::Nvrtc;
 use abide_emulator::Kernel;

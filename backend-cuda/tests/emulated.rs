@@ -8,10 +8,7 @@
 //! was never written.
 #![cfg(target_os = "linux")]
 
-#[path = "emulated/case.rs"]
-mod case;
-mod common;
-
+use crate::{case, common};
 use std::time::Instant;
 
 use abide_core::DType;

@@ -1,8 +1,7 @@
 //! The elementary functions in CUDA's text: compiled for every architecture, and run without a GPU.
 #![cfg(target_os = "linux")]
 
-mod common;
-
+use crate::common;
 use abide_core::expr::{Binary, Unary, binary, unary};
 use abide_core::functions::Function;
 use abide_core::{Array, DType, Real, with_array};

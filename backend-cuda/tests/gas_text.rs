@@ -1,7 +1,6 @@
 //! Properties of real-gas mixtures, compiled for CUDA with no device.
 
-mod common;
-
+use crate::common;
 use std::sync::Arc;
 use std::time::Instant;
 

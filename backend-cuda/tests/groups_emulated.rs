@@ -2,18 +2,7 @@
 //! with random tiles have the bits of the stages one by one, and what a wait or a rule is taken away from is found.
 #![cfg(target_os = "linux")]
 
-// The deck's reader names the whole crate.
-extern crate abide_core as abide;
-
-#[path = "../../tests/cloverleaf/clover.rs"]
-mod clover;
-mod common;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
-#[path = "emulated/decks.rs"]
-mod decks;
-
+use crate::{common, decks};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_emulator::{Compiler, Form, Program, all};

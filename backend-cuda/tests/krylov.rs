@@ -1,10 +1,7 @@
 //! Solvers on the device: every method, preconditioner, cache policy and product against the reference, with
 //! the same bits in two runs; or those alone whose matrix, method and preconditioner have `ABIDE_CASE` in them.
 
-mod common;
-#[path = "common/parallel.rs"]
-mod parallel;
-
+use crate::{common, parallel};
 use abide_solvers::{build_preconditioner, solver};
 use std::fmt::Display;
 use std::ops::ControlFlow;

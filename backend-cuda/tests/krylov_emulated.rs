@@ -6,18 +6,7 @@
 //! lanes and however many launches the iterations are cut into.
 #![cfg(target_os = "linux")]
 
-#[path = "emulated/cases.rs"]
-mod cases;
-mod common;
-#[path = "emulated/handed.rs"]
-mod handed;
-#[path = "emulated/slabs.rs"]
-mod slabs;
-#[path = "emulated/solver.rs"]
-mod solver;
-#[path = "emulated/systems.rs"]
-mod systems;
-
+use crate::{cases, common, emulated_slabs as slabs, solver, systems};
 use abide_core::solver::plan::krylov::{Division, RecomputedHalo, Space};
 use abide_core::solver::{
     Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError, Status,

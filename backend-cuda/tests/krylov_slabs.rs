@@ -1,10 +1,7 @@
 //! Systems on several slabs of one device, and on all devices there are: every method has the bits of one device, in the
 //! iterate and in each residual.
 
-mod common;
-#[path = "common/parallel.rs"]
-mod parallel;
-
+use crate::{common, parallel};
 use std::ops::ControlFlow;
 
 use abide_core::backend::{LinearBackend, LinearDeviceGroup, Observe};

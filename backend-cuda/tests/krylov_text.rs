@@ -1,9 +1,6 @@
 //! Solvers' kernel text compiled with no device for every architecture: nothing spills.
 
-mod common;
-#[path = "common/parallel.rs"]
-mod parallel;
-
+use crate::{common, parallel};
 use std::sync::Mutex;
 
 use abide_core::solver::plan::krylov::Slabs;

@@ -1,8 +1,6 @@
 //! Memory that a session exports holds the values that the session reads, at the strides that it reports.
 
-#[path = "common/mod.rs"]
-mod common;
-
+use crate::common;
 use std::sync::Arc;
 
 use abide_core::{Array, Backend, DType, Options, Problem, Session, Shape, catalogue};

@@ -2,8 +2,7 @@
 //! those of the reference, which goes through loops turn by turn, and of each turn written out.
 #![cfg(target_os = "linux")]
 
-mod common;
-
+use crate::common;
 use std::sync::Arc;
 
 use abide_core::expr::Looped;

@@ -1,8 +1,7 @@
 //! The kernels by which launches and waits are timed, compiled for every architecture, and run without a GPU.
 #![cfg(target_os = "linux")]
 
-mod common;
-
+use crate::common;
 use abide_cuda::Nvrtc;
 use abide_emulator::{Compiler, Emulation, Kernel, replaced};
 use abide_shaders::cuda::{COMPILE_OPTIONS, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};

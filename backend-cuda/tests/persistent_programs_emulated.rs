@@ -5,18 +5,7 @@
 //! block saw at its first load.
 #![cfg(target_os = "linux")]
 
-// The deck's reader names the whole crate.
-extern crate abide_core as abide;
-
-#[path = "../../tests/cloverleaf/clover.rs"]
-mod clover;
-mod common;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
-#[path = "emulated/decks.rs"]
-mod decks;
-
+use crate::{common, decks};
 use std::time::Instant;
 
 use abide_core::program::{Marks, Probe, Record, Until};

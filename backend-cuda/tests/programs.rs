@@ -1,15 +1,6 @@
 //! Programs that are not plain, on the device against the CPU's reference, bit for bit.
 
-// The deck's reader names the whole crate.
-extern crate abide_core as abide;
-
-#[path = "../../tests/cloverleaf/clover.rs"]
-mod clover;
-mod common;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
-
+use crate::{clover, common, deck};
 use abide_core::backend::{window_of, write_rows};
 use abide_core::plan::{Execution, Fuse, Schedule};
 use abide_core::program::{Marks, Probe, Record, Until};

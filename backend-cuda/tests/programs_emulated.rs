@@ -5,16 +5,7 @@
 //! writes is found; buffers have guards, and what nobody has written is not a number.
 #![cfg(target_os = "linux")]
 
-// The deck's reader names the whole crate.
-extern crate abide_core as abide;
-
-#[path = "../../tests/cloverleaf/clover.rs"]
-mod clover;
-mod common;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
-
+use crate::{clover, common, deck};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,7 +1,6 @@
 //! Kernels of programs that are not plain, compiled with no device for every architecture.
 
-mod common;
-
+use crate::common;
 use abide_planner::with_fewer_blocks;
 use std::sync::Arc;
 

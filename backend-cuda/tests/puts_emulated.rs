@@ -1,8 +1,7 @@
 //! The kernel by which devices store planes into each other's memory, compiled for every architecture, and run without a GPU.
 #![cfg(target_os = "linux")]
 
-mod common;
-
+use crate::common;
 use abide_cuda::Nvrtc;
 use abide_emulator::{Compiler, Emulation, Kernel, replaced};
 use abide_shaders::cuda::{COMPILE_OPTIONS, PUTS, PUTS_ENTRY, PUTS_POST, PutsExchange, PutsWay};

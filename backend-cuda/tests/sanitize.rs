@@ -3,8 +3,7 @@
 //! `gpu/run.sh --sanitize` runs each test below under the sanitizer's tools; run by itself, each is a quick
 //! test of its kernels.
 
-mod common;
-
+use crate::common;
 use std::sync::Arc;
 
 use abide_core::plan::{

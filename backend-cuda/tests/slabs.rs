@@ -1,20 +1,7 @@
 //! Several slabs of one device, or of all there are: programs with fields of all kinds and with reductions have the bits of
 //! the reference, planes go by copies, and reductions through the one tree.
 
-// The deck's reader names the whole crate.
-extern crate abide_core as abide;
-
-#[path = "../../tests/cloverleaf/clover.rs"]
-mod clover;
-mod common;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
-#[path = "common/line.rs"]
-mod line;
-#[path = "../../ranks/tests/common/mod.rs"]
-mod ranks;
-
+use crate::{clover, common, deck, line, ranks};
 use std::sync::{Mutex, PoisonError};
 
 use abide_core::plan::{Depth, Execution, Tune};

@@ -4,12 +4,7 @@
 //! Run where there are devices: `ABIDE_SOAK=600 cargo test --release -p abide-cuda --test soak -- --ignored --nocapture`.
 //! One device is taken several times.
 
-mod common;
-#[path = "common/domains.rs"]
-mod domains;
-#[path = "common/line.rs"]
-mod line;
-
+use crate::{common, domains, line};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -3,12 +3,7 @@
 //!
 //! Run where there is a device: `cargo test --release -p abide-cuda --test stress -- --ignored --nocapture`.
 
-mod common;
-#[path = "common/domains.rs"]
-mod domains;
-#[path = "common/parallel.rs"]
-mod parallel;
-
+use crate::{common, domains, parallel};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -5,10 +5,7 @@
 //! orders of lanes begins with exchange buffers of zeros, the others after so many exchanges that tags begin anew.
 #![cfg(target_os = "linux")]
 
-#[path = "emulated/case.rs"]
-mod case;
-mod common;
-
+use crate::{case, common};
 use std::time::Instant;
 
 use abide_core::DType::{F32, F64};

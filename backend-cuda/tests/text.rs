@@ -1,9 +1,6 @@
 //! Kernel text compiled with no device for every architecture: the compiler's report is held to the plan.
 
-mod common;
-#[path = "common/parallel.rs"]
-mod parallel;
-
+use crate::{common, parallel};
 use std::sync::{Arc, Mutex};
 
 use abide_core::plan::resident::{self, Exchange};

@@ -1,7 +1,7 @@
 //! Sessions that only begin steps, which a device's stream completes later: the host does not wait for steps and
 //! copies, and the bits are those of the definition.
 
-mod common;
+use crate::common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};

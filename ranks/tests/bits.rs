@@ -1,7 +1,7 @@
 //! Several ranks have the bits of one: every entry of the catalogue, every boundary, both types, uneven cuts, several
 //! depths, odd extents.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A communicator that delays, reorders, alters or drops messages, falls silent, or loses a rank: the same bits, or an error
 //! within the deadline that names rank, exchange and planes; never a hang.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Sessions that copy from each other's memory, in place of messages with values: the same bits, no step while planes are
 //! still being copied, and an error where a handle or its return is lost.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! Ranks whose devices have a network of their own: the same bits, in rings too, and an error where a rank is lost.
 
-mod common;
+use crate::common;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -2,7 +2,7 @@
 //! decides for all. Each process has the whole solution, and one that fails ends all. Here the processes are threads.
 //! Their devices are stand-ins that solve the whole system, of which only their own rows count.
 
-mod common;
+use crate::common;
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Steps that set points alone, on several devices: a device that has none of the points takes the step, too.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What ranks compile for an advance is done before its clock begins, on all of them.
 
-mod common;
+use crate::common;
 
 use std::thread::sleep;
 use std::time::Duration;

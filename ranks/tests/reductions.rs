@@ -1,7 +1,7 @@
 //! Programs with reductions on several ranks: the reduction tree does not depend on the ranks. So its value, and all
 //! results that depend on it, have the bits of one device.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 use std::time::Instant;

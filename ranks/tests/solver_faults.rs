@@ -1,7 +1,7 @@
 //! Systems on several ranks that cannot be solved end as on one device, and a communicator that fails ends them with an error within
 //! the deadline that names the rank; never a hang.
 
-mod common;
+use crate::common;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

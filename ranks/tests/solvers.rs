@@ -1,7 +1,7 @@
 //! Systems on several ranks have the bits of one device: every method, preconditioner and kind of matrix, both types, odd
 //! sizes, uneven cuts.
 
-mod common;
+use crate::common;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

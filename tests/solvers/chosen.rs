@@ -3,8 +3,8 @@
 use abide::solve::{Matrix, Method, Solution, SolverError, System, named, random_vector};
 use abide::{Array, DType, Solve};
 
-use crate::subject::{Subject, Way, tolerance};
-use crate::systems::{entries, verify};
+use crate::solvers::subject::{Subject, Way, tolerance};
+use crate::solvers::systems::{entries, verify};
 
 /// Opens a system whose method is chosen by the matrix.
 fn open(subject: &Subject, matrix: &Matrix) -> System {
@@ -89,7 +89,7 @@ pub fn gmres_takes_the_place_of_cg_on_an_indefinite_matrix(subject: &Subject) {
 pub fn negative_definite_systems_are_solved_by_their_opposites(subject: &Subject) {
     for dtype in subject.dtypes() {
         let positive = Matrix::from(named::matrix("laplacian2d:13x14", dtype).unwrap());
-        let grid = crate::systems::shifted(&[13, 14], 0.0, abide::Boundary::Constant(0.0), dtype);
+        let grid = crate::solvers::systems::shifted(&[13, 14], 0.0, abide::Boundary::Constant(0.0), dtype);
         let b = random_vector(dtype, 182, 5).unwrap();
         for positive in [positive, grid.into()] {
             let negative = positive.negated().unwrap().unwrap();

@@ -3,8 +3,8 @@
 use abide::solve::{Matrix, Precision, SolverError, named, random_vector, true_residual};
 use abide::{Array, DType, Solve};
 
-use crate::subject::{Subject, Way, tolerance};
-use crate::systems::shifted;
+use crate::solvers::subject::{Subject, Way, tolerance};
+use crate::solvers::systems::shifted;
 
 fn times(array: &Array, power: i32) -> Array {
     let half = [power / 2, power - power / 2].map(|power| 2.0_f64.powi(power));

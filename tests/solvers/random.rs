@@ -4,8 +4,8 @@ use abide::solve::{Matrix, Preconditioning, random_vector};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::subject::{Subject, Way, tolerance};
-use crate::systems::{random_definite, random_dominant, verify};
+use crate::solvers::subject::{Subject, Way, tolerance};
+use crate::solvers::systems::{random_definite, random_dominant, verify};
 
 fn runner() -> TestRunner {
     TestRunner::new_with_rng(
@@ -36,7 +36,7 @@ pub fn random_definite_systems_are_solved(subject: &Subject) {
                 subject.solve(&matrix, &b, &way).map_err(|e| TestCaseError::fail(format!("{what}: {e}")))?;
             // By Gershgorin's theorem the eigenvalues lie between 0.3 and twice the largest diagonal entry, a
             // hub's.
-            let largest = crate::systems::stored(&matrix).diagonal().unwrap().magnitude();
+            let largest = crate::solvers::systems::stored(&matrix).diagonal().unwrap().magnitude();
             verify(&what, &matrix, &b, &x, way.relative, 2.0 * largest / 0.3);
             Ok(())
         })

@@ -4,8 +4,8 @@ use abide::solve::{Matrix, Method, Parameters, Preconditioning, SolverError, nam
 use abide::sparse::Triplets;
 use abide::{Array, Boundaries, Boundary, DType, Error};
 
-use crate::subject::{Subject, Way};
-use crate::systems::shifted;
+use crate::solvers::subject::{Subject, Way};
+use crate::solvers::systems::shifted;
 
 fn matrix(rows: usize, columns: usize, entries: &[(usize, usize, f64)], dtype: DType) -> Matrix {
     let mut triplets = Triplets::new(rows, columns).unwrap();

@@ -3,8 +3,8 @@
 use abide::DType;
 use abide::solve::{Matrix, Method, random_vector};
 
-use crate::subject::{Subject, Way};
-use crate::systems::{convective, verify};
+use crate::solvers::subject::{Subject, Way};
+use crate::solvers::systems::{convective, verify};
 
 /// With central differences and little diffusion the matrix is nearly skew, so dot products of the method come to
 /// the level of rounding, or to 0.

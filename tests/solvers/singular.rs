@@ -4,8 +4,8 @@ use abide::solve::{Matrix, Method, Nullspace, Parameters, SolverError, random_ve
 use abide::sparse::Triplets;
 use abide::{Array, Boundary};
 
-use crate::subject::{Subject, Way, tolerance};
-use crate::systems::{random_dominant, shifted};
+use crate::solvers::subject::{Subject, Way, tolerance};
+use crate::solvers::systems::{random_dominant, shifted};
 
 fn mean(array: &Array) -> f64 {
     array.to_f64().iter().sum::<f64>() / array.len() as f64
@@ -16,44 +16,42 @@ pub fn a_null_space_of_constants_is_taken_away(subject: &Subject) {
     for dtype in subject.dtypes() {
         for boundary in [Boundary::Mirror, Boundary::Periodic] {
             let operator = shifted(&[9, 11], 0.0, boundary, dtype);
-            let stored = Matrix::from(operator.assemble().unwrap());
-            for matrix in [stored, operator.into()] {
-                // A mean of 2, and a part that adds up to 0.
-                let noise = random_vector(dtype, 99, 8).unwrap();
-                let b = Array::from_fn(dtype, 99, |i| 2.0 + noise.get(i).unwrap());
-                let middle = mean(&b);
-                let projected = Array::from_fn(dtype, 99, |i| b.get(i).unwrap() - middle);
-                for method in subject.able(&["cg", "cg-single", "bicgstab", "gmres:200"]) {
-                    let what = format!("{} {method} {dtype} {boundary}", subject.name);
-                    let way = Way::new(method, tolerance(dtype));
-                    // Three times as many as the matrix has rows: no method that can end has not by then.
-                    let parameters = Parameters { iterations: 300, ..way.parameters() };
-                    let mut system = subject.describe(&matrix, &way).parameters(parameters).open().unwrap();
-                    let mut x = Array::zeros(dtype, 99).unwrap();
-                    let error = system.solve_from(&b, &mut x).unwrap_err();
-                    assert!(matches!(error, SolverError::Inconsistent { .. }), "{what}: {error}");
-                    let words = error.to_string();
-                    assert!(words.contains("its rows add up to 0, so must b"), "{words}");
-                    // The iterates grow without bound; the one that is left is no worse than the first guess.
-                    let first = b.to_f64().iter().map(|v| v * v).sum::<f64>().sqrt();
-                    let left = true_residual(&matrix, &b, &x).unwrap();
-                    assert!(
-                        x.magnitude() < 1e3 && left < 1.0001 * first,
-                        "{what}: {:e}, {left}",
-                        x.magnitude()
-                    );
-                    let mut system =
-                        subject.describe(&matrix, &way).nullspace(Nullspace::Constant).open().unwrap();
-                    let mut x = random_vector(dtype, 99, 9).unwrap();
-                    system.solve_from(&b, &mut x).unwrap_or_else(|error| panic!("{what}: {error}"));
-                    let norm = projected.to_f64().iter().map(|v| v * v).sum::<f64>().sqrt();
-                    let residual = true_residual(&matrix, &projected, &x).unwrap();
-                    assert!(residual <= 10.0 * way.relative * norm, "{what}: {residual:e}");
-                    assert!(mean(&x).abs() <= 1e-5, "{what}: {}", mean(&x));
-                    // Nothing is left of a constant.
-                    let constant = Array::from_fn(dtype, 99, |_| 0.1);
-                    assert_eq!(system.solve(&constant).unwrap().x.magnitude(), 0.0, "{what}");
-                }
+            // One of the matrices is stored.
+            let matrix = match boundary {
+                Boundary::Mirror => Matrix::from(operator.assemble().unwrap()),
+                _ => operator.into(),
+            };
+            // A mean of 2, and a part that adds up to 0.
+            let noise = random_vector(dtype, 99, 8).unwrap();
+            let b = Array::from_fn(dtype, 99, |i| 2.0 + noise.get(i).unwrap());
+            let middle = mean(&b);
+            let projected = Array::from_fn(dtype, 99, |i| b.get(i).unwrap() - middle);
+            for method in subject.able(&["cg", "cg-single", "bicgstab", "gmres:200"]) {
+                let what = format!("{} {method} {dtype} {boundary}", subject.name);
+                let way = Way::new(method, tolerance(dtype));
+                // Three times as many as the matrix has rows: no method that can end has not by then.
+                let parameters = Parameters { iterations: 300, ..way.parameters() };
+                let mut system = subject.describe(&matrix, &way).parameters(parameters).open().unwrap();
+                let mut x = Array::zeros(dtype, 99).unwrap();
+                let error = system.solve_from(&b, &mut x).unwrap_err();
+                assert!(matches!(error, SolverError::Inconsistent { .. }), "{what}: {error}");
+                let words = error.to_string();
+                assert!(words.contains("its rows add up to 0, so must b"), "{words}");
+                // The iterates grow without bound; the one that is left is no worse than the first guess.
+                let first = b.to_f64().iter().map(|v| v * v).sum::<f64>().sqrt();
+                let left = true_residual(&matrix, &b, &x).unwrap();
+                assert!(x.magnitude() < 1e3 && left < 1.0001 * first, "{what}: {:e}, {left}", x.magnitude());
+                let mut system =
+                    subject.describe(&matrix, &way).nullspace(Nullspace::Constant).open().unwrap();
+                let mut x = random_vector(dtype, 99, 9).unwrap();
+                system.solve_from(&b, &mut x).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let norm = projected.to_f64().iter().map(|v| v * v).sum::<f64>().sqrt();
+                let residual = true_residual(&matrix, &projected, &x).unwrap();
+                assert!(residual <= 10.0 * way.relative * norm, "{what}: {residual:e}");
+                assert!(mean(&x).abs() <= 1e-5, "{what}: {}", mean(&x));
+                // Nothing is left of a constant.
+                let constant = Array::from_fn(dtype, 99, |_| 0.1);
+                assert_eq!(system.solve(&constant).unwrap().x.magnitude(), 0.0, "{what}");
             }
         }
         let regular = Matrix::from(shifted(&[9, 11], 0.1, Boundary::Mirror, dtype));

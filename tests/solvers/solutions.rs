@@ -4,9 +4,9 @@
 use abide::solve::{Matrix, Method, Precision, Preconditioning, named, random_vector};
 use abide::{Boundary, DType, Solve};
 
-use crate::parallel::each;
-use crate::subject::{Subject, Way, tolerance};
-use crate::systems::{arrow, random_definite, shifted, stored, verify, windy};
+use crate::solvers::parallel::each;
+use crate::solvers::subject::{Subject, Way, tolerance};
+use crate::solvers::systems::{arrow, random_definite, shifted, stored, verify, windy};
 
 /// Returns symmetric, well-conditioned systems, which suit every method, each with a bound of its condition
 /// number.
@@ -24,11 +24,13 @@ fn gentle(dtype: DType) -> Vec<(&'static str, Matrix, f64)> {
 }
 
 pub fn every_method_and_preconditioner_solves(subject: &Subject) {
-    for dtype in subject.dtypes() {
-        for (name, matrix, condition) in gentle(dtype) {
+    let methods: Vec<(usize, Method)> = subject.methods().into_iter().enumerate().collect();
+    for (dtype, is_turn) in subject.types_by_turns() {
+        for (system, (name, matrix, condition)) in gentle(dtype).into_iter().enumerate() {
             let b = random_vector(dtype, matrix.rows(), 5).unwrap();
-            each(&subject.methods(), |&method| {
-                for preconditioner in Preconditioning::ALL {
+            each(&methods, |&(number, method)| {
+                let preconditioners = Preconditioning::ALL.into_iter().enumerate();
+                for (_, preconditioner) in preconditioners.filter(|(at, _)| is_turn(system + number + at)) {
                     let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
                     let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
                     let (x, report) =
@@ -52,12 +54,14 @@ pub fn krylov_methods_solve_harder_systems(subject: &Subject) {
         ("trefethen:300", 4000.0),
     ];
     let methods = ["cg", "cg-single", "cg-pipelined", "bicgstab", "gmres:80"];
-    for dtype in subject.dtypes() {
-        for (name, condition) in systems {
+    for (dtype, is_turn) in subject.types_by_turns() {
+        for (system, (name, condition)) in systems.into_iter().enumerate() {
             let matrix: Matrix = named::matrix(name, dtype).unwrap().into();
             let b = random_vector(dtype, matrix.rows(), 6).unwrap();
-            for method in subject.able(&methods) {
-                for preconditioner in [Preconditioning::None, Preconditioning::Jacobi] {
+            for (number, method) in subject.able(&methods).into_iter().enumerate() {
+                let preconditioners =
+                    [Preconditioning::None, Preconditioning::Jacobi].into_iter().enumerate();
+                for (_, preconditioner) in preconditioners.filter(|(at, _)| is_turn(system + number + at)) {
                     let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
                     // In f32 these are resolved only to the type's rounding times the condition number.
                     let relative = if dtype == DType::F32 { 1e-3 } else { 1e-9 };
@@ -103,7 +107,7 @@ pub fn operators_are_solved_as_their_stored_matrices(subject: &Subject) {
                     report.iterations
                 });
                 // Where taps fall on the same entry, the stored entry is rounded once more.
-                let slack = crate::agreement::slack(method, one);
+                let slack = crate::solvers::agreement::slack(method, one);
                 assert!(
                     one.abs_diff(other) <= slack,
                     "{boundary} {method} {dtype}: {one} and {other} iterations"

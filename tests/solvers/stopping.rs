@@ -8,7 +8,7 @@ use abide::solve::{
 };
 use abide::{Array, Boundaries, Boundary, DType, Shape};
 
-use crate::subject::{Subject, Way};
+use crate::solvers::subject::{Subject, Way};
 
 fn system() -> (Matrix, Array) {
     let matrix: Matrix = named::matrix("laplacian2d:33x34", DType::F32).unwrap().into();

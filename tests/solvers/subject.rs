@@ -89,6 +89,18 @@ impl Subject {
         [DType::F32, DType::F64].into_iter().filter(|&dtype| probe(dtype)).collect()
     }
 
+    /// Returns the types, each with a question whether a case of this number is of its turn: cases take turns in the types.
+    pub fn types_by_turns(
+        &self,
+    ) -> impl Iterator<Item = (DType, impl Fn(usize) -> bool + Copy + Send + Sync)> {
+        let dtypes = self.dtypes();
+        let count = dtypes.len();
+        dtypes
+            .into_iter()
+            .enumerate()
+            .map(move |(own, dtype)| (dtype, move |case: usize| case % count == own))
+    }
+
     /// Returns those of `methods` that the backend has; it must refuse the others by name.
     pub fn able(&self, methods: &[&str]) -> Vec<Method> {
         let matrix: Matrix = abide::solve::named::matrix("laplacian2d:3x3", DType::F32).unwrap().into();

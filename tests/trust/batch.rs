@@ -4,7 +4,7 @@ use abide::{
     Array, Boundary, Builder, DType, Error, Execution, Options, Result, Simulation, Start, program::Member,
 };
 
-use crate::subject::{Subject, describe, each, entry, fields};
+use crate::trust::subject::{Subject, describe, each, entry, fields};
 
 /// Members of a batch.
 const MEMBERS: usize = 5;

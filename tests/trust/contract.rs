@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide::backend::{window_of, write_rows};
 use abide::{Array, Boundary, DType, Error, Execution, Options, Result, Shape, Simulation, catalogue};
 
-use crate::subject::{Subject, describe, each, entry, field, fields, problem};
+use crate::trust::subject::{Subject, describe, each, entry, field, fields, problem};
 
 pub fn zero_steps_change_nothing(subject: &Subject) -> Result<()> {
     for entry in catalogue::plain() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide::catalogue::{self, Entry};
 use abide::{Boundaries, Boundary, Options, Result};
 
-use crate::subject::{Subject, each, fields, problem};
+use crate::trust::subject::{Subject, each, fields, problem};
 
 /// Extents: one cell, two, three, primes, thinner than any tile, long and flat.
 const LINES: &[&[usize]] = &[&[1], &[2], &[3], &[31], &[257], &[1021], &[4099]];

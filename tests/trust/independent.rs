@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use abide::{Array, Boundaries, Boundary, DType, Error, Options, Problem, Real, Result, Shape};
 use serde_json::Value;
 
-use crate::subject::{Subject, entry, fields, problem, skip};
+use crate::trust::subject::{Subject, entry, fields, problem, skip};
 
 const TABLE: &str = include_str!("../independent/stencils.json");
 const PROGRAM: &str = include_str!("../independent/linear.c");

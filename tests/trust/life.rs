@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use abide::{Boundary, DType, Options, Problem, Result};
 
-use crate::subject::{Subject, entry, field};
+use crate::trust::subject::{Subject, entry, field};
 
 type Cells = BTreeSet<(i64, i64)>;
 

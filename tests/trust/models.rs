@@ -4,7 +4,7 @@
 
 use abide::{Boundary, DType, Options, Problem, Result};
 
-use crate::subject::{Subject, describe, entry, fields};
+use crate::trust::subject::{Subject, describe, entry, fields};
 
 /// A field on a torus of two axes.
 #[derive(Clone)]

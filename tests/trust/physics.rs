@@ -5,7 +5,7 @@ use std::f64::consts::{PI, TAU};
 
 use abide::{Array, Boundaries, Boundary, DType, Options, Problem, Result};
 
-use crate::subject::{Subject, describe, entry, field, fields, with};
+use crate::trust::subject::{Subject, describe, entry, field, fields, with};
 
 fn run(subject: &Subject, problem: &Problem, fields: &[Array], steps: u64) -> Result<Vec<Array>> {
     subject.run(problem, &Options::default(), fields, steps)

@@ -9,7 +9,7 @@ use abide_random::formulas::cases;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
-use crate::subject::{Subject, describe, field, fields, problem};
+use crate::trust::subject::{Subject, describe, field, fields, problem};
 
 /// Runs a check on random cases, the same ones each time.
 fn for_cases<S: Strategy>(count: u32, strategy: S, check: impl Fn(S::Value) -> Result<()>) {

@@ -3,7 +3,7 @@
 use abide::backend::{Devices, open_on};
 use abide::{Boundary, Depth, Execution, Options, Result, Tune};
 
-use crate::subject::{Subject, entry, fields};
+use crate::trust::subject::{Subject, entry, fields};
 
 /// Planes go from session to session by copies where the backend has them, under every plain boundary kind at the sides
 /// of the domain, in rings too, for every schedule of a slab.

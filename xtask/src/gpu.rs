@@ -14,9 +14,6 @@ use crate::setup::clear;
 /// The most bytes that the folder may have, because it travels.
 const LIMIT: u64 = 56 << 20;
 
-/// How tests of the CUDA backend end that need no device: they run kernels on the CPU, or compile them.
-const WITHOUT_DEVICE: [&str; 2] = ["emulated", "text"];
-
 /// The script that drives the folder on the other machine.
 const SCRIPT: &str = include_str!("run.sh");
 
@@ -110,10 +107,8 @@ fn place(program: &Program) -> Option<String> {
     match (package.as_str(), kind.as_str(), is_test) {
         // The command's tests find the command where cargo built it, and need no GPU.
         ("cli", "bin", false) => Some(target.clone()),
-        ("abide", "test", true) => Some(format!("tests/{target}")),
-        ("backend-cuda", "test", true) if WITHOUT_DEVICE.iter().any(|end| target.ends_with(end)) => None,
-        ("backend-cuda" | "backend-wgpu", "lib", true) => Some(format!("tests/{package}")),
-        ("backend-cuda" | "backend-wgpu", "test", true) => Some(format!("tests/{package}-{target}")),
+        ("abide" | "backend-cuda" | "backend-wgpu", "test", true) => Some(format!("tests/{package}")),
+        ("backend-cuda" | "backend-wgpu", "lib", true) => Some(format!("tests/{package}-units")),
         // The benchmark of CPUs needs no GPU either.
         ("bench", "bench", _) if target == "cpu" => None,
         ("bench", "bench", _) => Some(format!("benches/{target}")),
@@ -170,14 +165,14 @@ mod tests {
     fn stress(when: &str) -> (Output, String) {
         let parts = std::thread::available_parallelism().unwrap().get();
         let text = format!(
-            "case \"$*\" in *--exact*) is=compiling/$ABIDE_PART ;; *) is=running/$ABIDE_PART ;; esac
-            case $is in {when}) echo \"bad: $is\"; exit 1 ;; esac
+            "case \"$*\" in *--exact*) is=compiling/$ABIDE_PART ;; *soak::*) is=soaking ;; *) is=running/$ABIDE_PART ;; esac
+            case $is in {when}) echo \"bad: $is $*\"; exit 1 ;; esac
             echo \"good: $is\"; {GOOD}"
         );
-        let both = [("backend-cuda-stress", &*text), ("backend-cuda-soak", GOOD)];
-        let (output, text) = run(&both, &["--stress"]);
+        let (output, text) = run(&[("backend-cuda", &*text)], &["--stress"]);
         assert!(text.contains(&format!("of {parts} processes failed")), "{text}");
-        assert!(text.contains(": running/\n"), "it runs in one process whatever failed before: {text}");
+        assert!(text.contains(": running/"), "it runs in one process whatever failed before: {text}");
+        assert!(text.contains(": soaking"), "slabs of random domains are run whatever failed before: {text}");
         (output, text)
     }
 
@@ -193,27 +188,37 @@ mod tests {
         }
         let (output, text) = stress("running/*");
         assert!(!output.status.success() && text.contains("bad: running/"), "{text}");
+        let (output, text) = stress("soaking");
+        assert!(!output.status.success() && text.contains("bad: soaking --ignored"), "{text}");
         // A test of another name would compile nothing.
-        let none = ("backend-cuda-stress", "echo \"test result: ok. 0 passed; 0 failed\"");
-        let (output, _) = run(&[none, ("backend-cuda-soak", GOOD)], &["--stress"]);
+        let none = ("backend-cuda", "echo \"test result: ok. 0 passed; 0 failed\"");
+        let (output, _) = run(&[none], &["--stress"]);
         assert!(!output.status.success());
-        // Slabs of random domains are run whatever failed before, and count.
-        let bad = "echo \"bad: soak $*\"; exit 1";
-        let (output, text) = run(&[("backend-cuda-stress", GOOD), ("backend-cuda-soak", bad)], &["--stress"]);
-        assert!(!output.status.success() && text.contains("bad: soak --ignored"), "{text}");
     }
 
     #[test]
     fn parts_that_fail_are_counted_and_told() {
-        let bits =
-            |when: &str| format!("case $ABIDE_PART in {when}) echo bad $ABIDE_PART; exit 1 ;; esac; {GOOD}");
-        let (good, never) = (("backend-cuda-a", GOOD), bits("none"));
-        let (output, text) = run(&[good, ("backend-cuda-bits", &never)], &[]);
-        assert!(output.status.success() && text.ends_with("\n2 passed, 0 failed\n"), "{text}");
+        let cuda = |when: &str| {
+            format!(
+                "case $1 in
+                --list) printf 'bits::a: test\\nbits::b: test\\nsome_text::c: test\\ntune::d: test\\n' ;;
+                bits::) case $ABIDE_PART in {when}) echo bad $ABIDE_PART; exit 1 ;; esac; {GOOD} ;;
+                some_text::) exit 1 ;;
+                *) {GOOD} ;;
+                esac"
+            )
+        };
+        let (good, never) = (("abide", GOOD), cuda("none"));
+        let (output, text) = run(&[good, ("backend-cuda", &never)], &[]);
+        assert!(output.status.success() && text.ends_with("\n3 passed, 0 failed\n"), "{text}");
+        assert!(text.contains("\nbackend-cuda tune ") && !text.contains("backend-cuda some_text"), "{text}");
         let last = std::thread::available_parallelism().unwrap().get() - 1;
-        let fails = bits(&format!("{last}/*"));
-        let (output, text) = run(&[good, ("backend-cuda-bits", &fails)], &[]);
+        let fails = cuda(&format!("{last}/*"));
+        let (output, text) = run(&[good, ("backend-cuda", &fails)], &[]);
         assert!(!output.status.success() && text.contains(&format!("bad {last}/")), "{text}");
         assert!(text.ends_with(" passed, 1 failed\n"), "{text}");
+        // Words of a test's name are asked of each program.
+        let (output, text) = run(&[good, ("backend-cuda", &never)], &["tune"]);
+        assert!(output.status.success() && text.ends_with("\n2 passed, 0 failed\n"), "{text}");
     }
 }

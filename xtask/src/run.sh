@@ -51,15 +51,15 @@ in_parts() {
 
 if [ "${1-}" = --stress ]; then
     shift
-    program=$here/tests/backend-cuda-stress compile=the_kernels_of_every_protocol_are_compiled
+    program=$here/tests/backend-cuda compile=stress::the_kernels_of_every_protocol_are_compiled
     # A process compiles one kernel at a time; but only kernels of one process meet on the device.
     begun=$SECONDS
     in_parts "$(nproc)" "$program" --ignored --exact "$compile" --nocapture
     failed=$((lost + (status != 0)))
     grep -aq '^test result: ok. 1 passed' "$log" || failed=$((failed + (status == 0)))
     printf '== compiled in %d s, %d of %d processes failed\n' $((SECONDS - begun)) "$failed" "$(nproc)"
-    "$program" --ignored --nocapture --skip "$compile" "$@" || failed=$((failed + 1))
-    "$here/tests/backend-cuda-soak" --ignored --nocapture "$@" || failed=$((failed + 1))
+    "$program" --ignored --nocapture --skip "$compile" stress:: "$@" || failed=$((failed + 1))
+    "$program" --ignored --nocapture soak:: "$@" || failed=$((failed + 1))
     [ "$failed" -eq 0 ]
     exit
 fi
@@ -72,17 +72,17 @@ if [ "${1-}" = --sanitize ]; then
         echo "compute-sanitizer is not here: install CUDA's, or name it in COMPUTE_SANITIZER" >&2
         exit 1
     fi
-    program=$here/tests/backend-cuda-sanitize
+    program=$here/tests/backend-cuda
     # Compiled once, without a tool, which would slow the compiler too.
     echo "== without a tool"
-    "$program" --ignored || exit 1
+    "$program" --ignored sanitize:: || exit 1
     passed=0 failed=0 lines=
     for tool in $tools; do
         for kernels in stepwise persistent whole_domains_on_the_chip streaming; do
             echo "== $tool, $kernels kernels"
             begun=$SECONDS
             timeout 900 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-                "$program" --ignored --exact "$kernels" --nocapture 2>&1 | tee "$log"
+                "$program" --ignored --exact "sanitize::$kernels" --nocapture 2>&1 | tee "$log"
             status=${PIPESTATUS[0]} verdict=ok
             # A test that did not run found nothing.
             if [ "$status" -eq 0 ] && grep -aq '^test result: ok. 1 passed' "$log"; then
@@ -98,25 +98,29 @@ if [ "${1-}" = --sanitize ]; then
     exit
 fi
 
-# Into how many processes a program's work is split: the compiler takes one kernel at a time in a process, and some do
+# Into how many processes the work of a module is split: the compiler takes one kernel at a time in a process, and some do
 # little but compile.
 parts() {
     case $1 in
-        backend-cuda-bits | backend-cuda-krylov) nproc ;;
+        "backend-cuda bits" | "backend-cuda krylov") nproc ;;
         *) echo 1 ;;
     esac
 }
 
+# The modules of a program's tests that use a device: each runs in processes of its own.
+modules() {
+    "$1" --list | sed -n 's/^\([a-z_]*\)::.*: test$/\1/p' | sort -u | grep -v -e 'emulated$' -e 'text$'
+}
+
 passed=0 failed=0 lines=
-for program in "$here"/tests/*; do
-    name=${program##*/}
+
+# Runs tests of a program, which has a name in the summary, and adds them to it.
+run() {
+    local name=$1 program=$2 begun=$SECONDS
+    shift 2
     echo "== $name"
-    begun=$SECONDS
-    # Kernels of several devices that wait for each other need these to one process, but not to be compiled.
-    if [ "$name" = backend-cuda-krylov_slabs ]; then
-        in_parts "$(nproc)" "$program" --ignored --exact the_kernels_of_all_slabs_are_compiled
-    fi
     in_parts "$(parts "$name")" "$program" "$@"
+    local result good bad skipped
     result=$(grep -a '^test result: ' "$log" | tail -n 1)
     good=$(sed -n 's/.* \([0-9]*\) passed.*/\1/p' <<<"$result")
     bad=$(sed -n 's/.* \([0-9]*\) failed.*/\1/p' <<<"$result")
@@ -127,6 +131,21 @@ for program in "$here"/tests/*; do
     skipped=$(grep -ao 'skipped: .*' "$log" | sort -u)
     lines+=$(printf '%-24s %5d s  %d passed, %d failed' "$name" $((SECONDS - begun)) "$good" "$bad")$'\n'
     [ -z "$skipped" ] || lines+=$skipped$'\n'
+}
+
+for program in "$here"/tests/*; do
+    name=${program##*/}
+    if [ "$name" != backend-cuda ] || [ $# -gt 0 ]; then
+        run "$name" "$program" "$@"
+        continue
+    fi
+    for module in $(modules "$program"); do
+        # Kernels of several devices that wait for each other need these to one process, but not to be compiled.
+        if [ "$module" = krylov_slabs ]; then
+            in_parts "$(nproc)" "$program" --ignored --exact krylov_slabs::the_kernels_of_all_slabs_are_compiled
+        fi
+        run "$name $module" "$program" "$module::"
+    done
 done
 printf '\n%s%d passed, %d failed\n' "$lines" "$passed" "$failed"
 [ "$failed" -eq 0 ]

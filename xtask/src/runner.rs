@@ -15,8 +15,8 @@ use crate::summary::Counts;
 /// Programs side by side.
 const SIDE_BY_SIDE: usize = 2;
 
-/// Programs that are begun first because they take longest, by the ends of their names.
-const LONG: [&str; 4] = ["text", "solvers", "trust", "emulated"];
+/// The packages whose programs are begun first, because they take longest.
+const LONG: [&str; 3] = ["backend-cuda", "abide", "cli"];
 
 /// Programs that run when all others have ended, because they hold times to limits.
 const ALONE: [&str; 1] = ["window"];
@@ -27,7 +27,7 @@ pub fn run(programs: &[Program], environment: &[(&str, &OsStr)], counts: &mut Co
     let tests = programs.iter().filter(|program| program.is_test);
     let (alone, mut others): (Vec<_>, Vec<_>) =
         tests.partition(|program| ALONE.contains(&program.target.as_str()));
-    let rank = |program: &&Program| LONG.iter().position(|end| program.target.ends_with(end));
+    let rank = |program: &&Program| LONG.iter().position(|name| program.package == *name);
     others.sort_by_key(|program| rank(program).unwrap_or(LONG.len()));
     let others = side_by_side(others, SIDE_BY_SIDE, environment, counts)?;
     let alone = side_by_side(alone, 1, environment, counts)?;

@@ -8,7 +8,6 @@ use abide_cuda::CudaBackend;
 use abide_ranks::{Device, Ranked};
 
 /// Returns a backend of slabs on the devices of these numbers.
-#[allow(dead_code)] // Not every test that has this module takes slabs of one size.
 pub fn slabs(numbers: &[usize]) -> Result<Ranked> {
     weighted(CudaBackend::connected(numbers)?.into_iter().map(|backend| (backend, 1)).collect())
 }
@@ -28,7 +27,6 @@ pub fn weighted(all: Vec<(Arc<CudaBackend>, usize)>) -> Result<Ranked> {
 
 /// Returns the plan with a launch for each pass of a slab, which gives planes to the slabs beside it; `None` where kernels cannot. The
 /// planner does so for large domains alone.
-#[allow(dead_code)] // Not every test that has this module takes such plans.
 pub fn giving(problem: &Problem, plan: &Plan) -> Option<Plan> {
     let mut plan = plan.clone();
     let ranks = plan.ranks.as_mut()?;

@@ -18,7 +18,6 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
 }
 
 /// Returns one of three cases, or the other two; the choice keeps step with no list of three that cases are made of.
-#[allow(dead_code)] // Not every test that has this module compiles many kernels.
 pub fn third<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
     let is_chosen = |n: usize| ((n + n / 3 + n / 9) % 3 != 0) == is_other;
     cases.into_iter().enumerate().filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
@@ -26,7 +25,6 @@ pub fn third<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
 
 /// Makes tests of functions that check a third of their cases, or the others, which `cargo xtask test --full` does: a compiler
 /// takes seconds for each kernel, and all are made of the same few texts.
-#[allow(unused_macros)]
 macro_rules! by_thirds {
     ($($check:ident),* $(,)?) => {
         mod third {
@@ -46,12 +44,10 @@ macro_rules! by_thirds {
     };
 }
 
-#[allow(unused_imports)]
 pub(crate) use by_thirds;
 
 /// Returns the C++ compiler of the emulator, if there is one.
 #[cfg(target_os = "linux")]
-#[allow(dead_code)] // Not every test that has this module emulates.
 pub fn compiler() -> Option<abide_emulator::Compiler> {
     present("c++", abide_emulator::Compiler::open(env!("CARGO_TARGET_TMPDIR")))
 }

@@ -93,7 +93,6 @@ pub struct Case {
     pub plan: How,
 }
 
-#[allow(dead_code)] // Not every test that has this module has cases of all kinds.
 pub enum How {
     /// A streaming kernel on `multiprocessors`, for `passes` passes in one launch.
     Streaming { configuration: warp::Configuration, multiprocessors: usize, passes: u64 },

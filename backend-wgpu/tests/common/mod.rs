@@ -1,5 +1,4 @@
 //! Helpers that the tests on a device share.
-#![allow(dead_code, reason = "no test program uses all of it")]
 
 pub mod pair;
 pub mod random;

@@ -22,7 +22,7 @@ macro_rules! checks {
             $(
                 #[test]
                 fn $check() {
-                    crate::subject::check(stringify!($backend), crate::$module::$check);
+                    crate::solvers::subject::check(stringify!($backend), crate::solvers::$module::$check);
                 }
             )*
         }

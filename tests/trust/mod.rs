@@ -1,8 +1,7 @@
 //! The reasons to trust the results: one suite, run on every backend.
 //!
 //! Each check is a function of a [`subject::Subject`], a backend that is present; the macro below makes it a
-//! test of every backend. A backend whose device is absent is skipped by name, unless `ABIDE_REQUIRE` names
-//! it. All checks live in one program, so that it stays small enough to be copied to a machine with a GPU.
+//! test of every backend. A backend whose device is absent is skipped by name, unless `ABIDE_REQUIRE` names it.
 
 mod batch;
 mod contract;
@@ -21,7 +20,7 @@ macro_rules! checks {
             $(
                 #[test]
                 fn $check() {
-                    crate::subject::check(stringify!($backend), crate::$module::$check);
+                    crate::trust::subject::check(stringify!($backend), crate::trust::$module::$check);
                 }
             )*
         }

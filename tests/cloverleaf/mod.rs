@@ -2,19 +2,16 @@
 //! of every field.
 
 mod clover;
-#[path = "../../examples/cloverleaf/deck.rs"]
-#[allow(dead_code)]
-mod deck;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::deck::{self, Deck};
 use abide::backend::Choice;
 use abide::{Array, Backend, DType, Options, Problem, Shape, Simulation};
 use abide_cpu::CpuBackend;
 use abide_wgpu::WgpuBackend;
 use clover::clover;
-use deck::Deck;
 
 /// Returns the hash FNV-1a of the bits of a field.
 fn hash(values: &Array) -> String {
