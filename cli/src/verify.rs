@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use abide::verify::{Finding, Verification, verify};
-use abide::{Choice, DType};
+use abide::{Choice, DType, catalogue};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -19,6 +19,9 @@ stated, unless a comparison may fall either way. Absent backends are skipped by 
 #[derive(Args)]
 #[command(after_help = ABOUT)]
 pub struct Verify {
+    /// Only these stencils and models, as `abide list` names them [default: all]
+    names: Vec<String>,
+
     /// Only this backend: cpu, wgpu or cuda [default: all]
     #[arg(long, default_value = "auto", hide_default_value = true)]
     backend: Choice,
@@ -31,8 +34,10 @@ pub struct Verify {
 impl Verify {
     /// Compares and prints the table.
     pub fn execute(&self) -> Ended {
+        let named = self.names.iter().map(|name| catalogue::find(name)).collect::<Result<Vec<_>, _>>()?;
+        let entries = if named.is_empty() { catalogue::entries().collect() } else { named };
         let bar = ProgressBar::new(0);
-        let verification = verify(self.backend, |done, all| {
+        let verification = verify(self.backend, &entries, |done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         });

@@ -11,7 +11,7 @@ mod difference;
 
 use std::sync::Arc;
 
-use abide_core::catalogue::{self, Entry};
+use abide_core::catalogue::Entry;
 use abide_core::floating::standard;
 use rayon::prelude::*;
 
@@ -191,20 +191,31 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
     all
 }
 
-/// Compares every backend present, or one backend, with the reference for every entry of the catalogue.
-/// `observe` gets the number of entries that are done, and the number of all entries.
+/// Compares every backend present, or one backend, with the reference for some entries of the catalogue.
+/// `observe` gets the number of entries that are done, and the number of all.
+///
+/// ```no_run
+/// use abide::{Choice, catalogue, verify};
+///
+/// let entries = [catalogue::find("heat")?, catalogue::find("2d5pt")?];
+/// assert!(verify::verify(Choice::Auto, &entries, |_, _| {})?.holds());
+/// # Ok::<(), abide::Error>(())
+/// ```
 ///
 /// # Errors
 ///
 /// [`Error::Limit`] where the machine has no threads or memory for the reference. A backend that is absent is listed as
 /// [`Skipped`], and one that fails or differs is a [`Finding`].
-pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
+pub fn verify(
+    choice: Choice,
+    entries: &[&Entry],
+    mut observe: impl FnMut(usize, usize),
+) -> Result<Verification> {
     abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);
-    let entries: Vec<&Entry> = catalogue::entries().collect();
     let mut findings = Vec::new();
     // Without a backend nothing would be compared with the reference.
-    let compared = if present.is_empty() { &[] } else { &entries[..] };
+    let compared = if present.is_empty() { &[] } else { entries };
     for (number, entry) in compared.iter().enumerate() {
         for dtype in [DType::F32, DType::F64] {
             // The reference takes most of the time, and one thread a case.
@@ -306,7 +317,7 @@ fn words(options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Plan;
+    use crate::{Plan, catalogue};
 
     #[test]
     fn every_entry_meets_every_kind_of_boundary() {

@@ -19,7 +19,7 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
 
 /// Returns one of three cases, or the other two; the choice keeps step with no list of three that cases are made of.
 pub fn third<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
-    let is_chosen = |n: usize| ((n + n / 3 + n / 9) % 3 != 0) == is_other;
+    let is_chosen = |n: usize| (n + n / 3 + n / 9).is_multiple_of(3) != is_other;
     cases.into_iter().enumerate().filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
 }
 

@@ -180,8 +180,16 @@ fn tuning_where_there_is_nothing_to_tune_is_noted() {
 #[test]
 fn verify_compares_and_says_what_is_absent() {
     let place = Place::new();
-    let text = place.works("verify --backend cpu");
+    let text = place.works("verify --backend cpu 2d5pt heat cloverleaf");
     assert!(text.contains("2d5pt") && text.contains("all within their bounds"), "{text}");
+    let verification = json(&place.works("verify --backend cpu --json heat"));
+    let findings = verification["findings"].as_array().unwrap();
+    assert!(
+        findings.len() == 2
+            && findings
+                .iter()
+                .all(|f| f["entry"] == "heat" && f["largest"] == 0.0 && f["runs"].as_u64() > Some(0))
+    );
     if abide::backend::open("cuda").is_err() {
         let output = place.command("verify --backend cuda").output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", words(&output));

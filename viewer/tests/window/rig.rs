@@ -13,7 +13,7 @@ use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 
 /// The longest that a test waits for a run to obey.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Returns a setup on the CPU.
 pub fn setup(model: &str, size: &str) -> Setup {
