@@ -101,7 +101,7 @@ impl Endpoint {
     pub fn all_gather(&self, own: &Array, values: &[usize]) -> Result<Vec<Array>> {
         self.call(|state| {
             state.check_sound()?;
-            let (when, bytes) = (format!("gather {}", state.gathers), own.dtype().bytes());
+            let (round, bytes) = (state.gathers, own.dtype().bytes());
             let all = state.gather(own.as_bytes()).and_then(|all| {
                 let short = all.iter().zip(values).position(|(part, values)| part.len() != values * bytes);
                 match short.map(|rank| (rank, all[rank].len(), values[rank] * bytes)) {
@@ -113,7 +113,7 @@ impl Endpoint {
                 }
             });
             let what = "parts of a reduction from all ranks";
-            let all = all.map_err(|error| state.failure(&when, what, error))?;
+            let all = all.map_err(|error| state.failure(&format!("gather {round}"), what, error))?;
             Ok(all.iter().map(|part| Array::from_bytes(own.dtype(), part)).collect())
         })
     }
@@ -126,8 +126,11 @@ impl Endpoint {
     pub fn all_gather_bytes(&self, own: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.call(|state| {
             state.check_sound()?;
-            let when = format!("all_gather {}", state.gathers);
-            state.gather(own).map_err(|error| state.failure(&when, "the words of all ranks", error))
+            let round = state.gathers;
+            let all = state.gather(own);
+            all.map_err(|error| {
+                state.failure(&format!("all_gather {round}"), "the words of all ranks", error)
+            })
         })
     }
 
@@ -166,9 +169,11 @@ impl Endpoint {
     /// Those of [`Endpoint::all_gather`].
     pub fn broadcast(&self, own: u8) -> Result<u8> {
         self.call(|state| {
-            let when = format!("gather {}", state.gathers);
+            let round = state.gathers;
             let first = state.broadcast(own);
-            first.map_err(|error| state.failure(&when, "whether to go on, from rank 0", error))
+            first.map_err(|error| {
+                state.failure(&format!("gather {round}"), "whether to go on, from rank 0", error)
+            })
         })
     }
 
@@ -182,9 +187,11 @@ impl Endpoint {
         while !is_over()? {
             pause.pause();
             self.call(|state| {
-                let when = format!("after all_gather {}", state.gathers);
                 let checked = state.communicator.check(since);
-                checked.map_err(|error| state.failure(&when, "what all devices do together", error))
+                checked.map_err(|error| {
+                    let when = format!("after all_gather {}", state.gathers);
+                    state.failure(&when, "what all devices do together", error)
+                })
             })?;
         }
         Ok(())
