@@ -4,6 +4,36 @@
 #[allow(dead_code)]
 mod deck;
 
+/// Makes a module of each backend, in which each check is a test, beside a module `subject` that opens the backend.
+macro_rules! checks {
+    ($backend:ident { $($module:ident::$check:ident),* $(,)? }) => {
+        mod $backend {
+            $(
+                #[test]
+                fn $check() {
+                    super::subject::check(stringify!($backend), super::$module::$check);
+                }
+            )*
+        }
+    };
+}
+
+/// Makes a suite of checks that runs on each of these backends, which must be all there are.
+macro_rules! suite {
+    ($($backend:ident),*: $checks:tt) => {
+        $(checks! { $backend $checks })*
+
+        #[test]
+        fn every_backend_is_a_subject() {
+            let mut names: Vec<&str> = abide::backend::names().collect();
+            let mut subjects = vec![$(stringify!($backend)),*];
+            names.sort_unstable();
+            subjects.sort_unstable();
+            assert_eq!(names, subjects, "add the backend to the list in {}", file!());
+        }
+    };
+}
+
 mod cloverleaf;
 mod models;
 mod solvers;

@@ -1,6 +1,7 @@
 //! Kernels of batches, compiled with no device: what the compiler reports is what the plan of a block has room for.
 
 use crate::common;
+
 use std::sync::Arc;
 
 use abide_core::plan::Options;

@@ -1,6 +1,7 @@
 //! A domain beyond the memory of one device, on all that there are: windows of it have the reference's bits.
 
 use crate::{common, line};
+
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,6 +1,7 @@
 //! Every execution, cache policy and several depths on the device against the CPU's reference, bit for bit.
 
 use crate::{common, parallel};
+
 use std::sync::{Arc, Mutex};
 
 use abide_core::plan::Execution;

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::common;
+
 use abide_core::{Array, DType};
 use abide_cuda::Nvrtc;
 use abide_emulator::Kernel;

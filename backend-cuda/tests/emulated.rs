@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::{case, common};
+
 use std::time::Instant;
 
 use abide_core::DType;

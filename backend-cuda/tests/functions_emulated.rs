@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::common;
+
 use abide_core::expr::{Binary, Unary, binary, unary};
 use abide_core::functions::Function;
 use abide_core::{Array, DType, Real, with_array};

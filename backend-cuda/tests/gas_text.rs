@@ -1,6 +1,7 @@
 //! Properties of real-gas mixtures, compiled for CUDA with no device.
 
 use crate::common;
+
 use std::sync::Arc;
 use std::time::Instant;
 

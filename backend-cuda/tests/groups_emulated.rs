@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::{common, decks};
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_emulator::{Compiler, Form, Program, all};

@@ -2,6 +2,7 @@
 //! the same bits in two runs; or those alone whose matrix, method and preconditioner have `ABIDE_CASE` in them.
 
 use crate::{common, parallel};
+
 use abide_solvers::{build_preconditioner, solver};
 use std::fmt::Display;
 use std::ops::ControlFlow;

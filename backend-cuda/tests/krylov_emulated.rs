@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::{cases, common, emulated_slabs as slabs, solver, systems};
+
 use abide_core::solver::plan::krylov::{Division, RecomputedHalo, Space};
 use abide_core::solver::{
     Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError, Status,

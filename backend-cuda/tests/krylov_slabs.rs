@@ -2,6 +2,7 @@
 //! iterate and in each residual.
 
 use crate::{common, parallel};
+
 use std::ops::ControlFlow;
 
 use abide_core::backend::{LinearBackend, LinearDeviceGroup, Observe};

@@ -1,6 +1,7 @@
 //! Solvers' kernel text compiled with no device for every architecture: nothing spills.
 
 use crate::{common, parallel};
+
 use std::sync::Mutex;
 
 use abide_core::solver::plan::krylov::Slabs;

@@ -1,6 +1,7 @@
 //! Memory that a session exports holds the values that the session reads, at the strides that it reports.
 
 use crate::common;
+
 use std::sync::Arc;
 
 use abide_core::{Array, Backend, DType, Options, Problem, Session, Shape, catalogue};

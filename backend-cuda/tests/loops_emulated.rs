@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::common;
+
 use std::sync::Arc;
 
 use abide_core::expr::Looped;

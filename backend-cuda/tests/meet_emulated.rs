@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::common;
+
 use abide_cuda::Nvrtc;
 use abide_emulator::{Compiler, Emulation, Kernel, replaced};
 use abide_shaders::cuda::{COMPILE_OPTIONS, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};

@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::{common, decks};
+
 use std::time::Instant;
 
 use abide_core::program::{Marks, Probe, Record, Until};

@@ -1,6 +1,7 @@
 //! Programs that are not plain, on the device against the CPU's reference, bit for bit.
 
 use crate::{clover, common, deck};
+
 use abide_core::backend::{window_of, write_rows};
 use abide_core::plan::{Execution, Fuse, Schedule};
 use abide_core::program::{Marks, Probe, Record, Until};

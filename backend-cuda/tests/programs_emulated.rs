@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::{clover, common, deck};
+
 use std::sync::Arc;
 use std::time::Instant;
 

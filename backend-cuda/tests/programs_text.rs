@@ -1,6 +1,7 @@
 //! Kernels of programs that are not plain, compiled with no device for every architecture.
 
 use crate::common;
+
 use abide_planner::with_fewer_blocks;
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::common;
+
 use abide_cuda::Nvrtc;
 use abide_emulator::{Compiler, Emulation, Kernel, replaced};
 use abide_shaders::cuda::{COMPILE_OPTIONS, PUTS, PUTS_ENTRY, PUTS_POST, PutsExchange, PutsWay};

@@ -4,6 +4,7 @@
 //! test of its kernels.
 
 use crate::common;
+
 use std::sync::Arc;
 
 use abide_core::plan::{

@@ -2,6 +2,7 @@
 //! the reference, planes go by copies, and reductions through the one tree.
 
 use crate::{clover, common, deck, line, ranks};
+
 use std::sync::{Mutex, PoisonError};
 
 use abide_core::plan::{Depth, Execution, Tune};

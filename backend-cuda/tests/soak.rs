@@ -1,10 +1,11 @@
 //! Slabs of random domains on several devices for minutes: random cuts, depths and calls never differ by a bit from one
 //! device, and never hang.
 //!
-//! Run where there are devices: `ABIDE_SOAK=600 cargo test --release -p abide-cuda --test soak -- --ignored --nocapture`.
+//! Run where there are devices: `ABIDE_SOAK=600 cargo test --release -p abide-cuda --test integration -- soak:: --ignored --nocapture`.
 //! One device is taken several times.
 
 use crate::{common, domains, line};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};

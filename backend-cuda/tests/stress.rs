@@ -1,9 +1,10 @@
 //! Many thousand steps of every protocol by which blocks share a domain, on random domains: a race that shows
 //! once in a million steps must show here.
 //!
-//! Run where there is a device: `cargo test --release -p abide-cuda --test stress -- --ignored --nocapture`.
+//! Run where there is a device: `cargo test --release -p abide-cuda --test integration -- stress:: --ignored --nocapture`.
 
 use crate::{common, domains, parallel};
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::{case, common};
+
 use std::time::Instant;
 
 use abide_core::DType::{F32, F64};

@@ -1,6 +1,7 @@
 //! Kernel text compiled with no device for every architecture: the compiler's report is held to the plan.
 
 use crate::{common, parallel};
+
 use std::sync::{Arc, Mutex};
 
 use abide_core::plan::resident::{self, Exchange};

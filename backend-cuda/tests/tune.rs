@@ -1,6 +1,7 @@
 //! Tuning on the device: the plan that it finds has the reference's bits, is kept, and is found again.
 
 use crate::common;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 

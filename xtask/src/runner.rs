@@ -16,7 +16,7 @@ use crate::summary::Counts;
 const SIDE_BY_SIDE: usize = 2;
 
 /// The packages whose programs are begun first, because they take longest.
-const LONG: [&str; 3] = ["backend-cuda", "abide", "cli"];
+const LONG: [&str; 4] = ["backend-cuda", "abide", "backend-wgpu", "cli"];
 
 /// Programs that run when all others have ended, because they hold times to limits.
 const ALONE: [&str; 1] = ["window"];
