@@ -2,7 +2,9 @@
 // at random.
 //
 // A lane runs until it meets others (a barrier, a shuffle, a vote), pauses (it polls a flag) or, now and then, is about to
-// store. Between two such points any lane may be ahead of any other, which is what CUDA allows since Volta. Its stores reach
+// store. Between two such points any lane may be ahead of any other, which is what CUDA allows since Volta. One seed of four
+// also holds lanes back that have just met others, time and again, until nobody else gets on: what a missing wait spoils may
+// need one lane to be later than all others, which turns drawn one by one hardly ever make. A lane's stores reach
 // device memory late and in any order (memory.h); shared memory is sequentially consistent. All blocks are resident.
 // The program ends with a message at what cannot or must not happen on a device: lanes of a warp that meet at
 // different operations, and lanes that wait for ever.
@@ -15,6 +17,7 @@ namespace emulated {
 
 constexpr size_t STACK_BYTES = size_t(1) << 18;
 constexpr long PATIENCE = 64L * LANES / WARP;            // turns without any event after which all stores arrive
+constexpr long HELD_TURNS = 2L * LANES / WARP;           // … or, while lanes are held back, these go on
 constexpr long IDLE_TURNS = 1000L * LANES / WARP;        // turns without any event after which no lane will get on
 
 // Lanes that wait until all of them have arrived.
@@ -48,6 +51,8 @@ Rendezvous warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
 long events = 0;                         // meetings that ended and lanes that finished
 constexpr size_t SHARED_SLOT = (SHARED_BYTES + 127) / 128 * 128 + 128;
 alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
+bool holds = false;                      // whether lanes are held back
+int held = 0, held_end = 0;              // the lanes that are
 
 // Begins with the numbers that follow from a seed.
 inline void seed(unsigned number)
@@ -56,6 +61,7 @@ inline void seed(unsigned number)
     drawn.seed(number);
     late = lates[number % 3];
     slow = slows[number % 3];
+    holds = number % 4 == 3;
 }
 
 inline unsigned char* shared_memory() { return memory[block()]; }
@@ -85,6 +91,16 @@ inline void sometimes() { if (drawn() % 4 == 0) suspend(); }
 
 inline void aligned(const void* at, size_t bytes) { if (size_t(at) % bytes != 0) fail("an access that is not aligned to its size"); }
 
+// Some of those that have met, a lane or its warp, are held back.
+inline void hold(int members)
+{
+    if (!holds || held < held_end || drawn() % (8 * LANES / members) != 0) return;
+    const int lane = current / members * members + drawn() % members, count = drawn() % 2 == 0 ? 1 : WARP;
+    held = lane / count * count;
+    held_end = held + count;
+    if (held <= current && current < held_end) suspend();
+}
+
 inline void meet(Rendezvous& rendezvous, int members, const char* what)
 {
     if (rendezvous.arrived > 0 && strcmp(rendezvous.what, what) != 0)
@@ -94,6 +110,7 @@ inline void meet(Rendezvous& rendezvous, int members, const char* what)
         rendezvous.arrived = 0;
         ++rendezvous.ended;
         ++events;
+        hold(members);
         return;
     }
     lanes[current].awaited = &rendezvous;
@@ -180,7 +197,8 @@ int turn(int warp, const Enter& enter)
     for (const int number : order) {
         Lane& lane = lanes[number];
         current = number;
-        if (lane.done || (lane.awaited && lane.awaited->ended == lane.number)) {
+        const bool is_held = held <= number && number < held_end;
+        if (is_held || lane.done || (lane.awaited && lane.awaited->ended == lane.number)) {
             // What it has stored may arrive all the same.
             if (drawn() % slow == 0) {
                 see(number);
@@ -224,8 +242,11 @@ void launch(void (*body)(), const Enter& enter)
             idle = events == before ? idle + 1 : 0;
             if (idle > 0) break;
         }
-        // What they wait for may be a store.
-        if (idle == PATIENCE && settle(count)) idle = 0;
+        if (idle == (held < held_end ? HELD_TURNS : PATIENCE)) {
+            // What they wait for may be a store, or else a lane that is held back.
+            if (settle(count)) idle = 0;
+            else if (held < held_end) held = held_end = idle = 0;
+        }
         if (idle > IDLE_TURNS) fail("lanes wait for ever");
     }
     settle(count);
