@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use super::axes::axis_name;
-use super::boundary::{Boundaries, Boundary, Sides};
+use super::boundaries::{Boundaries, Sides};
+use super::boundary::Boundary;
 use crate::error::{Error, Result};
 
 /// Boundaries as a user writes them: for all fields, and for single fields.

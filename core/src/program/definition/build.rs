@@ -1,0 +1,230 @@
+//! A definition made a program: its checks as a whole, and the order of its fields and scalars.
+
+use super::{Definition, FieldPart, Value};
+use crate::error::{Error, Result};
+use crate::expr::{Node, Tap, Term};
+use crate::program::derived::Derived;
+use crate::program::stage::{Stage, StageKind};
+use crate::program::{FieldKind, Footprint, MAX_FIELDS, Program, Scalar, Temporary};
+
+impl Definition {
+    /// Returns the program.
+    ///
+    /// # Errors
+    ///
+    /// The first fault of any part; [`Error::Limit`] for a program without fields, steps or stages, or with
+    /// more than [`MAX_FIELDS`] fields and temporaries, or [`MAX_COMPONENTS`](crate::program::MAX_COMPONENTS) if it is plain and they
+    /// are components; [`Error::Invalid`] for a temporary or a scalar without value that
+    /// is used before a stage has made it.
+    pub fn build(mut self) -> Result<Program> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let fields = self.kinds.iter().filter(|(_, part)| part.is_some()).count();
+        if fields == 0 {
+            return Err(Error::limit(
+                "fields and temporaries of a program",
+                self.kinds.len(),
+                format!("1 to {MAX_FIELDS}, of which one is a field"),
+                "split the program",
+            ));
+        }
+        if self.steps.is_empty() || self.steps.iter().any(Vec::is_empty) {
+            let reason = if self.steps.is_empty() { "it has no step" } else { "a step has no stages" };
+            return Err(Error::invalid(
+                format!("program {}", self.name),
+                reason,
+                "call Definition::step, and add stages to the step",
+            ));
+        }
+        check_order(&self)?;
+        self.check_derived()?;
+        let until = self.until.take();
+        let shown = match &self.shown {
+            None => 0,
+            Some(name) => self
+                .names
+                .fields
+                .iter()
+                .zip(&self.kinds)
+                .filter(|(_, (_, part))| part.is_some())
+                .position(|(known, _)| known == name)
+                .ok_or_else(|| Error::unknown("field", name, &self.names.fields))?,
+        };
+        let program = self.program(shown);
+        program.check_count()?;
+        program.check_names()?;
+        match until {
+            Some(condition) => program.with_until(&condition),
+            None => Ok(program),
+        }
+    }
+
+    /// Checks that formulas of parameters are of nothing else, and set nothing else.
+    fn check_derived(&self) -> Result<()> {
+        let is_parameter = |number: usize| matches!(self.values.get(number), Some(Value::Parameter(_)));
+        for (number, dag) in &self.derived {
+            let used = dag.nodes.iter().filter_map(|node| match *node {
+                Node::Param(used) => Some(usize::from(used)),
+                _ => None,
+            });
+            if let Some(other) = used.chain([*number]).find(|&used| !is_parameter(used)) {
+                let name = &self.names.scalars[*number];
+                return Err(Error::invalid(
+                    format!("parameter {name}"),
+                    format!(
+                        "it is a formula of parameters, and {} is computed in each step",
+                        self.names.scalars[other]
+                    ),
+                    format!("make {name} a scalar that a stage computes"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts fields before temporaries, and parameters before computed scalars.
+    fn program(self, shown: usize) -> Program {
+        let Definition { name, names, kinds, values, mut derived, steps, boundary, sides, .. } = self;
+        let is_field: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
+        let is_parameter: Vec<bool> =
+            values.iter().map(|value| matches!(value, Value::Parameter(_))).collect();
+        let (field_order, scalar_order) = (ordered(&is_field), ordered(&is_parameter));
+        let mut program = Program {
+            name,
+            dimensions: names.dimensions,
+            fields: Vec::new(),
+            kinds: Vec::new(),
+            temporaries: Vec::new(),
+            parameters: Vec::new(),
+            derived: Vec::new(),
+            scalars: Vec::new(),
+            stages: Vec::new(),
+            steps: Vec::new(),
+            boundary,
+            sides,
+            until: None,
+            shown,
+            starts: Vec::new(),
+            coefficients: Vec::new(),
+        };
+        for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
+            match part {
+                Some(FieldPart { sides, start }) => {
+                    program.fields.push(name);
+                    program.kinds.push(FieldKind { centring, sides });
+                    program.starts.push(start);
+                }
+                None => program.temporaries.push(Temporary { name, centring }),
+            }
+        }
+        for value in values {
+            match value {
+                Value::Parameter(parameter) => program.parameters.push(parameter),
+                Value::Computed(scalar) => program.scalars.push(scalar),
+            }
+        }
+        for mut step in steps {
+            let first = program.stages.len();
+            step.iter_mut().for_each(|stage| stage.renumber(&field_order, &scalar_order));
+            program.stages.extend(step);
+            program.steps.push(first..program.stages.len());
+        }
+        for (number, dag) in &mut derived {
+            dag.nodes.iter_mut().for_each(|node| renumber(node, &field_order, &scalar_order));
+            *number = scalar_order[*number];
+        }
+        derived.sort_unstable_by_key(|(number, _)| *number);
+        program.derived = derived.into_iter().map(|(parameter, dag)| Derived { parameter, dag }).collect();
+        let mut defaults: Vec<f64> = program.parameters.iter().map(|parameter| parameter.default).collect();
+        program.derive(&mut defaults);
+        for (parameter, default) in program.parameters.iter_mut().zip(defaults) {
+            parameter.default = default;
+        }
+        program.find_coefficients();
+        program
+    }
+}
+
+/// Returns for each item its number when those of the first kind come first.
+fn ordered(is_first: &[bool]) -> Vec<usize> {
+    let firsts = is_first.iter().filter(|&&first| first).count();
+    let (mut first, mut second) = (0..firsts, firsts..is_first.len());
+    is_first.iter().map(|&f| if f { first.next() } else { second.next() }.unwrap_or(0)).collect()
+}
+
+/// Gives a node the new numbers of the field or the scalar that it reads.
+fn renumber(node: &mut Node, fields: &[usize], scalars: &[usize]) {
+    match node {
+        Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
+        Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
+        _ => {}
+    }
+}
+
+impl Stage {
+    fn renumber(&mut self, fields: &[usize], scalars: &[usize]) {
+        let renumber = |node: &mut Node| renumber(node, fields, scalars);
+        self.dag.nodes.iter_mut().for_each(renumber);
+        for term in self.looped.iter_mut().flat_map(|looped| &mut looped.terms) {
+            match term {
+                Term::Node(node) => renumber(node),
+                // The components of a field stay beside each other.
+                Term::Component(Tap { field, .. }, _) => *field = fields[usize::from(*field)] as u16,
+                _ => {}
+            }
+        }
+        self.writes.iter_mut().for_each(|field| *field = fields[*field]);
+        if let StageKind::Reduce(_, _, scalar) | StageKind::Scalar(scalar) = &mut self.does {
+            *scalar = scalars[*scalar];
+        }
+        let stores = self.footprint.stores;
+        self.footprint = Footprint { stores, ..Footprint::of(&self.dag, fields.len()) };
+    }
+}
+
+/// Checks that temporaries are made in a step before it reads them, and scalars in the cycle.
+fn check_order(definition: &Definition) -> Result<()> {
+    let Definition { names, kinds, values, steps, .. } = definition;
+    let has_value = values
+        .iter()
+        .map(|value| !matches!(value, Value::Computed(Scalar { initial: None, extent: None, .. })));
+    let mut has_value: Vec<bool> = has_value.collect();
+    for step in steps {
+        let mut made: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
+        for stage in step {
+            let unmade = |name: &str, what: &str| {
+                Error::invalid(
+                    format!("stage {}", stage.name),
+                    format!("it uses the {what} {name} before a stage has made it"),
+                    "put the stage that makes it before this one",
+                )
+            };
+            for node in &stage.dag.nodes {
+                match *node {
+                    Node::Tap(Tap { field, .. }) if !made[usize::from(field)] => {
+                        let field = usize::from(field);
+                        let name = &names.fields[field];
+                        return Err(match stage.writes.contains(&field) {
+                            true => Error::invalid(
+                                format!("stage {}", stage.name),
+                                format!("it defines the temporary {name} by {name} itself"),
+                                "make it a field, which has an old value",
+                            ),
+                            false => unmade(name, "temporary"),
+                        });
+                    }
+                    Node::Param(number) if !has_value[usize::from(number)] => {
+                        return Err(unmade(&names.scalars[usize::from(number)], "scalar"));
+                    }
+                    _ => {}
+                }
+            }
+            stage.writes.iter().for_each(|&field| made[field] = true);
+            if let StageKind::Reduce(_, _, scalar) | StageKind::Scalar(scalar) = stage.does {
+                has_value[scalar] = true;
+            }
+        }
+    }
+    Ok(())
+}
