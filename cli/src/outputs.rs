@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use abide::backend::processes;
-use abide::io::{self, Batch, Format, Movie, Numbered, Range, Staged, Written};
+use abide::io::{self, Batch, Colours, Format, Movie, Numbered, Range, Staged, Written};
 use abide::{Array, DType, Error, Program, Result, Running, Shape, Simulation};
 
 use super::every::Every;
@@ -59,7 +59,7 @@ pub struct Writer {
     frames: Option<Frames>,
     checkpoint: Option<PathBuf>,
     every: Option<Every>,
-    range: Option<Range>,
+    colours: Colours,
     /// The range of values in all frames so far, where no range was given: one scale for all frames.
     seen: Option<Range>,
     /// The fields and files of movies that have not begun.
@@ -105,7 +105,7 @@ impl Writer {
     /// Checks everything that can be checked before the run except the files themselves: fields, and
     /// arguments that need each other.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape, members: Option<usize>) -> Result<Writer> {
-        let Asked { outputs, frames, checkpoint, every, is_every_of_file, range, .. } = asked;
+        let Asked { outputs, frames, checkpoint, every, is_every_of_file, colours, .. } = asked;
         let needs = [
             ("--frames", frames.is_some()),
             ("--checkpoint", checkpoint.is_some()),
@@ -146,7 +146,7 @@ impl Writer {
             frames: frames.cloned(),
             checkpoint: checkpoint.map(Path::to_owned),
             every: every.cloned(),
-            range,
+            colours,
             seen: None,
             movies: Vec::new(),
             asked_movies: Vec::new(),
@@ -165,7 +165,7 @@ impl Writer {
             }
         }
         for output in outputs.iter().filter(|o| o.format == Format::Gif) {
-            Movie::new(&output.path, &io::stacked(&output.path, members, &shape)?, range)?;
+            Movie::new(&output.path, &io::stacked(&output.path, members, &shape)?, colours)?;
             let field = output.field.clone().unwrap_or_else(|| writer.shown.clone());
             writer.asked_movies.push((field, output.path.clone()));
         }
@@ -212,7 +212,7 @@ impl Writer {
         // unfinished file.
         for (field, path) in std::mem::take(&mut self.asked_movies) {
             let movie =
-                || Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.range);
+                || Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.colours);
             let movie = processes::is_first().then(movie).transpose()?;
             self.movies.push((field, path, movie));
         }
@@ -227,7 +227,8 @@ impl Writer {
             self.movie_frames += 1;
             for (field, _, movie) in &mut self.movies {
                 let values = simulation.field(field)?;
-                movie.as_mut().map_or(Ok(()), |movie| movie.add(&values))?;
+                let words = words(field, step);
+                movie.as_mut().map_or(Ok(()), |movie| movie.add(&values, &words))?;
             }
         }
         let number = self.number(step, |name| simulation.scalar(name))?;
@@ -248,7 +249,7 @@ impl Writer {
         self.movie_frames += 1;
         for (field, _, movie) in &mut self.movies {
             let values = running.field(field)?;
-            if let Some(Err(fault)) = movie.as_mut().map(|movie| movie.add(&values)) {
+            if let Some(Err(fault)) = movie.as_mut().map(|movie| movie.add(&values, &words(field, step))) {
                 *movie = None;
                 news.push(fault);
             }
@@ -280,7 +281,9 @@ impl Writer {
             let mut last = Ok(());
             if self.movie_frames == 0 {
                 let values = simulation.field(&field);
-                last = movie.as_mut().map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values)));
+                let words = words(&field, simulation.step());
+                last =
+                    movie.as_mut().map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values, &words)));
             }
             let Some(movie) = movie else { continue };
             batch.add(format!("{} ({field})", path.display()), last.and_then(|()| movie.finish()));
@@ -301,7 +304,7 @@ impl Writer {
             let file = values.and_then(|values| {
                 let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
                 let (step, shape) = (simulation.step(), self.shape(&fields[0]));
-                io::write_as(path, self.members, &shape, &named, step, self.range)
+                io::write_as(path, self.members, &shape, &named, step, self.colours)
             });
             batch.add(words, file);
         }
@@ -360,16 +363,23 @@ impl Writer {
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
-        let shape = self.shape(&fields[0]);
+        let (shape, range) = (self.shape(&fields[0]), self.colours.range.or(seen));
         let written = match processes::is_first() {
-            true => io::write_as(&path, self.members, &shape, &named, step, self.range.or(seen))
-                .and_then(Staged::commit),
+            true => {
+                io::write_as(&path, self.members, &shape, &named, step, Colours { range, ..self.colours })
+                    .and_then(Staged::commit)
+            }
             false => Ok(()),
         };
         // In all processes, because all of them write the checkpoint.
         self.seen = seen;
         written
     }
+}
+
+/// Returns what stands above a field's picture where there is a colour bar.
+fn words(field: &str, step: u64) -> String {
+    format!("{field}, step {step}")
 }
 
 /// A simulation whose fields are written: before its first step, or between two epochs.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use abide::backend::{Pace, processes};
 use abide::io::checkpoint::Head;
-use abide::io::{self, Range};
+use abide::io::{self, Colours, Range};
 use abide::{Choice, DType, Result, RunReport, Simulation};
 use abide_console::RunOptions;
 use abide_core::units::rate;
@@ -90,6 +90,11 @@ pub struct Run {
     #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
     range: Option<Range>,
 
+    /// A bar of the colours with its values beside each picture, and the field and the step above it; in a .gif with
+    /// --range
+    #[arg(long)]
+    annotate: bool,
+
     /// auto, cpu, wgpu or cuda; auto takes CUDA, else a hardware adapter of wgpu, else the CPU
     #[arg(long, default_value = "auto")]
     backend: Choice,
@@ -169,7 +174,7 @@ impl Run {
             is_every_of_file: self.of_file.has("every"),
             record: self.recorded.record.as_deref(),
             write_config: self.write_config.as_deref(),
-            range: self.range,
+            colours: Colours { range: self.range, is_annotated: self.annotate },
         };
         let read = Read {
             model: self.domain.model_file(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use abide::io::{self, Format, Range, Targets};
+use abide::io::{self, Colours, Format, Targets};
 use abide::{Program, Result};
 
 use super::every::Every;
@@ -19,7 +19,7 @@ pub struct Asked<'a> {
     pub is_every_of_file: bool,
     pub record: Option<&'a Path>,
     pub write_config: Option<&'a Path>,
-    pub range: Option<Range>,
+    pub colours: Colours,
 }
 
 /// The files that a run reads.

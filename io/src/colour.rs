@@ -41,6 +41,21 @@ impl Range {
     }
 }
 
+/// How values become colours, and what stands beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Colours {
+    /// The values at the ends of the colour map; `None` for those that are found from the values shown.
+    pub range: Option<Range>,
+    /// Whether a bar of the colours with its values stands beside the cells, and the field and the step above them.
+    pub is_annotated: bool,
+}
+
+impl From<Option<Range>> for Colours {
+    fn from(range: Option<Range>) -> Colours {
+        Colours { range, is_annotated: false }
+    }
+}
+
 impl FromStr for Range {
     type Err = Error;
 

@@ -6,6 +6,7 @@
 //! work.
 #![deny(missing_docs)]
 
+mod annotation;
 mod archive;
 pub mod bounded;
 pub mod checkpoint;
@@ -35,7 +36,7 @@ use abide_core::{Array, DType, Error, Result, Shape};
 
 use crate::memory::Budget;
 
-pub use colour::Range;
+pub use colour::{Colours, Range};
 pub use decoding::is_decoding;
 pub use members::{Axes, extents};
 pub use movie::Movie;
@@ -204,16 +205,16 @@ pub fn announced_as(path: &Path, axes: &Axes) -> Result<Option<Announced>> {
 pub type Named<'a> = (&'a str, &'a Array);
 
 /// Writes fields of one shape, at one step, to a file that [`Staged::commit`] puts in place. Formats of a
-/// single field take the first. `range` holds the values at the ends of the colour map; without it they are
-/// found from the field.
+/// single field take the first. `colours` are those of a picture: the values at the ends of the colour map, which are
+/// found from the field where they are not given, or [`Colours`].
 pub fn write(
     path: &Path,
     shape: &Shape,
     fields: &[Named<'_>],
     step: u64,
-    range: Option<Range>,
+    colours: impl Into<Colours>,
 ) -> Result<Staged> {
-    write_as(path, None, shape, fields, step, range)
+    write_as(path, None, shape, fields, step, colours)
 }
 
 /// Writes fields as [`write()`] does, of a batch where there are `members`, one after another, each of this shape:
@@ -224,14 +225,17 @@ pub fn write_as(
     shape: &Shape,
     fields: &[Named<'_>],
     step: u64,
-    range: Option<Range>,
+    colours: impl Into<Colours>,
 ) -> Result<Staged> {
-    let Some((_, first)) = fields.first() else {
+    let Some((name, first)) = fields.first() else {
         return Err(Error::file(path, "there is no field to write", "name a field"));
     };
     match Format::of(path)? {
         Format::Npy => npy::write_as(path, &extents(members, shape), first),
-        Format::Png => picture::write(path, &stacked(path, members, shape)?, first, range),
+        Format::Png => {
+            let words = format!("{name}, step {step}");
+            picture::write(path, &stacked(path, members, shape)?, first, colours.into(), &words)
+        }
         Format::Vti => vti::write(path, &stacked(path, members, shape)?, fields, step),
         Format::Gif => {
             Err(Error::file(path, "a .gif holds many steps, not one", "name it .png, or give --every"))

@@ -7,11 +7,18 @@ use std::path::Path;
 use abide_core::{Array, Error, Result, Shape};
 use gif::{Encoder, Frame, Repeat};
 
-use super::colour::{MARK, Plane, Range};
+use super::annotation::{Inks, Layout};
+use super::colour::{Colours, MARK, Plane, Range};
 use super::{Format, Staged};
 
-/// Colours of the map; one more entry of the palette marks NaN and infinity.
-const COLOURS: usize = 255;
+/// Colours of the map. Behind them the palette has a mark of NaN and infinity, and the ground and the words of what stands
+/// beside the cells.
+const COLOURS: usize = 253;
+
+/// Their numbers in the palette.
+const NOT_FINITE: u8 = COLOURS as u8;
+const PAPER: u8 = COLOURS as u8 + 1;
+const INK: u8 = COLOURS as u8 + 2;
 
 /// Time a frame is shown, in hundredths of a second.
 const DELAY: u16 = 5;
@@ -27,6 +34,7 @@ pub struct Movie {
     staged: Staged,
     encoder: Encoder<BufWriter<File>>,
     plane: Plane,
+    layout: Layout,
     range: Option<Range>,
     /// Where the palettes of frames stand in the file, and the range of their levels. None where a range was given.
     palettes: Vec<(u64, Range)>,
@@ -38,14 +46,21 @@ impl Movie {
     /// # Errors
     ///
     /// [`Error::File`] for a name that is not that of a `.gif`, or that cannot be written; [`Error::Limit`] for a
-    /// domain wider than such a file may be.
-    pub fn new(path: &Path, shape: &Shape, range: Option<Range>) -> Result<Movie> {
+    /// domain wider than such a file may be; [`Error::Invalid`] for a colour bar without a range.
+    pub fn new(path: &Path, shape: &Shape, colours: impl Into<Colours>) -> Result<Movie> {
+        let Colours { range, is_annotated } = colours.into();
         if Format::of(path).ok() != Some(Format::Gif) {
             let message = "a movie is written as .gif, and its name says something else";
             return Err(Error::file(path, message, "name it .gif, or write frames, as out_%05d.png"));
         }
+        if is_annotated && range.is_none() {
+            let message = "the values at its ends are those of all frames, which are known at the end alone";
+            return Err(Error::invalid("a movie's colour bar", message, "give the range of the colours, as in --range LOW:HIGH"));
+        }
         let plane = Plane::of(shape);
-        let (Ok(width), Ok(height)) = (u16::try_from(plane.width), u16::try_from(plane.height)) else {
+        let layout = Layout::of(&plane, is_annotated);
+        let (width, height) = layout.size();
+        let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
             return Err(Error::limit("pixels of a .gif's side", shape, u16::MAX, "use --frames with .png"));
         };
         let staged = Staged::new(path)?;
@@ -53,19 +68,24 @@ impl Movie {
         let palette = palette(|level| level);
         let mut encoder = Encoder::new(writer, width, height, &palette).map_err(|e| staged.fault(e))?;
         encoder.set_repeat(Repeat::Infinite).map_err(|e| staged.fault(e))?;
-        Ok(Movie { staged, encoder, plane, range, palettes: Vec::new() })
+        Ok(Movie { staged, encoder, plane, layout, range, palettes: Vec::new() })
     }
 
-    /// Adds a frame.
-    pub fn add(&mut self, values: &Array) -> Result<()> {
+    /// Adds a frame; the words stand above it where there is a colour bar.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] where it cannot be written; [`Error::Limit`] where there is no memory for it.
+    pub fn add(&mut self, values: &Array, words: &str) -> Result<()> {
         let of_frame = || Range::of(values).unwrap_or(Range { low: 0.0, high: 0.0 });
         let range = self.range.unwrap_or_else(of_frame);
-        let pixels = self.plane.pixels(values, |value| match range.place(value) {
-            Some(place) => (place * (COLOURS - 1) as f64).round() as u8,
-            None => COLOURS as u8,
-        })?;
+        let level = |place: f64| (place * (COLOURS - 1) as f64).round() as u8;
+        let cells = self.plane.pixels(values, |value| range.place(value).map_or(NOT_FINITE, level))?;
+        let inks = Inks { paper: PAPER, ink: INK, at: level };
+        let pixels = self.layout.draw(cells, &inks, range, words)?;
         // Both fit, which was checked when the movie began.
-        let (width, height) = (self.plane.width as u16, self.plane.height as u16);
+        let (width, height) = self.layout.size();
+        let (width, height) = (width as u16, height as u16);
         let mut frame = Frame::from_indexed_pixels(width, height, pixels, None);
         frame.delay = DELAY;
         if self.range.is_none() {
@@ -99,11 +119,11 @@ impl Movie {
     }
 }
 
-/// Returns a palette that has, for each level, the map's colour of this number, and the mark behind them.
+/// Returns a palette that has, for each level, the map's colour of this number, and the three others behind them.
 fn palette(colour: impl Fn(usize) -> usize) -> Vec<u8> {
     let colours =
         (0..COLOURS).map(|level| colorous::VIRIDIS.eval_rational(colour(level), COLOURS).as_array());
-    colours.chain([MARK]).flatten().collect()
+    colours.chain([MARK, [255; 3], [0; 3]]).flatten().collect()
 }
 
 #[cfg(test)]
@@ -115,16 +135,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.gif");
         let shape = Shape::new(&[2, 3]).unwrap();
-        let mut movie = Movie::new(&path, &shape, None).unwrap();
-        movie.add(&Array::F32(vec![0.0, 1.0, 0.5, 0.0, f32::NAN, 0.0])).unwrap();
-        movie.add(&Array::F32(vec![2.0; 6])).unwrap();
+        let mut movie = Movie::new(&path, &shape, Colours::default()).unwrap();
+        movie.add(&Array::F32(vec![0.0, 1.0, 0.5, 0.0, f32::NAN, 0.0]), "").unwrap();
+        movie.add(&Array::F32(vec![2.0; 6]), "").unwrap();
         assert!(!path.exists());
         movie.finish().unwrap().commit().unwrap();
         let frames = colours(&path, (3, 2));
         let of = |place: usize| colorous::VIRIDIS.eval_rational(place, COLOURS).as_array();
         // 2 is the highest value of all frames, 1 stands halfway in the first frame too.
-        assert_eq!(frames[0], [of(0), of(127), of(64), of(0), MARK, of(0)]);
-        assert_eq!(frames[1], [of(254); 6]);
+        assert_eq!(frames[0], [of(0), of(126), of(63), of(0), MARK, of(0)]);
+        assert_eq!(frames[1], [of(252); 6]);
         assert_eq!(frames.len(), 2);
     }
 
@@ -150,12 +170,12 @@ mod tests {
         for range in [None, Some(Range { low: -3.0, high: 6.0 })] {
             let mut movie = Movie::new(&path, &shape, range).unwrap();
             for others in [[-3.0, 0.5], [6.0, 1.0], [1.0, 0.0], [f64::NAN, 2.0]] {
-                movie.add(&Array::F64(vec![0.0, 1.0, others[0], others[1]])).unwrap();
+                movie.add(&Array::F64(vec![0.0, 1.0, others[0], others[1]]), "").unwrap();
             }
             movie.finish().unwrap().commit().unwrap();
             let frames = colours(&path, (4, 1));
             let of = |place: f64| {
-                colorous::VIRIDIS.eval_rational((place * 254.0).round() as usize, COLOURS).as_array()
+                colorous::VIRIDIS.eval_rational((place * 252.0).round() as usize, COLOURS).as_array()
             };
             for frame in &frames {
                 assert_eq!(frame[..2], [of(3.0 / 9.0), of(4.0 / 9.0)], "{range:?}");

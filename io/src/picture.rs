@@ -8,7 +8,8 @@ use image::{
     ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader,
 };
 
-use super::colour::{MARK, Plane, Range};
+use super::annotation::{Inks, Layout};
+use super::colour::{Colours, MARK, Plane, Range};
 use super::decoding::{guarded, jpeg_bytes};
 use super::members::foreign;
 use super::{Announced, Axes, Loaded, Staged};
@@ -125,16 +126,23 @@ pub(super) fn read(path: &Path, dtype: DType, axes: &Axes) -> Result<Loaded> {
 }
 
 /// Writes a field as a picture, one pixel per cell.
-pub(super) fn write(path: &Path, shape: &Shape, values: &Array, range: Option<Range>) -> Result<Staged> {
+pub(super) fn write(
+    path: &Path,
+    shape: &Shape,
+    values: &Array,
+    colours: Colours,
+    words: &str,
+) -> Result<Staged> {
     let plane = Plane::of(shape);
-    let (Ok(width), Ok(height)) = (u32::try_from(plane.width), u32::try_from(plane.height)) else {
+    let layout = Layout::of(&plane, colours.is_annotated);
+    let (width, height) = layout.size();
+    let (Ok(width), Ok(height)) = (u32::try_from(width), u32::try_from(height)) else {
         return Err(Error::limit("pixels of a picture's side", shape, u32::MAX, "write .npy or .vti"));
     };
-    let range = range.or_else(|| Range::of(values)).unwrap_or(Range { low: 0.0, high: 1.0 });
-    let pixels = plane.pixels(values, |value| match range.place(value) {
-        Some(place) => colorous::VIRIDIS.eval_continuous(place).as_array(),
-        None => MARK,
-    })?;
+    let range = colours.range.or_else(|| Range::of(values)).unwrap_or(Range { low: 0.0, high: 1.0 });
+    let colour = |place| colorous::VIRIDIS.eval_continuous(place).as_array();
+    let cells = plane.pixels(values, |value| range.place(value).map_or(MARK, colour))?;
+    let pixels = layout.draw(cells, &Inks { paper: [255; 3], ink: [0; 3], at: colour }, range, words)?;
     let staged = Staged::new(path)?;
     staged.fill(|writer| {
         let encoder = PngEncoder::new(writer);
@@ -154,7 +162,7 @@ mod tests {
         let path = folder.path().join("p.png");
         let shape = Shape::new(&[2, 3]).unwrap();
         let values = Array::F32(vec![0.0, 1.0, f32::NAN, f32::INFINITY, 0.5, 0.25]);
-        write(&path, &shape, &values, None).unwrap().commit().unwrap();
+        write(&path, &shape, &values, Colours::default(), "").unwrap().commit().unwrap();
         let picture = image::open(&path).unwrap().into_rgb8();
         assert_eq!(picture.dimensions(), (3, 2));
         assert_eq!(picture.get_pixel(0, 0).0, colorous::VIRIDIS.eval_continuous(0.0).as_array());

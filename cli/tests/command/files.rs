@@ -51,6 +51,30 @@ fn a_movie_has_the_start_and_every_frame() {
     assert_eq!(frames, 4);
 }
 
+/// The bar and the words stand beside the cells, which have the colours that they have without.
+#[test]
+fn pictures_have_a_colour_bar_where_it_is_asked_for() {
+    let place = Place::new();
+    let run = "run wave --size 20x30 --steps 4 --every 2 --range -1:1 --backend cpu";
+    place.works(&format!("{run} --output a.png --frames a%d.png"));
+    place.works(&format!("{run} --output b.png --frames b%d.png --output b.gif --annotate"));
+    let picture = |name: &str| image::open(place.path(name)).unwrap().into_rgb8();
+    let (plain, annotated) = (picture("a.png"), picture("b.png"));
+    let (width, height) = annotated.dimensions();
+    assert!(width > 30 + 50 && height > 48, "{width}x{height}");
+    assert_eq!(picture("b1.png").dimensions(), (width, height));
+    let top = height - 48;
+    for (x, y, colour) in plain.enumerate_pixels() {
+        assert_eq!(annotated.get_pixel(x, top + y), colour);
+    }
+    // The highest value's colour is at the top of the bar, the lowest's at its foot.
+    let ends = [1.0, 0.0].map(|place| image::Rgb(colorous::VIRIDIS.eval_continuous(place).as_array()));
+    assert_eq!([annotated.get_pixel(40, top), annotated.get_pixel(40, height - 1)], [&ends[0], &ends[1]]);
+    let file = std::fs::File::open(place.path("b.gif")).unwrap();
+    let decoder = gif::DecodeOptions::new().read_info(file).unwrap();
+    assert_eq!((u32::from(decoder.width()), u32::from(decoder.height())), (width, height));
+}
+
 #[test]
 fn vti_holds_all_fields_or_the_named() {
     let place = Place::new();

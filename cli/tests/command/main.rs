@@ -20,6 +20,7 @@ mod run;
 mod solve;
 mod targets;
 mod trust;
+mod tutorial;
 mod words;
 
 use std::path::{Path, PathBuf};
