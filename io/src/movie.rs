@@ -55,7 +55,11 @@ impl Movie {
         }
         if is_annotated && range.is_none() {
             let message = "the values at its ends are those of all frames, which are known at the end alone";
-            return Err(Error::invalid("a movie's colour bar", message, "give the range of the colours, as in --range LOW:HIGH"));
+            return Err(Error::invalid(
+                "a movie's colour bar",
+                message,
+                "give the range of the colours, as in --range LOW:HIGH",
+            ));
         }
         let plane = Plane::of(shape);
         let layout = Layout::of(&plane, is_annotated);
