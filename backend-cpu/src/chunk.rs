@@ -107,7 +107,7 @@ impl<T: Real> Scratch<T> {
         }
         let gathered = if region.reaches_out() { most(|bytecode| bytecode.taps.len()) } else { 0 };
         Ok(Scratch {
-            step_scratch: StepScratch::new(bytecodes)?,
+            step_scratch: StepScratch::new(bytecodes, chunk)?,
             gathered: (0..gathered).map(|_| Ok(zeros(chunk)?.into_boxed_slice())).collect::<Result<_>>()?,
             constants,
             scalars: Vec::with_capacity(most(|bytecode| bytecode.uniform.nodes.len())),

@@ -88,8 +88,7 @@ unsafe fn each<T: Real, const V: usize, const G: usize, const N: usize>(
     accumulator
 }
 
-/// Carries out an instruction on a group of cells, of which the first has the index `index` along the row;
-/// returns the new accumulator.
+/// Carries out an instruction on a group of cells; returns the new accumulator.
 ///
 /// # Safety
 ///
@@ -101,7 +100,6 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
     accumulator: Accumulator<G>,
     a: *mut T,
     b: *mut T,
-    index: isize,
 ) -> Accumulator<G> {
     let (none, one, two) = ([], [a.cast_const()], [a.cast_const(), b.cast_const()]);
     macro_rules! all {
@@ -139,13 +137,13 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
                             simple(Opcode::$second, simple(Opcode::$first, held, a), b)
                         }),
                     )*
-                    Opcode::Index $(| Opcode::$one_called)* $(| Opcode::$two_called | Opcode::$turned_called)* => {
+                    $(Opcode::$one_called)|* $(| Opcode::$two_called | Opcode::$turned_called)* => {
                         let mut values = [[T::ZERO; V]; G];
                         let mut accumulator = accumulator;
                         for k in 0..G {
                             values[k] = unpack(accumulator[k]);
                         }
-                        call(does, values.as_flattened_mut(), a, index);
+                        call(does, values.as_flattened_mut(), a);
                         for k in 0..G {
                             accumulator[k] = pack(values[k]);
                         }
@@ -184,7 +182,7 @@ fn select<T: Real>(condition: T, yes: T, no: T) -> T {
 ///
 /// The conditions of [`carry_out`].
 #[inline(never)]
-unsafe fn call<T: Real>(does: Opcode, values: &mut [T], a: *const T, index: isize) {
+unsafe fn call<T: Real>(does: Opcode, values: &mut [T], a: *const T) {
     let len = values.len();
     // SAFETY: the caller promises it.
     let others = || unsafe { std::slice::from_raw_parts(a, len) };
@@ -194,10 +192,6 @@ unsafe fn call<T: Real>(does: Opcode, values: &mut [T], a: *const T, index: isiz
             [$($two:tt)*] [$($two_called:ident $turned_called:ident,)*] [$($both:tt)*]
         ) => {
             match does {
-                Opcode::Index => {
-                    let values = values.iter_mut().enumerate();
-                    values.for_each(|(i, value)| *value = T::from_f64((index + i as isize) as f64));
-                }
                 $(Opcode::$one_called => replace(Function::$one_called, values, &[], false),)*
                 $(
                     Opcode::$two_called => replace(Function::$two_called, values, others(), false),

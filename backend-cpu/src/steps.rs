@@ -86,6 +86,8 @@ pub struct StepScratch<T> {
     scalars: Storage<T>,
     /// A small group of values for each tap, and each output, of a chunk that is shorter.
     short: Storage<T>,
+    /// The coordinates along the row of a chunk's cells, where a bytecode reads them.
+    along: Storage<T>,
     /// The operands of the chunk that is being computed.
     operands: Vec<Values<T>>,
 }
@@ -94,8 +96,9 @@ pub struct StepScratch<T> {
 unsafe impl<T: Send> Send for StepScratch<T> {}
 
 impl<T: Real> StepScratch<T> {
-    /// Allocates scratch for any of the bytecodes.
-    pub fn new(bytecodes: &[&Bytecode]) -> Result<Self> {
+    /// Allocates scratch for any of the bytecodes. Chunks of those that read the coordinate along the row have at most
+    /// `chunk` cells, rounded up to whole vectors.
+    pub fn new(bytecodes: &[&Bytecode], chunk: usize) -> Result<Self> {
         let most =
             |of: fn(&Bytecode) -> usize| bytecodes.iter().map(|&bytecode| of(bytecode)).max().unwrap_or(0);
         let groups = |count: usize| Storage::new(count * group::<T>());
@@ -103,6 +106,10 @@ impl<T: Real> StepScratch<T> {
             slots: groups(most(Bytecode::slots))?,
             scalars: groups(most(|bytecode| bytecode.uniform.nodes.len()))?,
             short: groups(most(|bytecode| bytecode.taps.len() + bytecode.outputs))?,
+            along: match bytecodes.iter().any(|bytecode| bytecode.reads_along()) {
+                true => Storage::new(chunk.saturating_add(group::<T>()))?,
+                false => Storage::empty(),
+            },
             operands: Vec::with_capacity(most(Bytecode::operands)),
         })
     }
@@ -145,7 +152,7 @@ impl Chunk<'_> {
         let (len, group, least) = (self.to.len(), group::<T>(), least::<T>());
         // A short chunk is computed as a whole group, from copies of its taps.
         let is_short = len < least;
-        let StepScratch { slots, scalars: same, short, operands } = step_scratch;
+        let StepScratch { slots, scalars: same, short, along, operands } = step_scratch;
         let taps_of = self.bytecode.taps.len();
         let short = short.first_mut((taps_of + self.bytecode.outputs) * least);
         let (short_taps, short_outputs) = short.split_at_mut(taps_of * least);
@@ -176,16 +183,23 @@ impl Chunk<'_> {
             };
             operands.push(Values { at: values.as_mut_ptr(), moves: usize::MAX });
         }
+        if code.reads_along {
+            let along = along.first_mut(len.max(least));
+            for (cell, value) in (self.first..).zip(&mut *along) {
+                *value = T::from_f64(cell as f64);
+            }
+            operands.push(Values { at: along.as_mut_ptr(), moves: usize::MAX });
+        }
         // SAFETY: the operands are in the order that the code counts them in. All are borrowed here: groups, and
-        // taps and outputs of `len` cells or a whole group. Outputs overlap nothing that is read.
+        // taps, outputs and coordinates of `len` cells or a whole group. Outputs overlap nothing that is read.
         unsafe {
             #[cfg(all(target_arch = "x86_64", unix))]
             match &code.native {
                 Some(native) => native.run::<T>(operands.as_ptr().cast(), len.max(least)),
-                None => groups(&code.instructions, operands, len.max(least), self.first),
+                None => groups(&code.instructions, operands, len.max(least)),
             }
             #[cfg(not(all(target_arch = "x86_64", unix)))]
-            groups(&code.instructions, operands, len.max(least), self.first);
+            groups(&code.instructions, operands, len.max(least));
         }
         if is_short {
             for number in 0..self.bytecode.outputs {
@@ -202,17 +216,22 @@ impl Chunk<'_> {
 ///
 /// The operands that are stored to have places, and all others values, for as many cells, or for a group where
 /// they do not move. Outputs overlap nothing else. Meanwhile nobody else uses them.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn groups<T: Real>(code: &[Instruction<u32>], operands: &[Values<T>], len: usize, first: isize) {
+// Where there are vectors of 512 bits, the machine's own instructions (`native`) do this, if the system lets them.
+#[cfg_attr(unix, multiversion(targets("x86_64+avx2+fma")))]
+#[cfg_attr(
+    not(unix),
+    multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))
+)]
+unsafe fn groups<T: Real>(code: &[Instruction<u32>], operands: &[Values<T>], len: usize) {
     // With wide registers, and many of them, larger groups cost less for each cell.
     let is_wide = target_cfg_f!(target_feature = "avx512f");
     // SAFETY: the caller promises it.
     unsafe {
         match (size_of::<T>(), is_wide) {
-            (4, true) => groups_of::<T, 16, MOST_VECTORS>(code, operands, len, first),
-            (4, false) => groups_of::<T, 16, 4>(code, operands, len, first),
-            (_, true) => groups_of::<T, 8, MOST_VECTORS>(code, operands, len, first),
-            (_, false) => groups_of::<T, 8, 4>(code, operands, len, first),
+            (4, true) => groups_of::<T, 16, MOST_VECTORS>(code, operands, len),
+            (4, false) => groups_of::<T, 16, 4>(code, operands, len),
+            (_, true) => groups_of::<T, 8, MOST_VECTORS>(code, operands, len),
+            (_, false) => groups_of::<T, 8, 4>(code, operands, len),
         }
     }
 }
@@ -227,7 +246,6 @@ unsafe fn groups_of<T: Real, const V: usize, const G: usize>(
     code: &[Instruction<u32>],
     operands: &[Values<T>],
     len: usize,
-    first: isize,
 ) {
     let (large, small) = (G * V, FEW_VECTORS * V);
     let mut start = 0;
@@ -240,10 +258,10 @@ unsafe fn groups_of<T: Real, const V: usize, const G: usize>(
             if left >= large || left > 2 * small && len >= large {
                 // Prefetched two groups in advance: CloverLeaf on 960² becomes a tenth faster.
                 operands.iter().for_each(|values| values.ask::<G>(start + 2 * large));
-                one_group::<T, V, G>(code, operands, start.min(len - large), first);
+                one_group::<T, V, G>(code, operands, start.min(len - large));
                 start += large;
             } else {
-                one_group::<T, V, FEW_VECTORS>(code, operands, start.min(len - small), first);
+                one_group::<T, V, FEW_VECTORS>(code, operands, start.min(len - small));
                 start += small;
             }
         }
@@ -260,13 +278,12 @@ unsafe fn one_group<T: Real, const V: usize, const G: usize>(
     code: &[Instruction<u32>],
     operands: &[Values<T>],
     start: usize,
-    first: isize,
 ) {
-    let (mut accumulator, index) = (zero::<T, V, G>(), first + start as isize);
+    let mut accumulator = zero::<T, V, G>();
     for &Instruction { does, a, b } in code {
         let (a, b) = (operands[a as usize].group(start), operands[b as usize].group(start));
         // SAFETY: the caller promises it.
-        accumulator = unsafe { carry_out::<T, V, G>(does, accumulator, a, b, index) };
+        accumulator = unsafe { carry_out::<T, V, G>(does, accumulator, a, b) };
     }
 }
 

@@ -49,8 +49,6 @@ macro_rules! codes {
             Load,
             /// `a` becomes the accumulator, which stays.
             Store,
-            /// The accumulator becomes the cell's index along the row.
-            Index,
             /// The accumulator becomes `a · b` and it, rounded once.
             FmaOnto,
             /// The accumulator becomes it times `a`, and `b`, rounded once.

@@ -113,8 +113,8 @@ impl Emitter<'_> {
             Node::Fma(..) if which == 2 => Opcode::FmaOnto,
             Node::Fma(..) => Opcode::FmaBy,
             Node::Select(..) => [Opcode::SelectBy, Opcode::SelectYes, Opcode::SelectNo][which],
-            // Of the other nodes only the coordinate along the row is computed.
-            Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => Opcode::Index,
+            // The others lie somewhere, and are not computed.
+            Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => Opcode::Load,
         };
         self.push(does, a, b);
         for operand in operands {

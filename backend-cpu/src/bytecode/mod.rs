@@ -57,10 +57,13 @@ pub enum Steps {
 /// Instructions, and how many operands of each kind they have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// The instructions, in order. Their operands count slots first, then scalars, taps and outputs.
+    /// The instructions, in order. Their operands count slots first, then scalars, taps and outputs, and last the
+    /// coordinate along the row.
     pub instructions: Vec<Instruction<u32>>,
     /// The slots.
     pub slots: usize,
+    /// Whether they read the coordinate along the row.
+    pub reads_along: bool,
     /// The same for the processor, where [`Bytecode::compile`] found that it has such.
     #[cfg(all(target_arch = "x86_64", unix))]
     pub native: Option<Native>,
@@ -74,7 +77,12 @@ impl Bytecode {
 
     /// Returns the number of the instructions' operands of all kinds.
     pub fn operands(&self) -> usize {
-        self.slots() + self.uniform.nodes.len() + self.taps.len() + self.outputs
+        self.slots() + self.uniform.nodes.len() + self.taps.len() + self.outputs + 1
+    }
+
+    /// Returns whether the steps read the coordinate along the row.
+    pub fn reads_along(&self) -> bool {
+        matches!(&self.steps, Steps::Code(Code { reads_along: true, .. }))
     }
 
     /// Returns the bytecode with instructions of the machine for values of type `T`, where it has such. They give
@@ -108,11 +116,14 @@ impl Bytecode {
                     Operand::Scalar(number) => (from_scalars + number) as u32,
                     Operand::Tap(number) => (from_taps + number) as u32,
                     Operand::Output(number) => (from_outputs + number) as u32,
+                    Operand::Along => (from_outputs + dag.outputs.len()) as u32,
                 };
+                let reads_along = instructions.iter().any(|one| [one.a, one.b].contains(&Operand::Along));
                 let instructions = instructions.iter().map(|instruction| instruction.map(number));
                 Steps::Code(Code {
                     instructions: instructions.collect(),
                     slots,
+                    reads_along,
                     #[cfg(all(target_arch = "x86_64", unix))]
                     native: None,
                 })

@@ -58,7 +58,7 @@ impl<'d> Compiler<'d> {
                 self.taps.push(TapAt { row, shift: dx });
                 return Some(Operand::Tap(self.taps.len() - 1));
             }
-            Node::Coord(2) => return None,
+            Node::Coord(2) => return Some(Operand::Along),
             Node::Coord(_) => self.varies_by_row = true,
             _ => {}
         }

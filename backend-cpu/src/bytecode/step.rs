@@ -16,6 +16,8 @@ pub enum Operand {
     Scalar(usize),
     /// In the new values of an output of the formula, which are only written.
     Output(usize),
+    /// The coordinate along the row of each cell.
+    Along,
 }
 
 /// A tap and the number of the scalar that weighs it.

@@ -48,7 +48,7 @@ impl<T: Real> Work<T> {
             |of: fn(&Bytecode) -> usize| bytecodes.iter().map(|&bytecode| of(bytecode)).max().unwrap_or(0);
         let outputs = most(|bytecode| bytecode.outputs);
         Ok(Work {
-            step_scratch: StepScratch::new(bytecodes)?,
+            step_scratch: StepScratch::new(bytecodes, chunk)?,
             gathered: (0..most(|bytecode| bytecode.taps.len()))
                 .map(|_| Ok(zeros(chunk)?.into_boxed_slice()))
                 .collect::<Result<_>>()?,
@@ -245,7 +245,7 @@ impl<'a, T: Real> Sweep<'a, T> {
             let left = (part - start) as usize;
             // Where scratch holds nothing, a chunk may be as long as the part between the ends.
             let is_between = is_plain && start >= head && part <= tail;
-            let chunk = if is_between { left } else { self.chunk };
+            let chunk = if is_between && !bytecode.reads_along() { left } else { self.chunk };
             let length = left.div_ceil(left.div_ceil(chunk)).next_multiple_of(WIDEST);
             let end = part.min(start + length as isize);
             for (number, &TapAt { row, shift }) in bytecode.taps.iter().enumerate() {

@@ -72,7 +72,7 @@ pub fn is_refused() -> bool {
 
 impl Native {
     /// Returns the machine's instructions for a code, whose operands are so many scalars and others; `None`
-    /// where the machine or the system has none, and for codes that ask for the index along the row.
+    /// where the machine or the system has none.
     pub fn new<T: Real>(code: &Code, scalars: usize) -> Option<Native> {
         let bytes = has_vectors().then(|| Translator::<T>::bytes(code, scalars)).flatten()?;
         Some(Native(Arc::new(Pages::new(&bytes)?)))
@@ -272,7 +272,7 @@ impl<T: Real> Translator<T> {
             GreaterEqual | LessEqualTurned => self.compare(a, Relation::GreaterEqual),
             Equal | EqualTurned => self.compare(a, Relation::Equal),
             NotEqual | NotEqualTurned => self.compare(a, Relation::NotEqual),
-            // Calls, and the index along the row. Codes that stand for two were taken apart.
+            // Calls. Codes that stand for two were taken apart.
             _ => {
                 let (function, turned) = does.called()?;
                 self.call(function, turned, a);

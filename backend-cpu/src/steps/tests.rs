@@ -33,7 +33,7 @@ fn check<T: Real>(dag: &Dag) {
 }
 
 fn check_tape<T: Real>(dag: &Dag, bytecode: Bytecode) {
-    let mut step_scratch = StepScratch::new(&[&bytecode]).unwrap();
+    let mut step_scratch = StepScratch::new(&[&bytecode], 300).unwrap();
     let (parameters, mut scalars) = ([T::from_f64(0.75), T::from_f64(-1.5)], Vec::new());
     bytecode.uniform.evaluate(&mut scalars, &parameters, [0; 3], |_| T::ZERO);
     for len in LENGTHS {
