@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use abide_core::backend::{LinearBackend, Segmented, check_fields};
+use abide_core::backend::{ClockedSession, LinearBackend, Segmented, check_fields};
 use abide_core::floating::standard;
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Cpu, Schedule};
-use abide_core::program::Watch;
+use abide_core::program::{Clock, Watch};
 use abide_core::{
     Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result,
     Session, Tune,
@@ -143,6 +143,9 @@ impl CpuBackend {
         if options.pin {
             pin::cores(self.threads())?;
         }
+        if let Some(clock) = Clock::of(problem) {
+            return self.planned(clock.plain(), options);
+        }
         let plan = plan_cpu(problem, device, options)?;
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         if plan.execution != Execution::Persistent || self.threads() <= cores {
@@ -175,6 +178,11 @@ impl CpuBackend {
         };
         if self.path == Path::Reference {
             return Ok(Box::new(reference::Plain::open(problem, plan, fields)?));
+        }
+        if let Some(clock) = Clock::of(problem) {
+            return ClockedSession::open(problem, clock, fields, |plain, fields| {
+                self.opened(plain, plan, fields)
+            });
         }
         let watch = Watch::new(problem, &fields)?;
         // The sweeps of a plain program take no note of anything.

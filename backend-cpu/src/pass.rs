@@ -31,7 +31,7 @@ pub struct Rings<T> {
 /// A thread's scratch beside its rings.
 struct Work<T> {
     scratch: Scratch<T>,
-    /// The scalars of each stage whose scalars are the same in all rows.
+    /// The scalars of each level whose scalars are the same in all rows.
     scalars: Vec<Vec<T>>,
     lines: Vec<LineAt>,
     prefetches: Vec<Prefetch>,
@@ -45,10 +45,7 @@ impl<T: Real> Rings<T> {
         let bytecodes: Vec<&Bytecode> = bytecodes.iter().collect();
         let work = Work {
             scratch: Scratch::new(region, &bytecodes, chunk)?,
-            scalars: bytecodes
-                .iter()
-                .map(|bytecode| Vec::with_capacity(bytecode.uniform.nodes.len()))
-                .collect(),
+            scalars: Vec::new(),
             lines: Vec::with_capacity(
                 bytecodes.iter().map(|bytecode| bytecode.lines.len()).max().unwrap_or(0),
             ),
@@ -61,6 +58,7 @@ impl<T: Real> Rings<T> {
     /// Makes room for a pipeline and for tiles of up to `most` cells. The thread that uses the memory is the
     /// first to touch it.
     pub fn fit(&mut self, levels: &Levels, most: [usize; 3]) -> Result<()> {
+        self.work.scalars.resize_with(self.work.scalars.len().max(levels.levels.len()), Vec::new);
         let beyond = levels.beyond();
         let room = |axis: usize| most[axis] + 2 * beyond[axis];
         let plane = room(across(levels.stream)) * padded::<T>(room(2) + LINE_BYTES / size_of::<T>());
@@ -122,8 +120,9 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
     let Rings { storages, work } = rings;
     let storages: Vec<Shared<'_, T>> =
         storages.iter_mut().map(|storage| Shared::new(storage.all_mut())).collect();
-    for (bytecode, scalars) in bytecodes.iter().zip(&mut work.scalars) {
-        bytecode.uniform.evaluate(scalars, parameters, [0; 3], |_| T::ZERO);
+    for (level, scalars) in levels.levels.iter().zip(&mut work.scalars) {
+        let read = parameters.of(level.step, level.stage);
+        bytecodes[level.stage].uniform.evaluate(scalars, read, [0; 3], |_| T::ZERO);
     }
     let window = pass.window(tile);
     pass.prefetches(&mut work.prefetches);
@@ -177,7 +176,7 @@ impl<T: Real> Pass<'_, T> {
             return;
         }
         let Work { scratch, scalars, lines, begin, prefetches } = work;
-        std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
+        std::mem::swap(&mut scratch.scalars, &mut scalars[number]);
         let memory = Sources { now: self.now, storages };
         let row = Row {
             region: self.region,
@@ -208,7 +207,7 @@ impl<T: Real> Pass<'_, T> {
                 if bytecode.varies_by_row {
                     bytecode.uniform.evaluate(
                         &mut scratch.scalars,
-                        self.parameters,
+                        self.parameters.of(level.step, level.stage),
                         [place[0] as isize, place[1] as isize, 0],
                         |_| T::ZERO,
                     );
@@ -248,7 +247,7 @@ impl<T: Real> Pass<'_, T> {
                 y += count as isize;
             }
         }
-        std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
+        std::mem::swap(&mut scratch.scalars, &mut scalars[number]);
     }
 
     /// Goes on with the rows of a level's stretch, if the stretch has come to the row; returns the row after

@@ -18,7 +18,7 @@ use crate::shared::Shared;
 use crate::state::{State, copied};
 use crate::stepwise::{Band, Outputs, Stage, sweep};
 use crate::threads::{Pool, on};
-use crate::tile::{Pass, Tile};
+use crate::tile::{Parameters, Pass, Tile};
 use crate::{count, thread_team};
 
 /// The threads and cores that work for a session.
@@ -84,8 +84,8 @@ impl<T: Real> Threaded<T> {
         state: State<T>,
     ) -> Result<Self> {
         let simplified = problem.program.simplified(problem.dtype);
-        let bytecodes: Vec<Bytecode> =
-            simplified.stages().iter().map(|stage| Bytecode::new(&stage.dag, fused)).collect();
+        let bytecode = |stage: &abide_core::Stage| Bytecode::new(&stage.dag, fused).compiled::<T>();
+        let bytecodes: Vec<Bytecode> = simplified.stages().iter().map(bytecode).collect();
         let writes = simplified.stages().iter().map(|stage| stage.writes.clone()).collect();
         // A plan's fields can be changed by any caller, and scratch grows with both.
         let (threads, chunk) = (cpu.threads.clamp(1, 4096), cpu.chunk.clamp(1, 1 << 16));
@@ -116,14 +116,20 @@ impl<T: Real> Threaded<T> {
         Ok(Threaded { lowered, plan: plan.clone(), pool, writes, way, state })
     }
 
-    fn steps(&mut self, steps: u64) -> Result<()> {
+    /// Does steps, whose stages read the session's parameters or what `read` holds for each of them.
+    fn steps(&mut self, steps: u64, read: Option<&[T]>) -> Result<()> {
         let Threaded { lowered, writes, way, state, .. } = self;
         let State { now, new, parameters } = state;
+        let parameters = match read {
+            Some(read) => Parameters::each(read, parameters.len(), lowered.bytecodes.len()),
+            None => Parameters::same(parameters),
+        };
         match way {
             Way::Stepwise(bands) => {
                 let Lowered { region, chunk, bytecodes, .. } = lowered;
-                for _ in 0..steps {
-                    for (bytecode, writes) in bytecodes.iter().zip(&*writes) {
+                for step in 0..steps as usize {
+                    for (number, (bytecode, writes)) in bytecodes.iter().zip(&*writes).enumerate() {
+                        let parameters = parameters.of(step, number);
                         let stage = Stage { region, bytecode, parameters, old: now, chunk: *chunk };
                         sweep(&stage, bands, Outputs::new(new, writes));
                         for &field in writes {
@@ -144,6 +150,21 @@ impl<T: Real> Threaded<T> {
             }
         }
     }
+
+    /// Does steps on the threads, and returns the seconds that they took.
+    fn timed(&mut self, steps: u64, read: Option<&[T]>) -> Result<f64> {
+        let begun = Instant::now();
+        let alone = match &self.way {
+            // Too little work to wake any thread.
+            Way::Stepwise(bands) => bands.len() <= 1,
+            Way::Tiled(tiled) => tiled.persistent || tiled.rings.len() <= 1,
+        };
+        match alone {
+            true => standard(|| self.steps(steps, read))?,
+            false => on(self.pool.clone().as_ref(), || self.steps(steps, read))??,
+        }
+        Ok(begun.elapsed().as_secs_f64())
+    }
 }
 
 impl<T: Real> Tiled<T> {
@@ -152,7 +173,7 @@ impl<T: Real> Tiled<T> {
     fn advance(
         &mut self,
         lowered: &Lowered,
-        parameters: &[T],
+        parameters: Parameters<'_, T>,
         [now, new]: [&mut [Vec<T>]; 2],
         steps: u64,
     ) -> Result<u64> {
@@ -180,6 +201,7 @@ impl<T: Real> Tiled<T> {
         let pass = |number: u64| {
             let levels = &levels[usize::from(number >= full)];
             let [now, new] = if number.is_multiple_of(2) { [&now, &new] } else { [&new, &now] };
+            let parameters = parameters.from((number * depth) as usize);
             Pass { region, levels, bytecodes, parameters, chunk: *chunk, divided, now, new }
         };
         if *persistent {
@@ -197,17 +219,12 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
-        let begun = Instant::now();
-        let alone = match &self.way {
-            // Too little work to wake any thread.
-            Way::Stepwise(bands) => bands.len() <= 1,
-            Way::Tiled(tiled) => tiled.persistent || tiled.rings.len() <= 1,
-        };
-        match alone {
-            true => standard(|| self.steps(steps))?,
-            false => on(self.pool.clone().as_ref(), || self.steps(steps))??,
-        }
-        Ok(begun.elapsed().as_secs_f64())
+        self.timed(steps, None)
+    }
+
+    fn advance_by(&mut self, steps: u64, read: &[f64]) -> Result<f64> {
+        let read: Vec<T> = standard(|| read.iter().map(|&value| T::from_f64(value)).collect());
+        self.timed(steps, Some(&read))
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {

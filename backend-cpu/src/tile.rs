@@ -20,6 +20,43 @@ pub struct Tile {
     pub cells: [Range<usize>; 3],
 }
 
+/// The parameters' values, which may differ from stage to stage of the steps.
+#[derive(Clone, Copy)]
+pub struct Parameters<'a, T> {
+    values: &'a [T],
+    /// The values of a stage, and the stages of a step; none where all read the same.
+    of_stages: Option<[usize; 2]>,
+}
+
+impl<'a, T> Parameters<'a, T> {
+    /// Returns parameters that stay.
+    pub fn same(values: &'a [T]) -> Self {
+        Parameters { values, of_stages: None }
+    }
+
+    /// Returns `count` parameters that differ in the `stages` stages of each step, whose values stand behind each other.
+    pub fn each(values: &'a [T], count: usize, stages: usize) -> Self {
+        Parameters { values, of_stages: Some([count, stages]) }
+    }
+
+    /// Returns the values that a stage of a step reads.
+    #[inline(always)]
+    pub fn of(&self, step: usize, stage: usize) -> &'a [T] {
+        match self.of_stages {
+            None => self.values,
+            Some([count, stages]) => &self.values[(step * stages + stage) * count..][..count],
+        }
+    }
+
+    /// Returns the values from a step on.
+    pub fn from(self, step: usize) -> Self {
+        match self.of_stages {
+            None => self,
+            Some([count, stages]) => Parameters { values: &self.values[step * stages * count..], ..self },
+        }
+    }
+}
+
 /// The data that all tiles of a pass share.
 pub struct Pass<'a, T> {
     /// The computed cells of the domain.
@@ -29,7 +66,7 @@ pub struct Pass<'a, T> {
     /// Each stage's formula.
     pub bytecodes: &'a [Bytecode],
     /// The parameters' values.
-    pub parameters: &'a [T],
+    pub parameters: Parameters<'a, T>,
     /// Cells of a chunk.
     pub chunk: usize,
     /// Axes along which there is more than one tile; the streamed axis always counts.

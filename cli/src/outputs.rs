@@ -282,8 +282,9 @@ impl Writer {
             if self.movie_frames == 0 {
                 let values = simulation.field(&field);
                 let words = words(&field, simulation.step());
-                last =
-                    movie.as_mut().map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values, &words)));
+                last = movie
+                    .as_mut()
+                    .map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values, &words)));
             }
             let Some(movie) = movie else { continue };
             batch.add(format!("{} ({field})", path.display()), last.and_then(|()| movie.finish()));

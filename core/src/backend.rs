@@ -1,6 +1,7 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
 mod batch;
+mod clocked;
 mod fields;
 mod launches;
 mod linear;
@@ -27,6 +28,7 @@ use crate::real::{Array, DType};
 use crate::slabs::Share;
 
 pub use self::batch::{Advance, MemberSessions, divide};
+pub use self::clocked::ClockedSession;
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::linear::{
@@ -135,6 +137,20 @@ pub trait Session: Send {
     ///
     /// Callers cut long runs into epochs (see [`drive`]); zero steps change nothing.
     fn advance(&mut self, steps: u64) -> Result<f64>;
+
+    /// Advances steps as [`Session::advance`] does, while parameters differ from stage to stage: `read` holds, for each step
+    /// and each stage, the values of all parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] where the session cannot.
+    fn advance_by(&mut self, _steps: u64, _read: &[f64]) -> Result<f64> {
+        Err(Error::unsupported(
+            format!("scalars that change from step to step ({})", self.plan().summary()),
+            "its kernels read parameters that stay",
+            "make the plan for the program as a whole",
+        ))
+    }
 
     /// Advances one step and returns the seconds that the device took for each of its launches, in order; see
     /// [`time_launches`]. Sessions that cannot time launches separately do nothing and return an empty list. The

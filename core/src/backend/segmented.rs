@@ -61,7 +61,7 @@ impl Segmented {
 }
 
 /// Reads the value of a probe.
-fn probed(session: &mut dyn Session, probe: &Probe) -> Result<f64> {
+pub(super) fn probed(session: &mut dyn Session, probe: &Probe) -> Result<f64> {
     let [low, high] = probe.window();
     let value = session.read_window(probe.field, low, high)?;
     Ok(value.get(0).unwrap_or(f64::NAN))

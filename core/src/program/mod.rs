@@ -6,6 +6,7 @@
 
 mod boxes;
 mod centring;
+mod clock;
 mod definition;
 mod derived;
 mod footprint;
@@ -38,6 +39,7 @@ pub use crate::reduction::Reduction;
 
 pub use self::boxes::{Boxes, Buffer, GhostSource, Indices, around, is_empty};
 pub use self::centring::Centring;
+pub use self::clock::Clock;
 pub use self::definition::Definition;
 pub use self::derived::Derived;
 pub use self::footprint::{Footprint, Neighbourhood};

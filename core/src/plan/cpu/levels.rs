@@ -14,6 +14,8 @@ use crate::program::{Problem, Program};
 /// One stage of one step of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Level {
+    /// The step of the pass, counted from 0.
+    pub step: usize,
     /// The index of the stage in the program.
     pub stage: usize,
     /// Planes behind the front of the pass.
@@ -173,7 +175,8 @@ impl Levels {
                 !over
             });
             let (lag, beyond) = (lags[level], flow.beyond[level]);
-            self.levels.push(Level { stage: flow.order[level], lag, beyond, sources, outputs });
+            let (step, stage) = (level / flow.program.stages().len(), flow.order[level]);
+            self.levels.push(Level { step, stage, lag, beyond, sources, outputs });
         }
     }
 
