@@ -185,6 +185,7 @@ impl CpuBackend {
             });
         }
         let watch = Watch::new(problem, &fields)?;
+        let plan = &noted(plan);
         // The sweeps of a plain program take no note of anything.
         let cut = if problem.is_plain() { Segmented::new(problem, &fields)? } else { None };
         let session = match problem.dtype {
@@ -210,6 +211,17 @@ impl CpuBackend {
         }
         Ok(known.insert(Arc::new(Pool::pinned(threads)?)).clone())
     }
+}
+
+/// Returns the plan, with a note where the system keeps formulas from becoming instructions of the machine.
+#[cfg_attr(not(all(target_arch = "x86_64", unix)), allow(unused_mut))]
+fn noted(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    #[cfg(all(target_arch = "x86_64", unix))]
+    if crate::native::is_refused() {
+        plan.notes.push("the system grants no memory for instructions: formulas are interpreted".to_owned());
+    }
+    plan
 }
 
 /// Returns the values of fields in f32.

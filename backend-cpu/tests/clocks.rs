@@ -122,9 +122,9 @@ fn conditions_marks_and_records_are_noted() {
             Problem { until: until("time >= 1.3"), ..plain.clone() },
             Problem { marks: marks(0.3), ..plain.clone() },
             Problem { record: record(2, Vec::new()), until: until("work < -0.5"), ..plain.clone() },
-            Problem { record: record(3, vec![probe.clone()]), first_step: 4, ..plain.clone() },
-            Problem { record: record(1, vec![probe.clone()]), marks: marks(0.5), ..plain.clone() },
-            Problem { record: record(4, vec![probe.clone()]), until: until("time > 1.9"), ..plain.clone() },
+            Problem { record: record(3, vec![probe]), first_step: 4, ..plain.clone() },
+            Problem { record: record(1, vec![probe]), marks: marks(0.5), ..plain.clone() },
+            Problem { record: record(4, vec![probe]), until: until("time > 1.9"), ..plain.clone() },
         ] {
             check(&problem);
         }

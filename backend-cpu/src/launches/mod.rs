@@ -115,18 +115,11 @@ impl<T: Real> Launched<T> {
         let scalars: Vec<f64> = scalars.copied().collect();
         let rounded = scalars.iter().map(|&value| T::from_f64(value)).collect();
         let field_rows = FieldRows::new(problem, &boxes);
-        #[cfg_attr(not(all(target_arch = "x86_64", unix)), allow(unused_mut))]
-        let mut plan = plan.clone();
-        #[cfg(all(target_arch = "x86_64", unix))]
-        if crate::native::is_refused() {
-            plan.notes
-                .push("the system grants no memory for instructions: formulas are interpreted".to_owned());
-        }
         let sizes = cpu.fuse.then_some(SIZES);
         let groups = groups_of(&field_rows, &boxes, &storage, &stages, threads, sizes);
         Ok(Launched {
             field_rows,
-            plan,
+            plan: plan.clone(),
             pool,
             chunk,
             fused,
