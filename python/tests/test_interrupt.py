@@ -5,7 +5,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -21,6 +21,14 @@ TRIES = 3
 @ab.stencil(2, boundary="periodic")
 def shift(u):  # type: ignore[no-untyped-def]
     return u[0, -1]
+
+
+@pytest.fixture(autouse=True)
+def answers_to_ctrl_c() -> Iterator[None]:
+    """Answers as a program of a terminal does: one begun by `nohup … &` ignores Ctrl-C, and the tests would wait for ever."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(work: Callable[[], object], after: float) -> float:
