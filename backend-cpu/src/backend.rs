@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use abide_core::backend::{ClockedSession, LinearBackend, Segmented, check_fields};
+use abide_core::backend::{LinearBackend, Segmented, check_fields};
 use abide_core::floating::standard;
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{Cpu, Schedule};
@@ -128,6 +128,10 @@ impl CpuBackend {
         if problem.is_batch() {
             return self.plan_batch(problem, options);
         }
+        // The reference has the program as it is.
+        if let (Path::Threaded, Some(clock)) = (self.path, Clock::of(problem)) {
+            return self.planned(clock.plain(), options);
+        }
         let device = self.machine(!is_too_small_to_choose(problem, options));
         let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if self.path == Path::Reference {
@@ -142,9 +146,6 @@ impl CpuBackend {
         }
         if options.pin {
             pin::cores(self.threads())?;
-        }
-        if let Some(clock) = Clock::of(problem) {
-            return self.planned(clock.plain(), options);
         }
         let plan = plan_cpu(problem, device, options)?;
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -180,9 +181,9 @@ impl CpuBackend {
             return Ok(Box::new(reference::Plain::open(problem, plan, fields)?));
         }
         if let Some(clock) = Clock::of(problem) {
-            return ClockedSession::open(problem, clock, fields, |plain, fields| {
-                self.opened(plain, plan, fields)
-            });
+            let plain = clock.plain().clone();
+            let cut = Segmented::clocked(problem, clock, &fields)?;
+            return Ok(Segmented::around(Some(cut), self.opened(&plain, plan, fields)?));
         }
         let watch = Watch::new(problem, &fields)?;
         let plan = &noted(plan);

@@ -1,7 +1,6 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
 mod batch;
-mod clocked;
 mod fields;
 mod launches;
 mod linear;
@@ -28,7 +27,6 @@ use crate::real::{Array, DType};
 use crate::slabs::Share;
 
 pub use self::batch::{Advance, MemberSessions, divide};
-pub use self::clocked::ClockedSession;
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::linear::{

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::stage::StageKind;
 use super::{Parameter, Problem, Program};
+use crate::domain::Boundary;
+use crate::error::{Error, Result};
 use crate::expr::{Dag, Node};
 
 /// The scalars of a problem, step by step, and the plain problem whose parameters they are.
@@ -18,6 +20,8 @@ pub struct Clock {
     /// The number of parameters.
     parameters: usize,
     is_read: bool,
+    /// The values of a formula's nodes.
+    nodes: Vec<f64>,
 }
 
 impl Clock {
@@ -26,7 +30,7 @@ impl Clock {
     /// A slab, whose sides are open, has none: its scalars are those of the whole domain's run.
     pub fn of(problem: &Problem) -> Option<Clock> {
         let program = &*problem.program;
-        let is_slab = problem.boundaries.0.as_flattened().contains(&crate::domain::Boundary::Open);
+        let is_slab = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
         if program.scalars().is_empty() || program.steps().len() != 1 || problem.is_batch() || is_slab {
             return None;
         }
@@ -52,7 +56,14 @@ impl Clock {
         let made: Vec<usize> = stages.iter().flatten().map(|(_, scalar)| *scalar).collect();
         let reads = |node: &Node| matches!(*node, Node::Param(number) if made.contains(&usize::from(number)));
         let is_read = plain.program.stages().iter().any(|stage| stage.dag.nodes.iter().any(reads));
-        Some(Clock { plain, stages, values, parameters: problem.parameters.len(), is_read })
+        Some(Clock {
+            plain,
+            stages,
+            values,
+            parameters: problem.parameters.len(),
+            is_read,
+            nodes: Vec::new(),
+        })
     }
 
     /// Returns the plain problem: it has the stages of fields alone, and the scalars' values before the first step as its
@@ -72,22 +83,27 @@ impl Clock {
     }
 
     /// Sets a parameter for the steps that follow.
-    pub fn set_parameter(&mut self, parameter: usize, value: f64) {
-        if let Some(known) = self.values[..self.parameters].get_mut(parameter) {
-            *known = value;
-        }
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] for a number that is none of a parameter.
+    pub fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        let own = &self.plain.program.parameters()[..self.parameters];
+        let names = own.iter().map(|parameter| parameter.name.as_str());
+        let known = self.values[..self.parameters].get_mut(parameter);
+        *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
+        Ok(())
     }
 
     /// Does a step of the scalars. Adds to `read` what each stage of fields reads: the parameters, and then the scalars.
     pub fn step(&mut self, read: &mut Vec<f64>) {
-        let mut nodes = Vec::new();
         for stage in &self.stages {
             match stage {
                 None if self.is_read => read.extend_from_slice(&self.values),
                 None => {}
                 Some((dag, scalar)) => {
-                    dag.evaluate(&mut nodes, &self.values, [0; 3], |_| f64::NAN);
-                    self.values[*scalar] = nodes[dag.outputs[0] as usize];
+                    dag.evaluate(&mut self.nodes, &self.values, [0; 3], |_| f64::NAN);
+                    self.values[*scalar] = self.nodes[dag.outputs[0] as usize];
                 }
             }
         }
@@ -143,7 +159,7 @@ mod tests {
         assert_eq!(clock.plain().program.stages().len(), 2);
         let mut read = Vec::new();
         clock.step(&mut read);
-        clock.set_parameter(0, 1.0);
+        clock.set_parameter(0, 1.0).unwrap();
         clock.step(&mut read);
         assert_eq!(read, [0.5, 0.25, 0.5, 0.75, 1.0, 0.75, 1.0, 1.75]);
         assert_eq!(clock.scalars(), [1.75]);
