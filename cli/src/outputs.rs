@@ -227,8 +227,7 @@ impl Writer {
             self.movie_frames += 1;
             for (field, _, movie) in &mut self.movies {
                 let values = simulation.field(field)?;
-                let words = words(field, step);
-                movie.as_mut().map_or(Ok(()), |movie| movie.add(&values, &words))?;
+                movie.as_mut().map_or(Ok(()), |movie| movie.add(&values, field, step))?;
             }
         }
         let number = self.number(step, |name| simulation.scalar(name))?;
@@ -249,7 +248,7 @@ impl Writer {
         self.movie_frames += 1;
         for (field, _, movie) in &mut self.movies {
             let values = running.field(field)?;
-            if let Some(Err(fault)) = movie.as_mut().map(|movie| movie.add(&values, &words(field, step))) {
+            if let Some(Err(fault)) = movie.as_mut().map(|movie| movie.add(&values, field, step)) {
                 *movie = None;
                 news.push(fault);
             }
@@ -281,10 +280,10 @@ impl Writer {
             let mut last = Ok(());
             if self.movie_frames == 0 {
                 let values = simulation.field(&field);
-                let words = words(&field, simulation.step());
+                let step = simulation.step();
                 last = movie
                     .as_mut()
-                    .map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values, &words)));
+                    .map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values, &field, step)));
             }
             let Some(movie) = movie else { continue };
             batch.add(format!("{} ({field})", path.display()), last.and_then(|()| movie.finish()));
@@ -376,11 +375,6 @@ impl Writer {
         self.seen = seen;
         written
     }
-}
-
-/// Returns what stands above a field's picture where there is a colour bar.
-fn words(field: &str, step: u64) -> String {
-    format!("{field}, step {step}")
 }
 
 /// A simulation whose fields are written: before its first step, or between two epochs.

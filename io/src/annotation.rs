@@ -105,6 +105,11 @@ impl Layout {
     }
 }
 
+/// Returns what stands above a field's picture.
+pub(super) fn heading(field: &str, step: u64) -> String {
+    format!("{field}, step {step}")
+}
+
 /// Returns a number with four digits at most, in as few letters as are kept for it.
 fn short(value: f64) -> String {
     let size = value.abs();

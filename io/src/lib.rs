@@ -233,7 +233,7 @@ pub fn write_as(
     match Format::of(path)? {
         Format::Npy => npy::write_as(path, &extents(members, shape), first),
         Format::Png => {
-            let words = format!("{name}, step {step}");
+            let words = annotation::heading(name, step);
             picture::write(path, &stacked(path, members, shape)?, first, colours.into(), &words)
         }
         Format::Vti => vti::write(path, &stacked(path, members, shape)?, fields, step),

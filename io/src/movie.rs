@@ -7,7 +7,7 @@ use std::path::Path;
 use abide_core::{Array, Error, Result, Shape};
 use gif::{Encoder, Frame, Repeat};
 
-use super::annotation::{Inks, Layout};
+use super::annotation::{Inks, Layout, heading};
 use super::colour::{Colours, MARK, Plane, Range};
 use super::{Format, Staged};
 
@@ -75,18 +75,18 @@ impl Movie {
         Ok(Movie { staged, encoder, plane, layout, range, palettes: Vec::new() })
     }
 
-    /// Adds a frame; the words stand above it where there is a colour bar.
+    /// Adds a frame; the field's name and the step stand above it where there is a colour bar.
     ///
     /// # Errors
     ///
     /// [`Error::File`] where it cannot be written; [`Error::Limit`] where there is no memory for it.
-    pub fn add(&mut self, values: &Array, words: &str) -> Result<()> {
+    pub fn add(&mut self, values: &Array, field: &str, step: u64) -> Result<()> {
         let of_frame = || Range::of(values).unwrap_or(Range { low: 0.0, high: 0.0 });
         let range = self.range.unwrap_or_else(of_frame);
         let level = |place: f64| (place * (COLOURS - 1) as f64).round() as u8;
         let cells = self.plane.pixels(values, |value| range.place(value).map_or(NOT_FINITE, level))?;
         let inks = Inks { paper: PAPER, ink: INK, at: level };
-        let pixels = self.layout.draw(cells, &inks, range, words)?;
+        let pixels = self.layout.draw(cells, &inks, range, &heading(field, step))?;
         // Both fit, which was checked when the movie began.
         let (width, height) = self.layout.size();
         let (width, height) = (width as u16, height as u16);
@@ -140,8 +140,8 @@ mod tests {
         let path = folder.path().join("m.gif");
         let shape = Shape::new(&[2, 3]).unwrap();
         let mut movie = Movie::new(&path, &shape, Colours::default()).unwrap();
-        movie.add(&Array::F32(vec![0.0, 1.0, 0.5, 0.0, f32::NAN, 0.0]), "").unwrap();
-        movie.add(&Array::F32(vec![2.0; 6]), "").unwrap();
+        movie.add(&Array::F32(vec![0.0, 1.0, 0.5, 0.0, f32::NAN, 0.0]), "u", 0).unwrap();
+        movie.add(&Array::F32(vec![2.0; 6]), "u", 0).unwrap();
         assert!(!path.exists());
         movie.finish().unwrap().commit().unwrap();
         let frames = colours(&path, (3, 2));
@@ -174,7 +174,7 @@ mod tests {
         for range in [None, Some(Range { low: -3.0, high: 6.0 })] {
             let mut movie = Movie::new(&path, &shape, range).unwrap();
             for others in [[-3.0, 0.5], [6.0, 1.0], [1.0, 0.0], [f64::NAN, 2.0]] {
-                movie.add(&Array::F64(vec![0.0, 1.0, others[0], others[1]]), "").unwrap();
+                movie.add(&Array::F64(vec![0.0, 1.0, others[0], others[1]]), "u", 0).unwrap();
             }
             movie.finish().unwrap().commit().unwrap();
             let frames = colours(&path, (4, 1));

@@ -36,7 +36,7 @@ impl Movie {
     fn add(&self, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let values = given(values)?.values;
         caught(|| match self.lock().as_mut() {
-            Some(movie) => movie.add(&values, "").map_err(exception),
+            Some(movie) => movie.add(&values, "", 0).map_err(exception),
             None => Err(finished()),
         })
     }
