@@ -1,6 +1,5 @@
 //! What users of the crate can see of it, as one program.
 
-mod clocks;
 mod equivalence;
 mod modes;
 mod programs;

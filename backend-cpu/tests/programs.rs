@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use abide_core::backend::{window_of, write_rows};
+use abide_core::backend::{Segmented, window_of, write_rows};
 use abide_core::catalogue::cloverleaf;
-use abide_core::program::{Boxes, Marks, Probe, Record, Until};
+use abide_core::program::{Boxes, Clock, Marks, Probe, Record, Until};
 use abide_core::{Array, Backend, DType, Options, Problem, Session, Shape};
 use abide_cpu::{CpuBackend, reference};
-use abide_random::programs;
+use abide_random::{programs, timed};
 
 fn read(session: &mut dyn Session, problem: &Problem) -> Vec<Array> {
     (0..problem.program.fields().len()).map(|field| session.read(field).unwrap()).collect()
@@ -54,6 +54,35 @@ fn random_programs_have_the_bits_of_the_definition() {
         ran += 1;
     }
     assert!(ran > 200, "{ran} ran, {refused} were refused");
+}
+
+/// A problem's plain form has the bits of the definition: temporaries where they are read, points that formulas choose by, and
+/// parts of formulas that all cells have in common.
+#[test]
+fn plain_forms_have_the_bits_of_the_definition() {
+    let backend = CpuBackend::with_threads(2).unwrap();
+    let (mut ran, mut plain) = (0, 0);
+    for (seed, (problem, fields)) in (0..1200).filter_map(|seed| Some((seed, timed::problem(seed).ok()?))) {
+        ran += 1;
+        let Some(clock) = Clock::on_device(&problem) else { continue };
+        plain += 1;
+        let mut expected = fields.clone();
+        let scalars = reference::run_program(&problem, &mut expected, 5, |_, _, _| {}).unwrap();
+        let own = clock.plain().clone();
+        let plan = backend.plan(&own, &Options::default()).unwrap();
+        let cut = Segmented::clocked(&problem, clock, &fields).unwrap();
+        let inner = backend.open(&own, &plan, fields).unwrap();
+        let mut session = Segmented::around(Some(cut), inner);
+        session.advance(2).unwrap();
+        session.advance(3).unwrap();
+        for (name, (found, expected)) in
+            problem.program.fields().iter().zip(read(&mut *session, &problem).iter().zip(&expected))
+        {
+            assert!(found.same_bits(expected), "seed {seed}, field {name}, {}", problem.shape);
+        }
+        assert_eq!(bits(&session.scalars().unwrap()), bits(&scalars), "seed {seed}");
+    }
+    assert!(ran > 300 && plain > ran / 2, "{plain} of {ran}");
 }
 
 /// A program whose stages are all in parts (fission) has the bits of the whole one's definition.

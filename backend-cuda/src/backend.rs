@@ -1,5 +1,6 @@
 //! The CUDA backend: a device, its compiler, plans and sessions.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::PathBuf;
@@ -8,8 +9,9 @@ use std::sync::Arc;
 use abide_core::backend::{Compiler, LinearBackend, MemberSessions, Segmented, Tuner, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune};
+use abide_core::program::Clock;
 use abide_core::{Array, Backend, DType, DeviceSpec, Plan, Problem, Result, Session};
-use abide_planner::{Fitted, plan_batch};
+use abide_planner::{Fitted, is_of_clock, plan_batch, plan_of_clock};
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::tuned_plans::TunedPlans;
 use cudarc::driver::CudaContext;
@@ -131,7 +133,8 @@ impl Backend for CudaBackend {
             }
             return Ok(plan);
         }
-        tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc)
+        let plan = |problem: &Problem| tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc);
+        plan_of_clock(problem, options, plan).unwrap_or_else(|| plan(problem))
     }
 
     fn compiler(&self) -> Option<&dyn Compiler> {
@@ -155,8 +158,15 @@ impl Backend for CudaBackend {
             let open = |problem: &Problem, plan: &Plan, fields| self.open(problem, plan, fields);
             return Ok(Box::new(MemberSessions::open(problem, plan, fields, open)?));
         }
-        plan.check(problem)?;
         check_fields(problem, &fields)?;
+        if is_of_clock(plan)
+            && let Some(clock) = Clock::on_device(problem)
+        {
+            let plain = clock.plain().clone();
+            let cut = Segmented::clocked(problem, clock, &fields)?;
+            return Ok(Segmented::around(Some(cut), self.open(&plain, plan, fields)?));
+        }
+        plan.check(problem)?;
         let Fitted { plan, code } = fit(&self.nvrtc, problem, plan, &target(&self.device))?;
         self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
         let kernels = Kernels::load(&self.context, code.cubin)?;
@@ -183,6 +193,7 @@ impl Backend for CudaBackend {
 impl Compiler for CudaBackend {
     fn compile(&self, problem: &Problem, plan: &Plan, any_steps: bool) -> Result<()> {
         let target = target(&self.device);
+        let problem = &*planned(problem, plan);
         let plan = fit(&self.nvrtc, problem, plan, &target)?.plan;
         let shallower = if any_steps { shallower_passes(problem, &plan) } else { Vec::new() };
         for pass in shallower {
@@ -192,14 +203,24 @@ impl Compiler for CudaBackend {
     }
 
     fn fitted(&self, problem: &Problem, plan: &Plan) -> Result<Plan> {
-        Ok(fit(&self.nvrtc, problem, plan, &target(&self.device))?.plan)
+        Ok(fit(&self.nvrtc, &planned(problem, plan), plan, &target(&self.device))?.plan)
     }
 }
 
 impl Tuner for CudaBackend {
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
         let _alone = alone();
+        let at_rest = Clock::on_device(problem).map(|clock| clock.at_rest());
+        let problem = at_rest.as_ref().unwrap_or(problem);
         tune::measure(&self.tuning(problem, options), &self.context, &self.nvrtc)
+    }
+}
+
+/// Returns the problem whose kernels run by a plan.
+fn planned<'a>(problem: &'a Problem, plan: &Plan) -> Cow<'a, Problem> {
+    match Clock::on_device(problem).filter(|_| is_of_clock(plan)) {
+        Some(clock) => Cow::Owned(clock.plain().clone()),
+        None => Cow::Borrowed(problem),
     }
 }
 

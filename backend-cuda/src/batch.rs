@@ -12,7 +12,8 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr
 use crate::count::Counter;
 use crate::driver::during;
 use crate::kernels::Kernels;
-use crate::memory::{ask_for, no_field, parameter_bytes, set_parameter};
+use crate::memory::{ask_for, no_field};
+use crate::parameters::{parameter_bytes, set_parameter};
 use crate::timing::Timer;
 use crate::window::Layout;
 

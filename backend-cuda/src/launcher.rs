@@ -3,6 +3,7 @@
 use abide_core::Result;
 
 use crate::memory::Fields;
+use crate::parameters::Parameters;
 use crate::streaming::PutPlanes;
 
 /// A way to launch steps.
@@ -11,7 +12,7 @@ pub(crate) trait Launcher: Send {
     fn most_steps(&self) -> u64;
 
     /// Prepares the launch of `steps` steps: work that is no part of the run and that the clock does not see.
-    fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
+    fn prepare(&mut self, fields: &Fields, parameters: &mut Parameters, steps: u64) -> Result<()>;
 
     /// Has passes store planes into the slabs of other devices, or into none; returns whether their kernel does.
     fn store_to_neighbours(&mut self, given: Option<PutPlanes>) -> bool {
@@ -19,6 +20,6 @@ pub(crate) trait Launcher: Send {
         false
     }
 
-    /// Puts `steps` steps on the fields' stream, and notes in which buffers they leave the fields.
-    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
+    /// Puts `steps` steps on the fields' stream, and notes in which buffers they leave the fields, and what varies behind them.
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut Parameters, steps: u64) -> Result<()>;
 }

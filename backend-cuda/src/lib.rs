@@ -35,6 +35,7 @@ mod mapped;
 mod memory;
 mod nccl;
 mod nvrtc;
+mod parameters;
 mod peer;
 mod persistent;
 mod program;

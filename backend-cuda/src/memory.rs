@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use abide_core::backend::{check_field, check_values, check_window};
-use abide_core::{Array, DType, Error, Problem, Result};
+use abide_core::{Array, Error, Problem, Result};
 use abide_shaders::cuda::{pitched_cells, row_pitch};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
 
@@ -224,28 +224,4 @@ impl Fields {
 /// Makes the error for a field that is not one of so many.
 pub(crate) fn no_field(field: usize, fields: usize) -> Error {
     Error::limit("number of a field", field, fields.saturating_sub(1), "use one of the program's fields")
-}
-
-/// Returns the bytes of the kernels' `Parameters`: the values in the run's type, at least one.
-pub(crate) fn parameter_bytes(dtype: DType, parameters: &[f64]) -> Vec<u8> {
-    let count = parameters.len().max(1);
-    let values = Array::from_fn(dtype, count, |i| parameters.get(i).copied().unwrap_or(0.0));
-    values.as_bytes().to_vec()
-}
-
-/// Sets one of a problem's parameters, by number.
-pub(crate) fn set_parameter(parameters: &mut [f64], parameter: usize, value: f64) -> Result<()> {
-    let count = parameters.len();
-    match parameters.get_mut(parameter) {
-        Some(slot) => {
-            *slot = value;
-            Ok(())
-        }
-        None => Err(Error::limit(
-            "number of a parameter",
-            parameter,
-            count.saturating_sub(1),
-            "use one of the program's parameters",
-        )),
-    }
 }

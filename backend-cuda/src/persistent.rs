@@ -11,6 +11,7 @@ use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::memory::Fields;
+use crate::parameters::Parameters;
 
 /// Bytes between two blocks' flags, so that each has a cache line of its own.
 pub(crate) const FLAG_BYTES: usize = 128;
@@ -81,11 +82,11 @@ impl Launcher for Persistent {
         self.most_steps
     }
 
-    fn prepare(&mut self, _: &Fields, _: &mut [u8], _: u64) -> Result<()> {
+    fn prepare(&mut self, _: &Fields, _: &mut Parameters, _: u64) -> Result<()> {
         Ok(())
     }
 
-    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut Parameters, steps: u64) -> Result<()> {
         let stream = fields.stream.cu_stream();
         let mut flags = self.flags.device_ptr(&fields.stream).0;
         // SAFETY: the flags are as long as allocated; the stream orders this before the launch.
@@ -96,7 +97,7 @@ impl Launcher for Persistent {
         let mut count = steps as u32;
         let mut arguments: [*mut c_void; 4] = [
             buffers.as_mut_ptr().cast(),
-            parameters.as_mut_ptr().cast(),
+            parameters.argument(&fields.stream),
             (&raw mut flags).cast(),
             (&raw mut count).cast(),
         ];
@@ -113,6 +114,7 @@ impl Launcher for Persistent {
             )
         }
         .map_err(during("launching a persistent kernel"))?;
+        parameters.pass_steps(steps);
         fields.advanced(steps);
         Ok(())
     }

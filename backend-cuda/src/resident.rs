@@ -11,6 +11,7 @@ use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::memory::{DoubleBuffer, Fields, ask_for};
+use crate::parameters::Parameters;
 use crate::persistent::{FLAG_BYTES, check_resident};
 
 /// A cooperative launch per epoch.
@@ -99,11 +100,11 @@ impl Launcher for Resident {
         self.most_steps
     }
 
-    fn prepare(&mut self, _: &Fields, _: &mut [u8], _: u64) -> Result<()> {
+    fn prepare(&mut self, _: &Fields, _: &mut Parameters, _: u64) -> Result<()> {
         Ok(())
     }
 
-    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut Parameters, steps: u64) -> Result<()> {
         let stream = fields.stream.cu_stream();
         let mut counters = self.counters.device_ptr(&fields.stream).0;
         // SAFETY: the counters are as long as allocated; the stream orders this before the launch.
@@ -116,7 +117,7 @@ impl Launcher for Resident {
         let mut arguments: [*mut c_void; 5] = [
             buffers.as_mut_ptr().cast(),
             exchange_buffer.as_mut_ptr().cast(),
-            parameters.as_mut_ptr().cast(),
+            parameters.argument(&fields.stream),
             (&raw mut counters).cast(),
             (&raw mut count).cast(),
         ];
@@ -133,6 +134,7 @@ impl Launcher for Resident {
             )
         }
         .map_err(during("launching a resident kernel"))?;
+        parameters.pass_steps(steps);
         self.exchange_buffer.exchanged(self.plan.exchanges_in(steps) as u32);
         Ok(())
     }

@@ -14,8 +14,9 @@ use crate::driver::{bind, during};
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::lent::DeviceBuffer;
-use crate::memory::{Fields, no_field, parameter_bytes, set_parameter};
+use crate::memory::{Fields, no_field};
 use crate::nvrtc::Nvrtc;
+use crate::parameters::{Parameters, set_parameter};
 use crate::peer::Neighbours;
 use crate::persistent::Persistent;
 use crate::puts::PutKernel;
@@ -47,8 +48,7 @@ pub(crate) fn launcher(
 pub(crate) struct CudaSession {
     plan: Plan,
     fields: Fields,
-    /// The kernels' `Parameters`.
-    parameters: Vec<u8>,
+    parameters: Parameters,
     launcher: Box<dyn Launcher>,
     counter: Arc<Counter>,
     neighbours: Neighbours,
@@ -87,7 +87,7 @@ impl CudaSession {
     ) -> Result<Self> {
         // Made here, because making events takes time that no run should see.
         let begun = Begun { timers: vec![Timer::new(&fields.stream)?], count: 0 };
-        let parameters = parameter_bytes(fields.problem.dtype, &fields.problem.parameters);
+        let parameters = Parameters::new(&fields.problem);
         let neighbours = Neighbours::new(put_kernel);
         Ok(CudaSession { plan, fields, parameters, launcher, counter, neighbours, begun })
     }
@@ -111,6 +111,12 @@ impl Session for CudaSession {
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.begin(steps)?;
         self.finish()
+    }
+
+    fn advance_by(&mut self, steps: u64, read: &[f64]) -> Result<f64> {
+        bind(&self.fields.stream)?;
+        self.parameters.vary_by(read, &self.fields.stream)?;
+        self.advance(steps)
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -154,7 +160,7 @@ impl Session for CudaSession {
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         let problem = &mut self.fields.problem;
         set_parameter(&mut problem.parameters, parameter, value)?;
-        self.parameters = parameter_bytes(problem.dtype, &problem.parameters);
+        self.parameters.set(problem);
         Ok(())
     }
 }
@@ -168,6 +174,7 @@ impl CudaSession {
 impl Peer for CudaSession {
     fn begin(&mut self, steps: u64) -> Result<bool> {
         bind(&self.fields.stream)?;
+        self.parameters.check(steps)?;
         let mut left = steps;
         while left > 0 {
             let now = left.min(self.launcher.most_steps());

@@ -11,6 +11,7 @@ use crate::graph::recorded;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::memory::Fields;
+use crate::parameters::Parameters;
 
 /// Steps of a graph; even, so that every field is back in the buffer it started from.
 pub(crate) const GRAPH_STEPS: u64 = 32;
@@ -56,12 +57,12 @@ impl Stepwise {
     }
 
     /// Launches `steps` steps on the stream, or into the graph that it is recording.
-    fn launch_each(&self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn launch_each(&self, fields: &Fields, parameters: &mut Parameters, steps: u64) -> Result<()> {
         for step in 0..steps {
             for (stage, (function, shared)) in self.stages.iter().enumerate() {
                 let mut buffers = fields.pointers(&fields.flips(step, stage));
                 let mut arguments: [*mut c_void; 2] =
-                    [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
+                    [buffers.as_mut_ptr().cast(), parameters.argument(&fields.stream)];
                 // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have
                 // their layout and are copied by the call. The grid covers the domain and the kernel checks
                 // its bounds.
@@ -76,12 +77,13 @@ impl Stepwise {
                     )
                 }
                 .map_err(during("launching a stage"))?;
+                parameters.pass_stages(1);
             }
         }
         Ok(())
     }
 
-    fn record(&self, fields: &Fields, parameters: &mut [u8]) -> Result<CudaGraph> {
+    fn record(&self, fields: &Fields, parameters: &mut Parameters) -> Result<CudaGraph> {
         recorded(&fields.stream, || self.launch_each(fields, parameters, GRAPH_STEPS))
     }
 }
@@ -91,23 +93,26 @@ impl Launcher for Stepwise {
         u64::MAX
     }
 
-    fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn prepare(&mut self, fields: &Fields, parameters: &mut Parameters, steps: u64) -> Result<()> {
         let addresses = fields.pointers(&fields.flips(0, 0));
-        let fits = |r: &Recording| r.addresses == addresses && r.parameters == parameters;
-        if steps >= GRAPH_STEPS && !self.recording.as_ref().is_some_and(fits) {
+        let fits = |r: &Recording| r.addresses == addresses && r.parameters == parameters.bytes();
+        // What varies has another address in each launch.
+        if !parameters.vary() && steps >= GRAPH_STEPS && !self.recording.as_ref().is_some_and(fits) {
             let graph = self.record(fields, parameters)?;
-            self.recording = Some(Recording { addresses, parameters: parameters.to_vec(), graph });
+            self.recording = Some(Recording { addresses, parameters: parameters.bytes().to_vec(), graph });
         }
         Ok(())
     }
 
-    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut Parameters, steps: u64) -> Result<()> {
+        let mut left = steps;
         if let Some(recording) = &self.recording {
             for _ in 0..steps / GRAPH_STEPS {
                 recording.graph.launch().map_err(during("replaying a graph"))?;
             }
+            left %= GRAPH_STEPS;
         }
-        self.launch_each(fields, parameters, steps % GRAPH_STEPS)?;
+        self.launch_each(fields, parameters, left)?;
         fields.advanced(steps);
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::kernels::{self, Kernels};
 use crate::launcher::Launcher;
 use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
+use crate::parameters::Parameters;
 use crate::persistent::{FLAG_BYTES, check_resident};
 
 /// A kernel whose passes advance `stream.depth` steps each.
@@ -56,7 +57,7 @@ impl Pass {
     fn launch(
         &self,
         fields: &mut Fields,
-        parameters: &mut [u8],
+        parameters: &mut Parameters,
         given: Option<&PutPlanes>,
         mut passes: u32,
     ) -> Result<()> {
@@ -74,7 +75,7 @@ impl Pass {
         let mut ended = self.ended.as_ref().map_or(0, |ended| ended.device_ptr(&stream).0);
         let mut arguments: [*mut c_void; 4] = [
             turns.as_mut_ptr().cast(),
-            parameters.as_mut_ptr().cast(),
+            parameters.argument(&stream),
             (&raw mut ended).cast(),
             (&raw mut passes).cast(),
         ];
@@ -189,7 +190,7 @@ impl Launcher for Streaming {
         u64::MAX
     }
 
-    fn prepare(&mut self, fields: &Fields, _: &mut [u8], steps: u64) -> Result<()> {
+    fn prepare(&mut self, fields: &Fields, _: &mut Parameters, steps: u64) -> Result<()> {
         let mut left = steps;
         for number in 0..self.passes.len() {
             let depth = self.depth(number);
@@ -201,13 +202,14 @@ impl Launcher for Streaming {
         Ok(())
     }
 
-    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut Parameters, steps: u64) -> Result<()> {
         let mut left = steps;
         for pass in self.passes.iter().flatten() {
             let depth = pass.stream.depth as u64;
             while left >= depth {
                 let passes = if pass.ended.is_some() { (left / depth).min(MOST_PASSES) } else { 1 };
                 pass.launch(fields, parameters, self.given.as_ref(), passes as u32)?;
+                parameters.pass_steps(passes * depth);
                 left -= passes * depth;
             }
         }

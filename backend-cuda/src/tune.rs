@@ -17,8 +17,9 @@ use cudarc::driver::CudaContext;
 use crate::driver::during;
 use crate::kernels::{Code, Kernels, fit, fit_alone, target};
 use crate::launcher::Launcher;
-use crate::memory::{Fields, parameter_bytes};
+use crate::memory::Fields;
 use crate::nvrtc::{Cubin, Nvrtc};
+use crate::parameters::Parameters;
 use crate::session::launcher;
 use crate::stepwise::GRAPH_STEPS;
 use crate::timing::Timer;
@@ -154,7 +155,7 @@ struct Launches<'a> {
     context: &'a Arc<CudaContext>,
     nvrtc: &'a Arc<Nvrtc>,
     fields: Fields,
-    parameters: Vec<u8>,
+    parameters: Parameters,
     /// The fields' values at the beginning of each plan's runs.
     start: Vec<Array>,
     timer: Timer,
@@ -165,8 +166,7 @@ impl<'a> Launches<'a> {
         context.bind_to_thread().map_err(during("binding the context"))?;
         let start = tuning.start()?;
         let fields = Fields::new(tuning.problem, context, &start)?;
-        let (parameters, timer) =
-            (parameter_bytes(tuning.problem.dtype, &tuning.problem.parameters), Timer::new(&fields.stream)?);
+        let (parameters, timer) = (Parameters::new(tuning.problem), Timer::new(&fields.stream)?);
         Ok(Launches { context, nvrtc, fields, parameters, start, timer })
     }
 }
@@ -199,7 +199,7 @@ impl Stand for Launches<'_> {
 struct Launched<'s> {
     launcher: Box<dyn Launcher>,
     fields: &'s mut Fields,
-    parameters: &'s mut [u8],
+    parameters: &'s mut Parameters,
     timer: &'s Timer,
 }
 

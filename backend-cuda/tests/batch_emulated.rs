@@ -95,7 +95,7 @@ impl Case {
         let parameters: Vec<f64> =
             problem.batch.iter().flat_map(|member| member.parameters.clone()).collect();
         let launch = Launch::compile(compiler, &problem, &plan, 900, self.steps, &text)?;
-        let results = SEEDS.map(|seed| launch.run(&all, &parameters, seed));
+        let results = SEEDS.map(|seed| launch.run(&all, [&parameters, &[]], seed));
         let results = results.collect::<std::result::Result<Vec<_>, _>>()?;
         for member in 0..MEMBERS {
             let own = (0..fields).map(|field| start(field, member)).collect::<Result<_>>();

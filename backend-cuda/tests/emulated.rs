@@ -65,7 +65,7 @@ const fn giving(how: How, own: [usize; 2], given: [usize; 2]) -> How {
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 72] = [
+const CASES: [Case; 77] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
@@ -246,13 +246,31 @@ const CASES: [Case; 72] = [
         architecture: 900, plan: chained(streaming(2, 4, [3, 2], true, 2, 0, 1), 9, 3) },
     Case { name: "tiles-line", program: "1d3pt", extents: &[301], dtype: DType::F64, boundaries: "mirror",
         architecture: 900, plan: resident(5, 1, 1, 1, [1, 2], 8, 23) },
+    // Parameters that vary from stage to stage: in passes, in step or a plane apart, ...
+    Case { name: "varying", program: "swinging", extents: &[23, 67], dtype: DType::F64, boundaries: "mirror",
+        architecture: 900, plan: streaming(2, 1, [1, 2], false, 3, 0, 4) },
+    Case { name: "varying-lag", program: "swinging", extents: &[9, 17, 67], dtype: DType::F32, boundaries: "periodic",
+        architecture: 800, plan: streaming(2, 4, [2, 4], true, 2, 1, 1) },
+    // ... in passes of one launch, ...
+    Case { name: "varying-chained", program: "swinging", extents: &[13, 21, 67], dtype: DType::F64, boundaries: "fixed",
+        architecture: 900, plan: chained(streaming(2, 4, [2, 2], false, 2, 0, 1), 7, 3) },
+    // ... and in steps of one launch.
+    Case { name: "varying-tiles", program: "swinging", extents: &[61, 131], dtype: DType::F64, boundaries: "clamp",
+        architecture: 900, plan: resident(3, 4, 6, 6, [1, 2], 9, 11) },
+    Case { name: "varying-persistent", program: "swinging", extents: &[12, 17, 67], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: How::Persistent {
+            configuration: persistent::Configuration { threads: [4, 16], cells_per_thread: [2, 2], blocks_per_multiprocessor: 4, chunk: 1 },
+            multiprocessors: 2, planes_registers: 1, steps: 5, synchronisation: Synchronisation::Grid } },
 ];
 
 by_thirds!(kernels_have_the_references_bits_without_a_gpu);
 
 fn kernels_have_the_references_bits_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
-    all(&third(&CASES, is_other), |case| {
+    let only = std::env::var("ABIDE_CASE").unwrap_or_default();
+    let cases: Vec<&Case> =
+        third(&CASES, is_other).into_iter().filter(|case| case.name.contains(&only)).collect();
+    all(&cases, |&case| {
         let begun = Instant::now();
         let outcome = case.run(&compiler, &[]);
         println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());

@@ -241,7 +241,7 @@ fn has_the_references_bits(
     let mut expected = start.clone();
     abide_cpu::reference::advance(problem, &mut expected, 1).map_err(|error| said(&error))?;
     let launch = Launch::compile(compiler, problem, plan, 900, 1, &text)?;
-    let found = launch.run(&start, &problem.parameters, 0)?;
+    let found = launch.run(&start, [&problem.parameters, &[]], 0)?;
     for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
         let name = &problem.program.fields()[number];
         assert!(!expected.magnitude().is_nan(), "{what}: {name} has no numbers");
@@ -321,7 +321,7 @@ fn are_noticed(compiler: &Compiler, problem: &Problem, device: &DeviceSpec, case
     abide_cpu::reference::advance(problem, &mut expected, 1).unwrap();
     all(cases, |((from, to), way)| {
         let launch = changed(compiler, problem, device, (from, to), *way)?;
-        match launch.run(&start, &problem.parameters, 0) {
+        match launch.run(&start, [&problem.parameters, &[]], 0) {
             Ok(found)
                 if expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) =>
             {
@@ -363,8 +363,11 @@ fn other_turns_are_noticed() {
     ];
     cases.extend(changes.map(|change| (change, ROWS)));
     all(&cases, |((from, to), way)| {
-        let found =
-            changed(&compiler, &problem, &device, (from, to), *way)?.run(&start, &problem.parameters, 0)?;
+        let found = changed(&compiler, &problem, &device, (from, to), *way)?.run(
+            &start,
+            [&problem.parameters, &[]],
+            0,
+        )?;
         match expected.iter().zip(&found).all(|(expected, found)| expected.as_bytes() == found) {
             true => Err(format!("{way:?}: {to} instead of {from} changes nothing")),
             false => Ok(()),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use abide_core::backend::LinearBackend;
 use abide_core::backend::{Backend, MemberSessions, Segmented, Tuner};
-use abide_core::plan::{Measured, Order};
+use abide_core::plan::{Depth, Measured, Order};
+use abide_core::program::Clock;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
-use abide_planner::plan_members;
-use abide_shaders::wgsl::{self, Access, Bound, Kernel};
+use abide_planner::{is_of_clock, plan_members, plan_of_clock};
+use abide_shaders::wgsl::{self, Bound, Kernel};
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::tuned_plans::TunedPlans;
 
@@ -107,13 +108,27 @@ impl WgpuBackend {
             let reason = "a session that is awaited runs a single domain, not a batch";
             return Err(Error::unsupported(format!("backend {NAME}"), reason, "await one for each member"));
         }
+        let Some(clock) = Clock::on_device(problem).filter(|_| is_of_clock(plan)) else {
+            return self.open_alone(problem, plan, fields).await;
+        };
+        let plain = clock.plain().clone();
+        let kernels = wgsl::kernels(&plain, plan)?;
+        self.check_plain(&plain, plan, &kernels)?;
+        let cut = Segmented::clocked(problem, clock, &fields)?;
+        let session = PlainSession::open(self.gpu.clone(), &plain, plan, &kernels, fields).await?;
+        Ok(WgpuSession::clocked(session, problem, cut))
+    }
+
+    /// Opens a session whose scalars, if there are any, are made on the device.
+    async fn open_alone(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<WgpuSession> {
+        check_type(&self.gpu, problem.dtype)?;
         let gpu = self.gpu.clone();
         if !problem.is_plain() {
             let made = self.made(problem, plan)?;
             return Ok(ProgramSession::open(gpu, problem, plan, made, fields).await?.into());
         }
         let kernels = wgsl::kernels(problem, plan)?;
-        self.check_plain(problem, &kernels)?;
+        self.check_plain(problem, plan, &kernels)?;
         Ok(PlainSession::open(gpu, problem, plan, &kernels, fields).await?.into())
     }
 
@@ -129,10 +144,25 @@ impl WgpuBackend {
         Tuning { tuned_plans: &self.tuned_plans, device: &self.spec, driver: self.driver(), problem, options }
     }
 
+    /// Plans the plain form of a problem whose scalars a clock makes.
+    fn plan_at_rest(&self, problem: &Problem, at_rest: &Problem, options: &Options) -> Result<Plan> {
+        let mut plan = self.plan(at_rest, options)?;
+        let Some(clock) = Clock::on_device(problem).filter(|_| is_of_clock(&plan)) else {
+            return Ok(plan);
+        };
+        // What varies in a dispatch's steps must lie in one uniform buffer.
+        let per_step = uniform_bytes(clock.plain(), &plan).div_ceil(plan.depth.into()).max(1);
+        let most = self.gpu.limits.max_uniform_buffer_binding_size / per_step;
+        if options.depth == Depth::Auto && (1..u64::from(plan.depth)).contains(&most) {
+            plan = self.plan(at_rest, &Options { depth: Depth::Steps(most as u32), ..*options })?;
+        }
+        self.check_plain(clock.plain(), &plan, &wgsl::kernels(clock.plain(), &plan)?)?;
+        Ok(plan)
+    }
+
     /// Checks the limits of a plain problem's kernels.
-    pub(crate) fn check_plain(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
-        let uniform_bytes =
-            (wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes()).next_multiple_of(16) as u64;
+    pub(crate) fn check_plain(&self, problem: &Problem, plan: &Plan, kernels: &[Kernel]) -> Result<()> {
+        let uniform_bytes = uniform_bytes(problem, plan);
         let most = self.gpu.limits.max_uniform_buffer_binding_size;
         self.within("bytes of parameters", uniform_bytes, most, "use fewer parameters")?;
         self.check(problem, kernels, problem.shape.cells())
@@ -154,8 +184,7 @@ impl WgpuBackend {
             let change = "make the plan for this device, or choose a smaller size or f32";
             self.within("bytes of a field that are bound at once", bytes, self.spec.buffer_bytes, change)?;
             let stage = &kernel.name;
-            let buffers =
-                kernel.bindings.iter().filter(|binding| binding.access() != Access::Uniform).count();
+            let buffers = kernel.bindings.iter().filter(|binding| binding.access().is_storage()).count();
             let (threads, bytes) = (kernel.threads as u64, kernel.workgroup_bytes as u64);
             let smaller = "make the plan for this device";
             self.within(
@@ -202,6 +231,11 @@ impl Backend for WgpuBackend {
             return plan_members(problem, Order::InTurn, |member| self.plan(member, options));
         }
         check_type(&self.gpu, problem.dtype)?;
+        if let Some(plan) =
+            plan_of_clock(problem, options, |plain| self.plan_at_rest(problem, plain, options))
+        {
+            return plan;
+        }
         wgsl::check(problem)?;
         let mut plan = planned(&self.tuning(problem, options), self)?;
         let computes = problem.program.stages().iter().any(|stage| stage.does.scalar().is_some());
@@ -210,7 +244,7 @@ impl Backend for WgpuBackend {
             plan.notes.push(format!("computed scalars are kept in f32, because {device} has no f64"));
         }
         match problem.is_plain() {
-            true => self.check_plain(problem, &wgsl::kernels(problem, &plan)?)?,
+            true => self.check_plain(problem, &plan, &wgsl::kernels(problem, &plan)?)?,
             false => drop(self.made(problem, &plan)?),
         }
         Ok(plan)
@@ -229,21 +263,30 @@ impl Backend for WgpuBackend {
             let open = |problem: &Problem, plan: &Plan, fields| Backend::open(self, problem, plan, fields);
             return Ok(Box::new(MemberSessions::open(problem, plan, fields, open)?));
         }
-        // A program records by itself, but halts at no mark.
-        if !problem.is_plain() && problem.marks.is_none() {
+        // A program records by itself, but halts at no mark; a clock takes note of both.
+        let by_clock = is_of_clock(plan) && Clock::on_device(problem).is_some();
+        if by_clock || (!problem.is_plain() && problem.marks.is_none()) {
             return Ok(Box::new(block_on(self.open_async(problem, plan, fields))?));
         }
         let cut = Segmented::new(problem, &fields)?;
         let inner = Problem { record: None, marks: None, ..problem.clone() };
-        Ok(Segmented::around(cut, Box::new(block_on(self.open_async(&inner, plan, fields))?)))
+        Ok(Segmented::around(cut, Box::new(block_on(self.open_alone(&inner, plan, fields))?)))
     }
 }
 
 impl Tuner for WgpuBackend {
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
         let _alone = alone();
-        measure(&self.tuning(problem, options), self)
+        let at_rest = Clock::on_device(problem).map(|clock| clock.at_rest());
+        measure(&self.tuning(at_rest.as_ref().unwrap_or(problem), options), self)
     }
+}
+
+/// Returns the bytes of the uniform buffer of a dispatch's parameters.
+pub(crate) fn uniform_bytes(problem: &Problem, plan: &Plan) -> u64 {
+    let varying = vec![0.0; wgsl::levels(problem, plan) * problem.program.varying().len()];
+    let values = wgsl::uniforms(&problem.parameters, &varying, problem.dtype).len();
+    (values * problem.dtype.bytes()) as u64
 }
 
 /// Returns the properties that a plan needs. A rate that no interface reports and no short copy measures is 0:

@@ -14,12 +14,18 @@ pub(crate) struct Pass {
     buffers: [[wgpu::BindGroup; 2]; 2],
     /// Workgroups along the two axes of the grid.
     grid: [u32; 2],
+    /// Whether each dispatch has parameters of its own.
+    varies: bool,
 }
 
 /// The buffers that do not belong to a field.
 pub(crate) struct Uniforms {
-    /// The problem's parameters.
+    /// The problem's parameters; where they vary, those of each dispatch, `parameter_stride` bytes apart.
     pub parameters: wgpu::Buffer,
+    /// Bytes of one dispatch's parameters.
+    parameter_bytes: u64,
+    /// Bytes from one dispatch's parameters to the next's.
+    pub parameter_stride: u64,
     /// The steps of a round: all that a kernel can take, and, `stride` bytes behind, fewer.
     pub steps: wgpu::Buffer,
     /// Bytes from the first number of steps to the second.
@@ -27,14 +33,17 @@ pub(crate) struct Uniforms {
 }
 
 impl Uniforms {
-    /// Allocates room for `parameter_bytes` bytes of parameters, and sets the steps of a whole round.
-    pub async fn new(gpu: &Gpu, parameter_bytes: u64, depth: u32) -> Result<Uniforms> {
+    /// Allocates room for `parameter_bytes` bytes of parameters, for each of so many dispatches, and sets the steps of a whole
+    /// round.
+    pub async fn new(gpu: &Gpu, parameter_bytes: u64, dispatches: u64, depth: u32) -> Result<Uniforms> {
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
         let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(16);
-        let parameters = gpu.buffer("parameters", parameter_bytes, usage).await?;
+        let parameter_stride = parameter_bytes.next_multiple_of(stride);
+        let all = (dispatches - 1) * parameter_stride + parameter_bytes;
+        let parameters = gpu.buffer("parameters", all, usage).await?;
         let steps = gpu.buffer("steps", stride + 16, usage).await?;
         gpu.checked("setting the steps", || gpu.queue.write_buffer(&steps, 0, &depth.to_ne_bytes())).await?;
-        Ok(Uniforms { parameters, steps, stride })
+        Ok(Uniforms { parameters, parameter_bytes, parameter_stride, steps, stride })
     }
 
     /// Sets the steps of a round of fewer steps, for submissions that follow.
@@ -59,7 +68,13 @@ impl Pass {
             let resource = |(number, &binding): (usize, &Binding)| wgpu::BindGroupEntry {
                 binding: number as u32,
                 resource: match binding {
-                    Binding::Parameters => uniforms.parameters.as_entire_binding(),
+                    Binding::Parameters | Binding::VaryingParameters => {
+                        wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                            buffer: &uniforms.parameters,
+                            offset: 0,
+                            size: std::num::NonZeroU64::new(uniforms.parameter_bytes),
+                        })
+                    }
                     Binding::Steps => wgpu::BindingResource::Buffer(wgpu::BufferBinding {
                         buffer: &uniforms.steps,
                         offset: if is_whole { 0 } else { uniforms.stride },
@@ -83,13 +98,16 @@ impl Pass {
         let groups = || [true, false].map(|is_whole| [0, 1].map(|round| group(is_whole, round)));
         let buffers = gpu.checked("binding buffers", groups).await?;
         let grid = grid(kernel.workgroups, gpu.limits.max_compute_workgroups_per_dimension)?;
-        Ok(Pass { pipeline, buffers, grid })
+        let varies = kernel.bindings.contains(&Binding::VaryingParameters);
+        Ok(Pass { pipeline, buffers, grid, varies })
     }
 
-    /// Records the kernel, after a number of rounds, with all the steps it can take or with fewer.
-    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, round: u64, is_whole: bool) {
+    /// Records the kernel, after a number of rounds, with all the steps it can take or with fewer; its own parameters, where
+    /// they vary, lie at byte `parameters`.
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, round: u64, is_whole: bool, parameters: u32) {
         pass.set_pipeline(&self.pipeline);
-        pass.set_bind_group(0, &self.buffers[usize::from(!is_whole)][(round % 2) as usize], &[]);
+        let offsets: &[u32] = if self.varies { &[parameters] } else { &[] };
+        pass.set_bind_group(0, &self.buffers[usize::from(!is_whole)][(round % 2) as usize], offsets);
         pass.dispatch_workgroups(self.grid[0], self.grid[1], 1);
     }
 }

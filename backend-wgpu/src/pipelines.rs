@@ -38,11 +38,11 @@ async fn compile<B: Bound>(gpu: &Gpu, kernel: &Kernel<B>) -> Result<Compiled> {
         visibility: wgpu::ShaderStages::COMPUTE,
         ty: wgpu::BindingType::Buffer {
             ty: match binding.access() {
-                Access::Uniform => wgpu::BufferBindingType::Uniform,
+                Access::Uniform | Access::UniformOfDispatch => wgpu::BufferBindingType::Uniform,
                 Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
                 Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
             },
-            has_dynamic_offset: false,
+            has_dynamic_offset: binding.access() == Access::UniformOfDispatch,
             min_binding_size: None,
         },
         count: None,

@@ -6,6 +6,7 @@ use abide_core::backend::check_fields;
 use abide_core::{Array, Plan, Problem, Result};
 use abide_shaders::wgsl::{self, Kernel};
 
+use crate::backend::uniform_bytes;
 use crate::fields::Fields;
 use crate::gpu::Gpu;
 use crate::pace::Pace;
@@ -13,6 +14,9 @@ use crate::pass::{Pass, Uniforms};
 use crate::rounds;
 use crate::timing::Clock;
 use crate::transfers::{Staging, Stored};
+
+/// The steps whose varying parameters are on the device at a time.
+const VARYING_STEPS: u64 = 2048;
 
 /// A plain problem in progress.
 ///
@@ -58,8 +62,11 @@ impl PlainSession {
             };
         let piece_cells = kernels.iter().map(|kernel| kernel.piece_cells).min().unwrap_or(usize::MAX);
         let buffers = Fields::new(&gpu, problem, &fields_of_pass, piece_cells).await?;
-        let bytes = wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes();
-        let uniforms = Uniforms::new(&gpu, bytes as u64, plan.depth).await?;
+        let dispatches = match problem.program.varying().is_empty() {
+            true => 1,
+            false => (VARYING_STEPS / u64::from(plan.depth.max(1))).max(1) * kernels.len() as u64,
+        };
+        let uniforms = Uniforms::new(&gpu, uniform_bytes(problem, plan), dispatches, plan.depth).await?;
         let mut writes = vec![0; problem.program.fields().len()];
         let mut passes = Vec::with_capacity(kernels.len());
         for (kernel, written) in kernels.iter().zip(&fields_of_pass) {
@@ -90,13 +97,53 @@ impl PlainSession {
     }
 
     async fn load_parameters(&self) -> Result<()> {
-        let values = wgsl::uniforms(&self.problem.parameters);
+        if !self.problem.program.varying().is_empty() {
+            // They come with each advance.
+            return Ok(());
+        }
+        let values = wgsl::uniforms(&self.problem.parameters, &[], self.problem.dtype);
         let array = Array::from_fn(self.problem.dtype, values.len(), |i| values[i]);
+        self.load_uniforms(array.as_bytes()).await
+    }
+
+    async fn load_uniforms(&self, bytes: &[u8]) -> Result<()> {
         let load = || {
-            self.gpu.queue.write_buffer(&self.uniforms.parameters, 0, array.as_bytes());
+            self.gpu.queue.write_buffer(&self.uniforms.parameters, 0, bytes);
             self.gpu.queue.submit([])
         };
         self.gpu.run("setting the parameters", load).await
+    }
+
+    /// Loads the parameters of each dispatch, whose stages read the values in `read` one after another.
+    async fn load_varying(&self, read: &[f64]) -> Result<()> {
+        let (problem, stride) = (&self.problem, self.uniforms.parameter_stride as usize);
+        let (all, levels) = (problem.parameters.len(), wgsl::levels(problem, &self.plan));
+        let numbers = problem.program.varying();
+        let mut bytes = Vec::new();
+        for stages in read.chunks(levels * all) {
+            let varying: Vec<f64> =
+                stages.chunks(all).flat_map(|row| numbers.iter().map(|&number| row[number])).collect();
+            let values = wgsl::uniforms(&problem.parameters, &varying, problem.dtype);
+            bytes.extend_from_slice(Array::from_fn(problem.dtype, values.len(), |i| values[i]).as_bytes());
+            bytes.resize(bytes.len().next_multiple_of(stride), 0);
+        }
+        // What lies behind the last dispatch's is not there.
+        bytes.truncate(self.uniforms.parameters.size() as usize);
+        self.load_uniforms(&bytes).await
+    }
+
+    /// Advances steps as [`PlainSession::advance`] does, while parameters differ from stage to stage: `read` has the values of
+    /// all for each step and stage.
+    pub async fn advance_by(&mut self, steps: u64, read: &[f64]) -> Result<f64> {
+        let depth = u64::from(self.plan.depth.max(1));
+        let most = (VARYING_STEPS / depth).max(1) * depth;
+        let a_step = read.len() / steps.max(1) as usize;
+        let mut seconds = 0.0;
+        for read in read.chunks(most as usize * a_step.max(1)) {
+            self.load_varying(read).await?;
+            seconds += self.advance((read.len() / a_step.max(1)) as u64).await?;
+        }
+        Ok(seconds)
     }
 
     /// Returns the passes of a round of fewer steps.
@@ -132,10 +179,13 @@ impl PlainSession {
         }
         let (total, whole, before) = (steps.div_ceil(depth), steps / depth, self.rounds);
         let (passes, fewer) = (&self.passes[..], self.for_fewer());
+        let stride = self.uniforms.parameter_stride;
         let record = |recording: &mut wgpu::ComputePass<'_>, round: u64| {
             let is_whole = round < whole;
             let passes = if is_whole { passes } else { fewer };
-            passes.iter().for_each(|pass| pass.record(recording, before + round, is_whole));
+            for (pass, dispatch) in passes.iter().zip(round * passes.len() as u64..) {
+                pass.record(recording, before + round, is_whole, (dispatch * stride) as u32);
+            }
         };
         let mut pace = self.pace.clone();
         let seconds = rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, total, &record).await?;

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use abide_core::backend::{LaunchTime, check_field, check_values};
+use abide_core::backend::{LaunchTime, Segmented, check_field, check_values};
 use abide_core::program::Rows;
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 
@@ -19,6 +19,8 @@ use crate::program::ProgramSession;
 /// of which nothing is known.
 pub struct WgpuSession {
     inner: Inner,
+    /// The whole problem, and what is noted of its steps, where a clock makes the scalars of the session within.
+    clocked: Option<(Problem, Segmented)>,
 }
 
 /// The session of either kind of problem.
@@ -29,22 +31,35 @@ enum Inner {
 
 impl From<PlainSession> for WgpuSession {
     fn from(session: PlainSession) -> Self {
-        WgpuSession { inner: Inner::Plain(Box::new(session)) }
+        WgpuSession { inner: Inner::Plain(Box::new(session)), clocked: None }
     }
 }
 
 impl From<ProgramSession> for WgpuSession {
     fn from(session: ProgramSession) -> Self {
-        WgpuSession { inner: Inner::Program(Box::new(session)) }
+        WgpuSession { inner: Inner::Program(Box::new(session)), clocked: None }
     }
 }
 
 impl WgpuSession {
+    /// Makes the session of a problem around that of its clock's plain problem.
+    pub(crate) fn clocked(session: PlainSession, problem: &Problem, cut: Segmented) -> WgpuSession {
+        WgpuSession { clocked: Some((problem.clone(), cut)), ..session.into() }
+    }
+
     fn problem(&self) -> &Problem {
+        if let Some((problem, _)) = &self.clocked {
+            return problem;
+        }
         match &self.inner {
             Inner::Plain(session) => &session.problem,
             Inner::Program(session) => &session.problem,
         }
+    }
+
+    /// Lets a run go on that a condition has ended.
+    fn go_on(&mut self) {
+        self.clocked.iter_mut().for_each(|(_, cut)| cut.go_on());
     }
 
     fn check_field(&self, field: usize) -> Result<()> {
@@ -53,6 +68,9 @@ impl WgpuSession {
 
     /// Advances as [`Session::advance`] does, without blocking.
     pub async fn advance_async(&mut self, steps: u64) -> Result<f64> {
+        if let (Inner::Plain(session), Some((_, cut))) = (&mut self.inner, &mut self.clocked) {
+            return advance_clocked(session, cut, steps).await;
+        }
         match &mut self.inner {
             Inner::Plain(_) if steps == 0 => Ok(0.0),
             Inner::Plain(session) => session.advance(steps).await,
@@ -87,6 +105,7 @@ impl WgpuSession {
     pub async fn write_async(&mut self, field: usize, values: &Array) -> Result<()> {
         self.check_field(field)?;
         check_field(self.problem(), field, values)?;
+        self.go_on();
         match &mut self.inner {
             Inner::Plain(session) => session.write(field, values).await,
             Inner::Program(session) => session.write(field, values).await,
@@ -103,6 +122,7 @@ impl WgpuSession {
     ) -> Result<()> {
         self.check_field(field)?;
         check_values(self.problem(), field, low, high, values)?;
+        self.go_on();
         match &mut self.inner {
             Inner::Plain(session) => session.write_window(field, [low, high], values).await,
             Inner::Program(session) => session.write_window(field, [low, high], values).await,
@@ -120,6 +140,9 @@ impl WgpuSession {
 
     /// Returns what [`Session::scalars`] returns, without blocking.
     pub async fn scalars_async(&mut self) -> Result<Vec<f64>> {
+        if let Some(scalars) = self.clocked.as_ref().and_then(|(_, cut)| cut.scalars()) {
+            return Ok(scalars);
+        }
         match &mut self.inner {
             Inner::Plain(_) => Ok(Vec::new()),
             Inner::Program(session) => session.scalars().await,
@@ -129,6 +152,10 @@ impl WgpuSession {
     /// Sets a parameter as [`Session::set_parameter`] does, without blocking.
     pub async fn set_parameter_async(&mut self, parameter: usize, value: f64) -> Result<()> {
         check_number("parameter", parameter, self.problem().parameters.len())?;
+        if let Some((problem, cut)) = &mut self.clocked {
+            problem.parameters[parameter] = value;
+            cut.set_parameter(parameter, value)?;
+        }
         match &mut self.inner {
             Inner::Plain(session) => session.set_parameter(parameter, value).await,
             Inner::Program(session) => session.set_parameter(parameter, value).await,
@@ -156,13 +183,23 @@ impl Session for WgpuSession {
     }
 
     fn remaining(&self) -> u64 {
+        if let Some((_, cut)) = &self.clocked {
+            return cut.remaining();
+        }
         match &self.inner {
             Inner::Plain(_) => 0,
             Inner::Program(session) => session.remaining,
         }
     }
 
+    fn is_at_mark(&self) -> bool {
+        self.clocked.as_ref().is_some_and(|(_, cut)| cut.is_at_mark())
+    }
+
     fn take_rows(&mut self) -> Result<Rows> {
+        if let Some((_, cut)) = &mut self.clocked {
+            return Ok(cut.take_rows());
+        }
         Ok(match &mut self.inner {
             Inner::Plain(_) => Rows::default(),
             Inner::Program(session) => session.take_rows(),
@@ -214,6 +251,30 @@ impl Session for WgpuSession {
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         block_on(self.set_parameter_async(parameter, value))
     }
+}
+
+/// Advances a session whose scalars a clock makes.
+async fn advance_clocked(session: &mut PlainSession, cut: &mut Segmented, steps: u64) -> Result<f64> {
+    let mut seconds = 0.0;
+    cut.begin(steps);
+    while let Some((now, is_due)) = cut.segment(session.plan.depth)? {
+        seconds += match cut.read() {
+            [] => session.advance(now).await?,
+            read => session.advance_by(now, read).await?,
+        };
+        cut.advanced(now);
+        if is_due {
+            let mut values = Vec::new();
+            for probe in cut.probes() {
+                let [low, high] = probe.window();
+                let value = session.read_window(probe.field, low, high).await?;
+                values.push(value.get(0).unwrap_or(f64::NAN));
+            }
+            let (scalars, mut values) = (cut.scalars().unwrap_or_default(), values.into_iter());
+            cut.note(&scalars, |_| Ok(values.next().unwrap_or(f64::NAN)))?;
+        }
+    }
+    Ok(seconds)
 }
 
 fn check_number(what: &str, number: usize, count: usize) -> Result<()> {

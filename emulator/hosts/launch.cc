@@ -1,7 +1,7 @@
 // Runs one launch of a kernel whose text is in kernel.h: main FOLDER SEED.
 //
-// FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
-// type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
+// FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, FOLDER/varying those that vary from
+// stage to stage, all of the kernel's type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
 // ARRAY_ENDS, BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, STAGE for
 // the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with EXCHANGES_LAUNCHED, the number of exchanges, if tiles
 // exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
@@ -129,6 +129,16 @@ void read(const std::string& path, void* to, size_t bytes)
     fclose(file);
 }
 
+// The parameters that vary, of each stage of all steps of the launch.
+emulated::DeviceVector<real> varying;
+void vary(ParametersOf<false>&, const std::string&) {}
+void vary(ParametersOf<true>& all, const std::string& folder)
+{
+    varying.resize(VARYING_VALUES);
+    read(folder + "/varying", varying.data(), VARYING_VALUES * sizeof(real));
+    all.varying = varying.data();
+}
+
 }  // namespace
 
 int main(int, char** arguments)
@@ -140,6 +150,7 @@ int main(int, char** arguments)
     std::vector<real> start(FIELDS * CELLS);
     read(folder + "/fields", start.data(), start.size() * sizeof(real));
     if (PARAMETERS > 0) read(folder + "/parameters", parameters, MEMBERS * PARAMETERS * sizeof(real));
+    vary(*parameters, folder);
     bool changes[FIELDS];
     each<FIELDS>([&](auto f) { changes[f.value] = written<f.value>(); });
     std::vector<std::vector<Array>> arrays;

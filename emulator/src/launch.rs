@@ -60,6 +60,9 @@ impl Launch {
         let mut kernel = Kernel::new(text, include_str!("../hosts/launch.cc"));
         kernel.launched([blocks, threads, shared], architecture);
         kernel.define("FLIPPED", flipped.collect::<Vec<_>>().join(","));
+        let program = &problem.program;
+        kernel
+            .define("VARYING_VALUES", program.varying().len() as u64 * program.stages().len() as u64 * steps);
         let ends: Vec<String> = problem.program.arrays().iter().map(|array| array.end.to_string()).collect();
         kernel.define("ARRAY_ENDS", ends.join(","));
         match plan.schedule {
@@ -81,19 +84,28 @@ impl Launch {
     }
 
     /// Returns the bytes of each field after a launch whose lanes take turns in the order that the seed
-    /// gives. Of a batch, fields and parameters have those of all members, one after another.
+    /// gives. Of a batch, fields and parameters have those of all members, one after another. `varying` has the values of the
+    /// parameters that vary, in each stage of each step.
     ///
     /// # Errors
     ///
     /// What the launch says where lanes wait for ever, or store where they may not.
-    pub fn run(&self, start: &[Array], parameters: &[f64], seed: usize) -> Result<Vec<Vec<u8>>, String> {
+    pub fn run(
+        &self,
+        start: &[Array],
+        [parameters, varying]: [&[f64]; 2],
+        seed: usize,
+    ) -> Result<Vec<Vec<u8>>, String> {
         let fields: Vec<u8> = start.iter().flat_map(|field| field.as_bytes().iter().copied()).collect();
-        let parameters: Vec<u8> = match self.dtype {
-            DType::F32 => parameters.iter().flat_map(|&value| (value as f32).to_ne_bytes()).collect(),
-            DType::F64 => parameters.iter().flat_map(|value| value.to_ne_bytes()).collect(),
+        let bytes = |values: &[f64]| -> Vec<u8> {
+            match self.dtype {
+                DType::F32 => values.iter().flat_map(|&value| (value as f32).to_ne_bytes()).collect(),
+                DType::F64 => values.iter().flat_map(|value| value.to_ne_bytes()).collect(),
+            }
         };
         self.emulation.write("fields", fields)?;
-        self.emulation.write("parameters", parameters)?;
+        self.emulation.write("parameters", bytes(parameters))?;
+        self.emulation.write("varying", bytes(varying))?;
         self.emulation.run([seed])?;
         let result = self.emulation.read("result")?;
         Ok(result.chunks(self.cells * self.dtype.bytes()).map(<[u8]>::to_vec).collect())

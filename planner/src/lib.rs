@@ -31,7 +31,9 @@ mod stepwise;
 pub mod streaming;
 mod workgroups;
 
-pub use choice::{candidates, on_chip_plans, plan, plan_batch, plan_members, plan_on_chip};
+pub use choice::{
+    candidates, is_of_clock, on_chip_plans, plan, plan_batch, plan_members, plan_of_clock, plan_on_chip,
+};
 pub use cpu::{MAX_CPU_DEPTH, is_too_small_to_choose, plan_cpu};
 pub use overlapped::{overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, persistent_plans, plan_persistent};

@@ -15,7 +15,7 @@ const FIELDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const TEMPORARIES: [&str; 2] = ["s", "t"];
 
 /// A kind of tap: a field or temporary, an offset, and a weight.
-type Term = (&'static str, [i32; 3], f64);
+pub(crate) type Term = (&'static str, [i32; 3], f64);
 
 /// Returns a random problem and its initial fields; the same for the same seed. Fails where the program that
 /// was drawn reads beyond a fixed side, or its domain is too small for a region.
@@ -112,12 +112,15 @@ fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
     p.build()
 }
 
+/// Returns a tap times its weight.
+pub(crate) fn tapped<'g>(s: &Scope<'g>, &(name, offset, weight): &Term) -> Expr<'g> {
+    let field: Field<'_, 'g> = s.field(name);
+    field.at_slice(&offset[3 - s.dimensions()..]) * weight
+}
+
 /// Returns a formula of taps whose value is at most 2 where those of its taps are.
 fn formula<'g>(s: &Scope<'g>, terms: &[Term], kind: u8) -> Expr<'g> {
-    let tap = |&(name, offset, weight): &Term| {
-        let field: Field<'_, 'g> = s.field(name);
-        field.at_slice(&offset[3 - s.dimensions()..]) * weight
-    };
+    let tap = |term: &Term| tapped(s, term);
     let sum = terms.iter().map(tap).reduce(|sum, term| sum + term).unwrap_or_else(|| s.constant(0.0));
     let last = terms.last().map_or_else(|| s.constant(1.0), tap);
     match kind {
@@ -127,7 +130,7 @@ fn formula<'g>(s: &Scope<'g>, terms: &[Term], kind: u8) -> Expr<'g> {
     }
 }
 
-fn terms(rng: &mut Rng, known: &[&'static str], dimensions: usize) -> Vec<Term> {
+pub(crate) fn terms(rng: &mut Rng, known: &[&'static str], dimensions: usize) -> Vec<Term> {
     let count = rng.usize(1..=4);
     (0..count)
         .map(|_| {
@@ -152,12 +155,12 @@ fn reduce(rng: &mut Rng, step: &mut Step<'_>, known: &[&'static str], dimensions
 }
 
 /// Returns the indices of points along the last axes.
-fn last_of<const D: usize>(points: &[[usize; 3]]) -> Vec<[usize; D]> {
+pub(crate) fn last_of<const D: usize>(points: &[[usize; 3]]) -> Vec<[usize; D]> {
     points.iter().map(|point| std::array::from_fn(|axis| point[3 - D + axis])).collect()
 }
 
 /// Returns the point at the low sides of the domain and another one, if there is one.
-fn points(rng: &mut Rng, extents: &[usize]) -> Vec<[usize; 3]> {
+pub(crate) fn points(rng: &mut Rng, extents: &[usize]) -> Vec<[usize; 3]> {
     let mut point = [0; 3];
     for (axis, &extent) in (3 - extents.len()..3).zip(extents) {
         point[axis] = rng.usize(0..extent);

@@ -108,6 +108,10 @@ impl Language for Cuda {
         format!("const {} {name} = {value}", if self.points { "auto" } else { "real" })
     }
 
+    fn variable(&self, _: DType, name: &str, value: &str) -> Option<String> {
+        (!self.points).then(|| format!("real {name} = {value}"))
+    }
+
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
         match self.points {
             true => format!("choose({condition}, {yes}, {no})"),
@@ -131,7 +135,7 @@ impl Language for Cuda {
     }
 
     fn parameter(&self, number: u16) -> String {
-        format!("u.parameter({number})")
+        format!("u.template parameter<{number}>()")
     }
 }
 
@@ -367,8 +371,8 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     line(format!("bool HAS_FIXED = {}", sides().any(|b| b == Boundary::Fixed)));
     line(format!("bool HAS_CONSTANT = {}", sides().any(|b| b.held().is_some())));
     line(format!("int FIELDS = {}", program.fields().len()));
-    line(format!("int PARAMETERS = {}", program.parameters().len()));
     line(format!("int ARRAYS = {}", program.arrays().len()));
+    parameters(&mut text, program.parameters().len(), &program.varying(), program.stages().len());
     text.push("struct Buffers { real* current[ARRAYS]; real* next[ARRAYS]; };");
     text.push("// How far into a neighbour any stage taps a field along S, Y and X, and whether any stage writes it.");
     // Neighbours of the same value are told together: components may be thousands.
@@ -403,6 +407,19 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     text.push(format!("template <int F> __device__ constexpr bool written() {{ return {written}false; }}"));
     functions_of(&mut text, problem, program);
     text
+}
+
+/// Writes how many parameters there are, and which of them vary from one of so many stages to the next.
+fn parameters(text: &mut Text, count: usize, varying: &[usize], stages: usize) {
+    constant(text, "PARAMETERS", count);
+    constant(text, "VARYING", varying.len());
+    constant(text, "STAGE_COUNT", stages);
+    let places = varying.iter().enumerate().map(|(place, number)| format!("i == {number} ? {place} : "));
+    let places: String = places.collect();
+    text.push(
+        "// The place of a parameter among those that vary from stage to stage; -1 for one that does not.",
+    );
+    text.push(format!("__device__ constexpr int place_of_varying(int i) {{ return {places}-1; }}"));
 }
 
 /// Writes the elementary functions of a program's formulas.
@@ -476,6 +493,7 @@ fn stage(
     };
     text.push(format!("// {}", stage.name));
     text.push(format!("struct Stage{number} {{"));
+    text.push(format!("static constexpr int NUMBER = {number};"));
     text.push(format!("static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};"));
     text.push(format!(
         "static constexpr int WIDE = {}, NARROW = {}, WRITES = {}, VALUES = {};",

@@ -1,5 +1,7 @@
 //! Expressions as text: one walk over a formula's nodes, two languages.
 
+mod branch;
+
 use abide_core::DType;
 use abide_core::expr::{Dag, Id, Node, Tap, Text, Unary};
 
@@ -13,6 +15,10 @@ pub trait Language {
 
     /// Returns the declaration of an immutable local without its semicolon, as in `const real v0 = x`.
     fn declare(&self, dtype: DType, name: &str, value: &str) -> String;
+
+    /// Returns the declaration of a local that is set again, without its semicolon; `None` where a local may hold values of
+    /// several cells, which take no branch together.
+    fn variable(&self, dtype: DType, name: &str, value: &str) -> Option<String>;
 
     /// Returns the expression `condition ? yes : no`.
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String;
@@ -76,7 +82,9 @@ pub fn part(
             None => {}
         }
     }
-    let mut statements = Vec::new();
+    let branches = branch::of(nodes, outputs, &computed);
+    // The statements of what stands in no branch, and then of each that is open.
+    let mut statements: Vec<Vec<String>> = vec![Vec::new(); nodes.len() + 1];
     for (number, &node) in nodes.iter().enumerate().filter(|(number, _)| computed[*number]) {
         let at = |id: Id| names[id as usize].as_str();
         let comparison = |id: Id| match nodes[id as usize] {
@@ -89,9 +97,26 @@ pub fn part(
             names[number] = language.literal(dtype, c.value());
             continue;
         }
+        let within = branches[number].map_or(0, |branch| branch + 1);
+        let inside = std::mem::take(&mut statements[number + 1]);
+        if let Node::Select(condition, yes, no) = node
+            && !inside.is_empty()
+            && let Some(condition) = comparison(condition)
+            && let Some(declared) = language.variable(dtype, &names[number], at(no))
+        {
+            let set = format!("{} = {};", names[number], at(yes));
+            let begin =
+                language.own(&format!("if ({condition}) {{"), &format!("if {condition} {{")).to_owned();
+            statements[within].extend([format!("{declared};"), begin]);
+            statements[within].extend(inside);
+            statements[within].extend([set, "}".to_owned()]);
+            continue;
+        }
+        statements[within].extend(inside);
         let value = value(node, &at, comparison, language, dtype, &mut tap);
-        statements.push(format!("{};", language.declare(dtype, &names[number], &value)));
+        statements[within].push(format!("{};", language.declare(dtype, &names[number], &value)));
     }
+    let statements = std::mem::take(&mut statements[0]);
     Formula { statements, outputs: outputs.iter().map(|&id| names[id as usize].clone()).collect() }
 }
 

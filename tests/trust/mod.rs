@@ -4,6 +4,7 @@
 //! test of every backend. A backend whose device is absent is skipped by name, unless `ABIDE_REQUIRE` names it.
 
 mod batch;
+mod clocks;
 mod contract;
 mod equivalence;
 mod independent;
@@ -39,6 +40,10 @@ suite! { cpu, wgpu, cuda: {
     contract::probes_are_the_values_of_each_step,
     contract::parameters_and_fields_can_change_between_steps,
     contract::bad_requests_are_refused,
+    clocks::every_way_has_the_bits_of_the_definition,
+    clocks::a_clock_costs_no_schedule,
+    clocks::conditions_marks_and_records_are_noted,
+    clocks::random_programs_have_the_bits_of_the_definition,
     batch::members_have_the_bits_of_single_runs,
     several::slabs_have_the_bits_of_the_whole,
     batch::a_batch_is_changed_and_kept,

@@ -32,7 +32,7 @@ use crate::count::Counter;
 use crate::driver::during;
 use crate::graph::recorded;
 use crate::kernels::Kernels;
-use crate::memory::set_parameter;
+use crate::parameters::set_parameter;
 use crate::peer::Neighbours;
 use crate::puts::PutKernel;
 use crate::timing::{Marks, Timer};

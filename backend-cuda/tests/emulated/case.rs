@@ -8,6 +8,7 @@ use abide_core::plan::persistent::Synchronisation;
 use abide_core::plan::resident::Exchange;
 use abide_core::plan::streaming::warp;
 use abide_core::plan::{CachePolicy, Schedule, persistent, resident};
+use abide_core::program::{Centring, Clock, Definition};
 use abide_core::{
     Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Program, Result, Scope, Shape,
     Start, Stencil, catalogue,
@@ -81,6 +82,25 @@ impl Stencil for Lean {
     }
 }
 
+/// Returns a program of two stages whose scalars follow from the step: one is made before both, one between them.
+fn swinging(dimensions: usize) -> Result<Program> {
+    let mut p = Definition::new("swinging", dimensions);
+    p.field("u", Centring::CELL).field("v", Centring::CELL).parameter("dt", 0.125, "time step");
+    p.scalar("time", Some(0.25), "the time").scalar("drift", Some(-0.5), "of v");
+    p.step()
+        .compute("time", |s| s.param("time") + s.param("dt"))
+        .stage("heat", |s| {
+            let u = s.field("u");
+            s.set("u", u.here() + 0.1 * u.laplacian() + s.coord(0) * s.param("time").sin());
+        })
+        .compute("drift", |s| s.param("time").cos() / (1.0 + s.param("drift") * s.param("drift")))
+        .stage("follow", |s| {
+            let (u, v) = (s.field("u"), s.field("v"));
+            s.set("v", v.here() + s.param("drift") * (u.here() - v.here()) + s.param("dt"));
+        });
+    p.build()
+}
+
 /// A launch that is emulated.
 pub struct Case {
     pub name: &'static str,
@@ -139,6 +159,7 @@ impl Case {
         let program = match self.program {
             "lean" => Program::new(&Lean)?,
             "unequal" => Program::sequence("unequal", &[&Grow, &Star])?,
+            "swinging" => swinging(self.extents.len())?,
             name => catalogue::find(name)?.program(self.extents.len())?,
         };
         let mut problem = Problem::new(Arc::new(program), Shape::new(self.extents)?, self.dtype)?;
@@ -223,7 +244,9 @@ impl Case {
     /// Runs the case with some words of its kernel replaced; the error describes what is wrong with the result.
     pub fn run(&self, compiler: &Compiler, changes: &[(&str, &str)]) -> std::result::Result<(), String> {
         let said = |error: Error| error.to_string();
-        let problem = self.problem().map_err(said)?;
+        let whole = self.problem().map_err(said)?;
+        let mut clock = Clock::of(&whole);
+        let problem = clock.as_ref().map_or(&whole, Clock::plain).clone();
         let plan = self.plan(&problem).map_err(said)?;
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(said)?;
         let text = replaced(&text, changes)?;
@@ -232,11 +255,17 @@ impl Case {
             .collect::<Result<_>>()
             .map_err(said)?;
         let mut expected = start.clone();
-        abide_cpu::reference::advance(&problem, &mut expected, self.steps()).map_err(said)?;
+        abide_cpu::reference::advance(&whole, &mut expected, self.steps()).map_err(said)?;
         let launch = Launch::compile(compiler, &problem, &plan, self.architecture, self.steps(), &text)?;
+        let mut read = Vec::new();
+        (0..self.steps()).for_each(|_| clock.iter_mut().for_each(|clock| clock.step(&mut read)));
+        let numbers = problem.program.varying();
+        let rows = read.chunks(problem.parameters.len().max(1));
+        let varying: Vec<f64> = rows.flat_map(|row| numbers.iter().map(|&number| row[number])).collect();
         for seed in SEEDS {
-            let result =
-                launch.run(&start, &problem.parameters, seed).map_err(|why| format!("seed {seed}: {why}"))?;
+            let result = launch
+                .run(&start, [&problem.parameters, &varying], seed)
+                .map_err(|why| format!("seed {seed}: {why}"))?;
             for (number, (expected, result)) in expected.iter().zip(&result).enumerate() {
                 let size = problem.dtype.bytes();
                 let pairs = expected.as_bytes().chunks(size).zip(result.chunks(size)).enumerate();

@@ -22,9 +22,20 @@ pub struct Segmented {
     watch: Watch,
     problem: Problem,
     clock: Option<Clock>,
+    /// What the stages of the next steps read, where that changes from step to step.
+    read: Vec<f64>,
+    /// Steps counted from the start.
+    step: u64,
+    /// Steps of the last advance that were not done.
+    remaining: u64,
 }
 
 impl Segmented {
+    fn of(watch: Watch, problem: Problem, clock: Option<Clock>) -> Segmented {
+        let step = problem.first_step;
+        Segmented { watch, problem, clock, read: Vec::new(), step, remaining: 0 }
+    }
+
     /// Returns what a problem needs, whose initial fields are given; `None` if it has neither marks nor a
     /// record.
     pub fn new(problem: &Problem, fields: &[Array]) -> Result<Option<Segmented>> {
@@ -33,7 +44,7 @@ impl Segmented {
         }
         // A condition that ends the run stays with the session.
         let problem = Problem { until: None, ..problem.clone() };
-        Ok(Some(Segmented { watch: Watch::new(&problem, fields)?, problem, clock: None }))
+        Ok(Some(Segmented::of(Watch::new(&problem, fields)?, problem, None)))
     }
 
     /// Returns what a problem needs whose scalars this clock makes, around the session of the clock's plain problem.
@@ -42,8 +53,7 @@ impl Segmented {
     ///
     /// Those of a record that does not fit the fields.
     pub fn clocked(problem: &Problem, clock: Clock, fields: &[Array]) -> Result<Segmented> {
-        let watch = Watch::new(problem, fields)?;
-        Ok(Segmented { watch, problem: problem.clone(), clock: Some(clock) })
+        Ok(Segmented::of(Watch::new(problem, fields)?, problem.clone(), Some(clock)))
     }
 
     /// Returns the session of a problem with what it needs around it, as [`Segmented::new`] and [`Segmented::around`] do, by values
@@ -54,27 +64,108 @@ impl Segmented {
         }
         let problem = Problem { until: None, ..problem.clone() };
         let watch = Watch::probing(&problem, |probe| probed(session.as_mut(), probe))?;
-        Ok(Segmented::around(Some(Segmented { watch, problem, clock: None }), session))
+        Ok(Segmented::around(Some(Segmented::of(watch, problem, None)), session))
     }
 
     /// Returns the session with all that is needed around it.
     pub fn around(cut: Option<Segmented>, session: Box<dyn Session>) -> Box<dyn Session> {
         match cut {
-            Some(Segmented { watch, problem, clock }) => {
-                let step = problem.first_step;
-                Box::new(SegmentedSession {
-                    inner: session,
-                    watch,
-                    problem,
-                    clock,
-                    read: Vec::new(),
-                    step,
-                    remaining: 0,
-                    advances: Advances::default(),
-                })
-            }
+            Some(cut) => Box::new(SegmentedSession { inner: session, cut, advances: Advances::default() }),
             None => session,
         }
+    }
+
+    /// Begins an advance of so many steps.
+    pub fn begin(&mut self, steps: u64) {
+        self.remaining = steps;
+        self.watch.begin();
+    }
+
+    /// Returns the next steps that the session within does at once, in passes of so many, and whether a row or a mark is to be
+    /// noted then; `None` at the advance's end. A clock makes their scalars, and what is noted of these alone is noted here.
+    pub fn segment(&mut self, depth: u32) -> Result<Option<(u64, bool)>> {
+        if self.remaining == 0 || !self.watch.goes_on() {
+            return Ok(None);
+        }
+        let Some(clock) = self.clock.as_mut().filter(|clock| clock.has_scalars()) else {
+            let due = self.watch.until_due(self.step).unwrap_or(u64::MAX);
+            return Ok(Some((due.min(self.remaining), due <= self.remaining)));
+        };
+        let depth = u64::from(depth).max(1);
+        let passes = (STEPS / depth).max(1);
+        let probed = self.problem.record.as_ref().filter(|record| !record.probes.is_empty());
+        let due = probed.map_or(u64::MAX, |record| record.until_due(self.step));
+        let most = due.min(self.remaining).min(passes * depth);
+        self.read.clear();
+        for now in 1..=most {
+            clock.step(&mut self.read);
+            if now == due {
+                return Ok(Some((now, true)));
+            }
+            let scalars = clock.scalars();
+            self.watch.step(self.step + now, |number| scalars[number], |_| Ok(f64::NAN))?;
+            if !self.watch.goes_on() {
+                return Ok(Some((now, false)));
+            }
+        }
+        Ok(Some((most, false)))
+    }
+
+    /// Returns what the stages of the segment's steps read, as [`Session::advance_by`] takes it; nothing where parameters stay.
+    pub fn read(&self) -> &[f64] {
+        &self.read
+    }
+
+    /// Notes that so many steps of a segment were done.
+    pub fn advanced(&mut self, steps: u64) {
+        self.step += steps;
+        self.remaining -= steps;
+    }
+
+    /// Takes note of the step that was just done, after which the session within has these scalars.
+    pub fn note(&mut self, scalars: &[f64], probed: impl FnMut(&Probe) -> Result<f64>) -> Result<()> {
+        let scalar = |number: usize| scalars.get(number).copied().unwrap_or(f64::NAN);
+        self.watch.step(self.step, scalar, probed)
+    }
+
+    /// Returns the probes whose values are noted.
+    pub fn probes(&self) -> &[Probe] {
+        self.problem.record.as_ref().map_or(&[], |record| &record.probes)
+    }
+
+    /// Returns the steps of the last advance that were not done.
+    pub fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Returns whether the last step reached a mark.
+    pub fn is_at_mark(&self) -> bool {
+        self.watch.is_at_mark()
+    }
+
+    /// Returns the rows since the last call.
+    pub fn take_rows(&mut self) -> Rows {
+        self.watch.take_rows()
+    }
+
+    /// Lets a run go on that a condition has ended, because a field or a parameter was set.
+    pub fn go_on(&mut self) {
+        self.watch.go_on();
+    }
+
+    /// Returns the scalars after the last step, which a clock knows.
+    pub fn scalars(&self) -> Option<Vec<f64>> {
+        self.clock.as_ref().map(|clock| clock.scalars().to_vec())
+    }
+
+    /// Sets a parameter for the steps that follow, of which a clock takes note.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Clock::set_parameter`].
+    pub fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        self.go_on();
+        self.clock.as_mut().map_or(Ok(()), |clock| clock.set_parameter(parameter, value))
     }
 }
 
@@ -87,15 +178,7 @@ fn probed(session: &mut dyn Session, probe: &Probe) -> Result<f64> {
 
 struct SegmentedSession {
     inner: Box<dyn Session>,
-    watch: Watch,
-    problem: Problem,
-    clock: Option<Clock>,
-    /// What the stages of the next steps read, where that changes from step to step.
-    read: Vec<f64>,
-    /// Steps counted from the start.
-    step: u64,
-    /// Steps of the last advance that were not done.
-    remaining: u64,
+    cut: Segmented,
     /// The advances of the session within.
     advances: Advances,
 }
@@ -103,40 +186,12 @@ struct SegmentedSession {
 impl SegmentedSession {
     /// Takes note of the step that was just done.
     fn note(&mut self) -> Result<()> {
-        let scalars = match self.problem.program.scalars() {
+        let scalars = match self.cut.problem.program.scalars() {
             [] => Vec::new(),
             _ => self.scalars()?,
         };
-        let inner = &mut self.inner;
-        let probed = |probe: &Probe| probed(inner.as_mut(), probe);
-        self.watch.step(self.step, |number| scalars.get(number).copied().unwrap_or(f64::NAN), probed)
-    }
-
-    /// Returns the next steps that the session within does at once, and whether there is something to note then. A clock
-    /// makes their scalars, and what is noted of these alone is noted here.
-    fn segment(&mut self) -> Result<(u64, bool)> {
-        let Some(clock) = &mut self.clock else {
-            let due = self.watch.until_due(self.step).unwrap_or(u64::MAX);
-            return Ok((due.min(self.remaining), due <= self.remaining));
-        };
-        let depth = u64::from(self.inner.plan().depth).max(1);
-        let passes = (STEPS / depth).max(1);
-        let probed = self.problem.record.as_ref().filter(|record| !record.probes.is_empty());
-        let due = probed.map_or(u64::MAX, |record| record.until_due(self.step));
-        let most = due.min(self.remaining).min(passes * depth);
-        self.read.clear();
-        for now in 1..=most {
-            clock.step(&mut self.read);
-            if now == due {
-                return Ok((now, true));
-            }
-            let scalars = clock.scalars();
-            self.watch.step(self.step + now, |number| scalars[number], |_| Ok(f64::NAN))?;
-            if !self.watch.goes_on() {
-                return Ok((now, false));
-            }
-        }
-        Ok((most, false))
+        let SegmentedSession { inner, cut, .. } = self;
+        cut.note(&scalars, |probe| probed(inner.as_mut(), probe))
     }
 }
 
@@ -146,7 +201,7 @@ impl Session for SegmentedSession {
     }
 
     fn prepare(&mut self, steps: u64) -> Result<bool> {
-        match &self.clock {
+        match &self.cut.clock {
             Some(_) => self.inner.prepare(steps),
             None => Ok(false),
         }
@@ -154,18 +209,15 @@ impl Session for SegmentedSession {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let mut seconds = 0.0;
-        self.remaining = steps;
-        self.watch.begin();
-        while self.remaining > 0 && self.watch.goes_on() {
-            let (asked, is_due) = self.segment()?;
-            seconds += match self.read.is_empty() {
-                true => self.inner.advance(asked)?,
-                false => self.inner.advance_by(asked, &self.read)?,
+        self.cut.begin(steps);
+        while let Some((asked, is_due)) = self.cut.segment(self.inner.plan().depth)? {
+            seconds += match self.cut.read() {
+                [] => self.inner.advance(asked)?,
+                read => self.inner.advance_by(asked, read)?,
             };
             let done = asked - self.inner.remaining();
             self.advances.add(done, 1);
-            self.step += done;
-            self.remaining -= done;
+            self.cut.advanced(done);
             if done < asked {
                 break;
             }
@@ -177,15 +229,15 @@ impl Session for SegmentedSession {
     }
 
     fn remaining(&self) -> u64 {
-        self.remaining
+        self.cut.remaining()
     }
 
     fn is_at_mark(&self) -> bool {
-        self.watch.is_at_mark()
+        self.cut.is_at_mark()
     }
 
     fn take_rows(&mut self) -> Result<Rows> {
-        Ok(self.watch.take_rows())
+        Ok(self.cut.take_rows())
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -197,7 +249,7 @@ impl Session for SegmentedSession {
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        self.watch.go_on();
+        self.cut.go_on();
         self.inner.write(field, values)
     }
 
@@ -208,7 +260,7 @@ impl Session for SegmentedSession {
         high: [usize; 3],
         values: &Array,
     ) -> Result<()> {
-        self.watch.go_on();
+        self.cut.go_on();
         self.inner.write_window(field, low, high, values)
     }
 
@@ -221,22 +273,16 @@ impl Session for SegmentedSession {
     }
 
     fn device_buffer_mut(&mut self, field: usize) -> Result<Option<Box<dyn Any>>> {
-        self.watch.go_on();
+        self.cut.go_on();
         self.inner.device_buffer_mut(field)
     }
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
-        match &self.clock {
-            Some(clock) => Ok(clock.scalars().to_vec()),
-            None => self.inner.scalars(),
-        }
+        self.cut.scalars().map_or_else(|| self.inner.scalars(), Ok)
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        if let Some(clock) = &mut self.clock {
-            clock.set_parameter(parameter, value)?;
-        }
-        self.watch.go_on();
+        self.cut.set_parameter(parameter, value)?;
         self.inner.set_parameter(parameter, value)
     }
 

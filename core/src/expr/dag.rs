@@ -15,7 +15,7 @@ pub struct Dag {
 
 impl Dag {
     /// Returns the nodes of `all` that `outputs` need, renumbered in the same order.
-    pub(super) fn pruned(all: &[Node], outputs: &[Id]) -> Dag {
+    pub(crate) fn pruned(all: &[Node], outputs: &[Id]) -> Dag {
         let mut needed = vec![false; all.len()];
         for &id in outputs {
             needed[id as usize] = true;
@@ -67,6 +67,23 @@ impl Dag {
             let value = value(node, |id| values[id as usize], params, coord, &mut tap);
             values.push(value);
         }
+    }
+
+    /// Returns the value of a formula of parameters alone, after evaluating all nodes into `values`.
+    pub(crate) fn evaluate_parameters<T: Real>(
+        &self,
+        values: &mut Vec<T>,
+        parameter: impl Fn(usize) -> T,
+    ) -> T {
+        values.clear();
+        for &node in &self.nodes {
+            let value = match node {
+                Node::Param(number) => parameter(usize::from(number)),
+                other => value(other, |id| values[id as usize], &[], [0; 3], &mut |_| T::from_f64(f64::NAN)),
+            };
+            values.push(value);
+        }
+        values[self.outputs[0] as usize]
     }
 }
 

@@ -456,7 +456,7 @@ impl Definition {
             self.note(Err(unknown));
             return self;
         };
-        if let Value::Parameter(Parameter { name, default, about }) = &*value {
+        if let Value::Parameter(Parameter { name, default, about, .. }) = &*value {
             let (name, about) = (name.clone(), about.clone());
             *value = Value::Computed(Scalar { name, initial: Some(*default), extent: None, about });
         }

@@ -9,6 +9,7 @@ mod centring;
 mod clock;
 mod definition;
 mod derived;
+mod flat;
 mod footprint;
 mod groups;
 mod linear;

@@ -18,6 +18,8 @@ pub struct Parameter {
     pub default: f64,
     /// The meaning with its unit, in a few words.
     pub about: String,
+    /// Whether it varies from stage to stage: a scalar of a program whose [`Clock`](super::Clock) knows it before the step.
+    pub varies: bool,
 }
 
 impl Parameter {
@@ -29,7 +31,7 @@ impl Parameter {
 
     /// Makes a parameter with a default and its meaning.
     pub fn new(name: impl Into<String>, default: f64, about: impl Into<String>) -> Self {
-        Parameter { name: name.into(), default, about: about.into() }
+        Parameter { name: name.into(), default, about: about.into(), varies: false }
     }
 }
 

@@ -3,6 +3,8 @@
 mod batch;
 mod candidates;
 
+use abide_core::plan::Fuse;
+use abide_core::program::Clock;
 use abide_core::{CachePolicy, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Result};
 
 use crate::persistent::{persistent_plans, plan_persistent};
@@ -23,6 +25,9 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     }
     if problem.is_batch() {
         return plan_batch(problem, device, options, |member| plan(member, device, options));
+    }
+    if let Some(plan) = plan_of_clock(problem, options, |plain| plan(plain, device, options)) {
+        return plan;
     }
     if !problem.is_plain() {
         if options.execution == Execution::Persistent {
@@ -45,6 +50,32 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
         )),
         Execution::Auto => fastest(problem, device, options),
     }
+}
+
+/// Returns the plan by which the plain form of a problem goes over several steps at a time, as `plan` makes it; `None` for a
+/// problem that has none, or where a launch per stage or group of stages of the program as it is was asked for or is faster.
+pub fn plan_of_clock(
+    problem: &Problem,
+    options: &Options,
+    plan: impl FnOnce(&Problem) -> Result<Plan>,
+) -> Option<Result<Plan>> {
+    if options.execution == Execution::Stepwise || options.fuse != Fuse::Auto {
+        return None;
+    }
+    let clock = Clock::on_device(problem)?;
+    match plan(&clock.at_rest()) {
+        Ok(plan) if is_of_clock(&plan) => Some(Ok(plan)),
+        // A persistent kernel of the program as it is may do.
+        Err(error) if !matches!(options.execution, Execution::Auto | Execution::Persistent) => {
+            Some(Err(error))
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether a plan of a problem that has a clock is one of its plain form.
+pub fn is_of_clock(plan: &Plan) -> bool {
+    plan.stepwise().is_none() && plan.persistent_program().is_none()
 }
 
 /// Returns the persistent plans that the options leave open, the least estimate first: of a cache policy that is

@@ -6,7 +6,7 @@ use abide_core::solver::plan::krylov::{
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{COMMON, DEVICE, TREE, arguments, constant, literal};
+use super::{COMMON, DEVICE, TREE, arguments, constant, literal, parameters};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
@@ -251,7 +251,7 @@ fn taps(text: &mut Text, operator: &GridOperator) {
             text.push(format!("constexpr real {name}_VALUE_{letter} = 0;"));
         }
     }
-    constant(text, "PARAMETERS", 0);
+    parameters(text, 0, &[], 0);
     let all = operator.stencil().taps();
     constant(text, "TAPS", all.len());
     for (axis, [letter, _]) in LETTERS.into_iter().enumerate() {

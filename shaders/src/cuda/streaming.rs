@@ -95,7 +95,7 @@ pub(super) fn arriving(
     text.push(format!("// {}", stage.name));
     text.push(format!("struct Stage{number} {{"));
     text.push(format!(
-        "static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};",
+        "static constexpr int NUMBER = {number}, RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};",
         stage.writes.len()
     ));
     text.push("// The result lags behind what arrives by DELAY planes and needs BACK planes before its own.");

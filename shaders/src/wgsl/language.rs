@@ -1,6 +1,6 @@
 //! WGSL for [`crate::emit`].
 
-use abide_core::DType;
+use abide_core::{DType, Program};
 
 use crate::emit::Language;
 use crate::text::LETTERS;
@@ -9,12 +9,19 @@ use crate::text::LETTERS;
 pub(super) struct Wgsl {
     /// The indices of the cell along the three axes.
     pub index: [String; 3],
+    /// The parameters that vary, by their numbers. They are read for the stage `level`, counted from the round's first.
+    pub varying: Vec<usize>,
 }
 
 impl Wgsl {
-    /// Returns the language for a cell at (s, y, x).
+    /// Returns the language for a cell at (s, y, x), where no parameter is read that varies.
     pub fn here() -> Wgsl {
-        Wgsl { index: LETTERS.map(|[_, letter]| letter.to_owned()) }
+        Wgsl { index: LETTERS.map(|[_, letter]| letter.to_owned()), varying: Vec::new() }
+    }
+
+    /// Returns the language for a cell at (s, y, x) of a program's stages.
+    pub fn of(program: &Program) -> Wgsl {
+        Wgsl { varying: program.varying(), ..Wgsl::here() }
     }
 }
 
@@ -31,6 +38,10 @@ impl Language for Wgsl {
         format!("let {name} = {value}")
     }
 
+    fn variable(&self, _: DType, name: &str, value: &str) -> Option<String> {
+        Some(format!("var {name} = {value}"))
+    }
+
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
         format!("select({no}, {yes}, {condition})")
     }
@@ -44,7 +55,10 @@ impl Language for Wgsl {
     }
 
     fn parameter(&self, number: u16) -> String {
-        format!("parameters.p{number}")
+        match self.varying.iter().position(|&varying| varying == usize::from(number)) {
+            Some(place) => format!("varied(level * {} + {place})", self.varying.len()),
+            None => format!("parameters.p{number}"),
+        }
     }
 }
 

@@ -97,10 +97,19 @@ pub fn count(dtype: DType, values: usize) -> Kernel {
 pub enum Access {
     /// It reads a uniform buffer.
     Uniform,
+    /// Each dispatch reads a uniform buffer of its own, at a dynamic offset.
+    UniformOfDispatch,
     /// It reads a storage buffer.
     Read,
     /// It reads and writes a storage buffer.
     Write,
+}
+
+impl Access {
+    /// Returns whether the buffer is a storage buffer.
+    pub fn is_storage(self) -> bool {
+        matches!(self, Access::Read | Access::Write)
+    }
 }
 
 /// What a kernel expects at a binding of group 0.
@@ -114,6 +123,8 @@ pub trait Bound {
 pub enum Binding {
     /// The uniform buffer of [`uniforms`].
     Parameters,
+    /// The same with what varies in the stages of a dispatch; each dispatch has its own.
+    VaryingParameters,
     /// A uniform buffer of one `u32`: the steps of the dispatch, for kernels that take several.
     Steps,
     /// A field's old values, to be read: the number of the field, and that of the piece in this buffer.
@@ -126,6 +137,7 @@ impl Bound for Binding {
     fn access(&self) -> Access {
         match self {
             Binding::Parameters | Binding::Steps => Access::Uniform,
+            Binding::VaryingParameters => Access::UniformOfDispatch,
             Binding::Old(..) => Access::Read,
             Binding::New(..) => Access::Write,
         }
@@ -197,10 +209,28 @@ pub fn check(problem: &Problem) -> Result<()> {
     }
 }
 
-/// Returns the values of the uniform buffer: the parameters, an infinity and a NaN. WGSL cannot write the
-/// last two as literals.
-pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
-    [parameters, &[f64::INFINITY, f64::NAN]].concat()
+/// Returns the values of the uniform buffer: the parameters, an infinity and a NaN, which WGSL cannot write as
+/// literals, and the parameters that vary, of each stage of a dispatch. Both parts fill words of 16 bytes.
+pub fn uniforms(parameters: &[f64], varying: &[f64], dtype: DType) -> Vec<f64> {
+    let word = word(dtype);
+    let mut values = [parameters, &[f64::INFINITY, f64::NAN]].concat();
+    values.resize(values.len().next_multiple_of(word), 0.0);
+    values.extend(varying);
+    values.resize(values.len().next_multiple_of(word), 0.0);
+    values
+}
+
+/// Returns the number of the stages that a dispatch of a plan carries out, for which [`uniforms`] have what varies.
+pub fn levels(problem: &Problem, plan: &Plan) -> usize {
+    match plan.schedule {
+        Schedule::Stepwise(_) => 1,
+        _ => problem.program.stages().len() * plan.depth as usize,
+    }
+}
+
+/// Returns the values in 16 bytes.
+fn word(dtype: DType) -> usize {
+    16 / dtype.bytes()
 }
 
 /// Returns the stages of a plain problem as they are lowered: simplified.
@@ -230,12 +260,16 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     let looped = stage.looped.as_ref().filter(|_| tiles.lowering == Lowering::Loops);
     let body = body(problem, stage, looped.map(|looped| (looped, tiles.rows)), side, &staged, &pieces);
 
-    let mut text = header(problem, &format!("stage {:?}", stage.name), &bindings, 1);
+    let mut text = header(problem, &format!("stage {:?}", stage.name), &bindings, [1, 1]);
+    if bindings.contains(&Binding::VaryingParameters) {
+        text.push("// A dispatch is of one stage.");
+        constant(&mut text, "level", 0);
+    }
     pieces.functions(&mut text, &bindings);
     problem_constants(&mut text, Axes::PADDED, problem);
     constants(&mut text, stage, tiles, workgroups, staged.len());
     if let Some(looped) = looped {
-        loops::tables(&mut text, &Wgsl::here(), problem.dtype, 0, looped, &[]);
+        loops::tables(&mut text, &Wgsl::of(program), problem.dtype, 0, looped, &[]);
     }
     let template = if staged.is_empty() { DIRECT } else { TILE };
     let each_staged = |line: &dyn Fn(usize, usize) -> String| -> Text {
@@ -312,11 +346,18 @@ fn bindings(program: &Program, stage: &Stage, keeps: bool, pieces: &Pieces) -> V
     let old = |field: &usize| {
         stage.footprint.field_radius[*field].is_some() || (keeps && stage.writes.contains(field))
     };
-    let parameters = uses_parameters(stage).then_some(Binding::Parameters);
+    let parameters = parameters(program, std::slice::from_ref(stage));
     let olds = fields.filter(old).flat_map(|field| pieces.bindings(move |piece| Binding::Old(field, piece)));
     let news =
         stage.writes.iter().flat_map(|&field| pieces.bindings(move |piece| Binding::New(field, piece)));
     parameters.into_iter().chain(olds).chain(news).collect()
+}
+
+/// Returns the binding of what stages read from the uniform buffer.
+fn parameters(program: &Program, stages: &[Stage]) -> Option<Binding> {
+    let varies = !program.varying().is_empty();
+    let binding = if varies { Binding::VaryingParameters } else { Binding::Parameters };
+    stages.iter().any(uses_parameters).then_some(binding)
 }
 
 /// Checks whether a stage's formula reads the uniform buffer.
@@ -331,8 +372,8 @@ fn uses_parameters(stage: &Stage) -> bool {
 }
 
 /// Returns the beginning of a kernel's text: a comment that names the kernel, and its bindings. Fields are
-/// bound as vectors of `lanes` values.
-fn header(problem: &Problem, part: &str, bindings: &[Binding], lanes: usize) -> Text {
+/// bound as vectors of `lanes` values. A dispatch carries out so many `levels`, each a stage.
+fn header(problem: &Problem, part: &str, bindings: &[Binding], [lanes, levels]: [usize; 2]) -> Text {
     let (program, shape, dtype) = (problem.program.name(), problem.shape, problem.dtype);
     let boundaries = problem.boundaries.describe(shape.dimensions());
     let mut text = Text::default();
@@ -341,21 +382,32 @@ fn header(problem: &Problem, part: &str, bindings: &[Binding], lanes: usize) -> 
     text.blank();
     text.push(format!("alias real = {dtype};"));
     text.blank();
-    uniform_structs(&mut text, &problem.program, bindings);
+    uniform_structs(&mut text, problem, bindings, levels);
     binding_lines(&mut text, &problem.program, bindings, lanes);
     text
 }
 
 /// Writes the structs of the uniform buffers among the bindings.
-fn uniform_structs(text: &mut Text, program: &Program, bindings: &[Binding]) {
+fn uniform_structs(text: &mut Text, problem: &Problem, bindings: &[Binding], levels: usize) {
+    let program = &*problem.program;
     if bindings.contains(&Binding::Steps) {
         text.extend(["struct Run {", "steps: u32,", "}"]);
     }
-    if bindings.contains(&Binding::Parameters) {
+    let varies = bindings.contains(&Binding::VaryingParameters);
+    if varies || bindings.contains(&Binding::Parameters) {
         let parameters = program.parameters().iter().enumerate();
         text.push("struct Parameters {");
         text.extend(parameters.map(|(number, own)| format!("p{number}: real, // {:?}", own.name)));
-        text.extend(["infinity: real,", "nan: real,", "}"]);
+        text.extend(["infinity: real,", "nan: real,"]);
+        let (word, values) = (word(problem.dtype), levels * program.varying().len());
+        let words = values.div_ceil(word);
+        text.extend(varies.then(|| format!("varied: array<vec{word}<real>, {words}>,")));
+        text.push("}");
+        if varies {
+            text.push("fn varied(place: i32) -> real {");
+            text.push(format!("return parameters.varied[place / {word}][place % {word}];"));
+            text.push("}");
+        }
     }
 }
 
@@ -363,7 +415,9 @@ fn binding_lines(text: &mut Text, program: &Program, bindings: &[Binding], lanes
     let element = vector(lanes);
     for (number, binding) in bindings.iter().enumerate() {
         let variable = match *binding {
-            Binding::Parameters => "var<uniform> parameters: Parameters;".to_owned(),
+            Binding::Parameters | Binding::VaryingParameters => {
+                "var<uniform> parameters: Parameters;".to_owned()
+            }
             Binding::Steps => "var<uniform> run: Run;".to_owned(),
             Binding::Old(field, piece) => {
                 let (name, of) = (pieces::old(field, piece), &program.fields()[field]);
@@ -463,6 +517,7 @@ fn body(
             None => format!("tap_{field}(s{}, y{}, x{})", moved(ds), moved(dy), moved(dx)),
         }
     };
+    let language = Wgsl::of(&problem.program);
     match looped {
         // Bindings have no index.
         Some((looped, rows)) => {
@@ -475,14 +530,14 @@ fn body(
             };
             let reads = Reads { tap, component, store: &store };
             let together = Joint { rows, team: 1 };
-            let mut body = loops::formula(looped, &Wgsl::here(), problem.dtype, &tables, together, reads);
+            let mut body = loops::formula(looped, &language, problem.dtype, &tables, together, reads);
             if looped.stored > 0 {
                 body.statements.insert(0, format!("var stored: array<real, {}>;", looped.stored));
                 body.outputs.extend((0..looped.stored).map(|number| format!("stored[{number}]")));
             }
             body
         }
-        None => formula(&stage.dag, &Wgsl::here(), problem.dtype, tap),
+        None => formula(&stage.dag, &language, problem.dtype, tap),
     }
 }
 

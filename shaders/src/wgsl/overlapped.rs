@@ -11,9 +11,7 @@ use abide_core::plan::overlapped::{Exchange, Given, Overlapped, Source, refreshe
 use abide_core::{Boundary, Problem, Program, Stage};
 
 use super::language::Wgsl;
-use super::{
-    Binding, COUNTS, Kernel, constant, domain, finished, header, problem_constants, uses_parameters,
-};
+use super::{Binding, COUNTS, Kernel, constant, domain, finished, header, parameters, problem_constants};
 use crate::emit::formula;
 use crate::text::{LETTERS, Text};
 
@@ -28,7 +26,8 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlappe
     let writer = Writer::new(problem, &simplified, stages, overlapped, &exchange);
     let bindings = bindings(program, stages);
 
-    let mut text = header(problem, "several steps", &bindings, 1);
+    let levels = stages.len() * overlapped.configuration.depth;
+    let mut text = header(problem, "several steps", &bindings, [1, levels]);
     problem_constants(&mut text, Axes::PADDED, problem);
     writer.constants(&mut text);
     let text = finished(
@@ -56,7 +55,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlappe
 
 fn bindings(program: &Program, stages: &[Stage]) -> Vec<Binding> {
     let fields = 0..program.fields().len();
-    let parameters = stages.iter().any(uses_parameters).then_some(Binding::Parameters);
+    let parameters = parameters(program, stages);
     let olds = fields.clone().filter(|&field| is_used(stages, field)).map(|field| Binding::Old(field, 0));
     let news = fields.filter(|&field| program.is_written(field)).map(|field| Binding::New(field, 0));
     parameters.into_iter().chain([Binding::Steps]).chain(olds).chain(news).collect()
@@ -128,6 +127,11 @@ impl<'a> Writer<'a> {
         [cell / (rows * columns), cell / columns % rows, cell % columns]
     }
 
+    /// Returns whether parameters vary from stage to stage.
+    fn varies(&self) -> bool {
+        !self.problem.program.varying().is_empty()
+    }
+
     fn given(&self, field: usize) -> Option<&Given> {
         self.exchange.fields[field].as_ref()
     }
@@ -170,11 +174,13 @@ impl<'a> Writer<'a> {
     fn function(&self, text: &mut Text, number: usize, stage: &Stage) {
         let taps: Vec<Tap> = stage.dag.taps().collect();
         let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
-        let body =
-            formula(&stage.dag, &Wgsl::here(), self.problem.dtype, |tap| format!("t{}", position(tap)));
+        let body = formula(&stage.dag, &Wgsl::of(&self.problem.program), self.problem.dtype, |tap| {
+            format!("t{}", position(tap))
+        });
         let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis][1]));
+        let level = self.varies().then(|| "level: i32".to_owned());
         let arguments: Vec<String> =
-            (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
+            (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).chain(level).collect();
         let (result, value) = match &body.outputs[..] {
             [value] => ("real".to_owned(), value.clone()),
             many => {
@@ -393,6 +399,7 @@ impl<'a> Writer<'a> {
             arguments.extend(
                 coordinates(stage).into_iter().map(|axis| self.coordinate(axis, self.place(cell)[axis])),
             );
+            arguments.extend(self.varies().then(|| format!("i32(n) * {} + {number}", self.stages.len())));
             text.push(format!("let w{number}_{cell} = stage{number}({});", arguments.join(", ")));
         }
         if waits {

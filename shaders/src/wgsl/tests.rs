@@ -202,7 +202,7 @@ fn every_kernel_of_planes_is_valid() {
 /// Checks a kernel of a plain problem, whose workgroup memory fits a device's.
 fn check_against_module(kernel: &Kernel, shared_bytes: usize) {
     let name = |binding: &Binding| match *binding {
-        Binding::Parameters => "parameters".to_owned(),
+        Binding::Parameters | Binding::VaryingParameters => "parameters".to_owned(),
         Binding::Steps => "run".to_owned(),
         Binding::Old(field, piece) => pieces::old(field, piece),
         Binding::New(field, piece) => pieces::new(field, piece),

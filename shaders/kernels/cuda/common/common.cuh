@@ -35,8 +35,22 @@ __device__ __forceinline__ bool held_s(Offset i) { return (LOW_S == FIXED && i <
 __device__ __forceinline__ bool held_y(Offset i) { return (LOW_Y == FIXED && i < FIX_Y) || (HIGH_Y == FIXED && i >= EXTENT_Y - FIX_Y); }
 __device__ __forceinline__ bool held_x(Offset i) { return (LOW_X == FIXED && i < FIX_X) || (HIGH_X == FIXED && i >= EXTENT_X - FIX_X); }
 
-// Model parameters, in the kernel's arguments, so that a formula reads them from the constant bank.
-struct Parameters { real value[PARAMETERS > 0 ? PARAMETERS : 1]; };
+// Model parameters, in the kernel's arguments, so that a formula reads them from the constant bank. Those that vary from
+// stage to stage are read from device memory: VARYING of each stage of each step that the launch does, in order.
+constexpr int PARAMETER_VALUES = PARAMETERS > 0 ? PARAMETERS : 1;
+template <bool VARY> struct ParametersOf { real value[PARAMETER_VALUES]; };
+template <> struct ParametersOf<true> { real value[PARAMETER_VALUES]; const real* varying; };
+typedef ParametersOf<(VARYING > 0)> Parameters;
+__device__ __forceinline__ const real* varying_of(const ParametersOf<false>&) { return nullptr; }
+__device__ __forceinline__ const real* varying_of(const ParametersOf<true>& parameters) { return parameters.varying; }
+
+// Returns parameter I in a stage whose varying ones begin at `varying`.
+template <int I>
+__device__ __forceinline__ real parameter_of(const Parameters& parameters, const real* varying)
+{
+    if constexpr (place_of_varying(I) >= 0) return __ldg(varying + place_of_varying(I));
+    else return parameters.value[I];
+}
 
 template <int I> struct Index { static constexpr int value = I; };
 

@@ -17,7 +17,8 @@ struct View {
     }
     template <int F>
     __device__ __forceinline__ real narrow() const { return narrow_cells[F][K][Y][X]; }
-    __device__ __forceinline__ real parameter(int i) const { return sweep.block.parameters->value[i]; }
+    template <int I>
+    __device__ __forceinline__ real parameter() const { return parameter_of<I>(*sweep.block.parameters, sweep.block.varying + S::NUMBER * VARYING); }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const
     {

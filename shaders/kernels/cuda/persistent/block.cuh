@@ -29,6 +29,7 @@ struct Block {
     Offset s0, y0, x0;         // the tile's first cell
     int live_y, live_x;        // the tile's cells across that lie in the domain
     const Parameters* parameters;
+    const real* varying;       // what varies, from the step's first stage
 
     __device__ __forceinline__ void enter(int tile)
     {

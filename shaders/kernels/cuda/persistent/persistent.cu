@@ -72,6 +72,7 @@ persistent(const __grid_constant__ Buffers buffers, const __grid_constant__ Para
     block.ty = threadIdx.x / THREADS_X;
     block.tx = threadIdx.x % THREADS_X;
     block.parameters = &parameters;
+    block.varying = varying_of(parameters);
     block.enter(blockIdx.x);
     real kept[FIELDS][PLANES_REGISTERS > 0 ? PLANES_REGISTERS : 1][OWN_Y][OWN_X];
     block.load_tile<true>(kept);
@@ -79,6 +80,7 @@ persistent(const __grid_constant__ Buffers buffers, const __grid_constant__ Para
     #pragma unroll 1
     for (unsigned step = 0; step < steps; ++step) {
         //@step
+        block.varying += STAGE_COUNT * VARYING;
     }
     block.store_tile(kept);
 }

@@ -22,7 +22,8 @@ struct Resident : Exchange {
         __device__ __forceinline__ real now() const { return wide[F][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX]; }
         template <int K>
         __device__ __forceinline__ real& carried() const { return near[K][Y][X]; }
-        __device__ __forceinline__ real parameter(int i) const { return tile.parameters.value[i]; }
+        template <int I>
+        __device__ __forceinline__ real parameter() const { return parameter_of<I>(tile.parameters, tile.varying + S::NUMBER * VARYING); }
         // Returns the coordinate of the cell whose plane lies `D` planes before the arriving one.
         template <int AXIS, int D>
         __device__ __forceinline__ real coordinate() const
@@ -206,6 +207,7 @@ struct Resident : Exchange {
             #pragma unroll 1
             for (; done < end; ++done) {
                 //@step
+                varying += STAGE_COUNT * VARYING;
             }
             if constexpr (EXCHANGES) if (done < steps) exchange(kept, ++passes);
         }
@@ -217,7 +219,7 @@ struct Resident : Exchange {
 __device__ __forceinline__ void run_tile(const Buffers& buffers, const ExchangeBuffer& exchange_buffer, const Parameters& parameters, unsigned* counters, unsigned steps)
 {
     DYNAMIC_SHARED;
-    Resident tile = {{{{buffers, exchange_buffer, parameters, counters}}}};
+    Resident tile = {{{{buffers, exchange_buffer, parameters, varying_of(parameters), counters}}}};
     tile.warp = uniform(threadIdx.x / 32);
     tile.place = reinterpret_cast<Place*>(shared);
     real* const lines = reinterpret_cast<real*>(shared + PLACE_BYTES);

@@ -162,6 +162,7 @@ struct Tile {
     const Buffers& buffers;              // the domain before the launch and after it
     const ExchangeBuffer& exchange_buffer;                    // what tiles exchange
     const Parameters& parameters;
+    const real* varying;                 // what varies, from the step's first stage
     unsigned* counters;                  // per block: warps that have loaded their lines, or have sent
     Place* place;
     real* lines;                         // from this lane's cells of the first line

@@ -91,7 +91,8 @@ struct Spot {
     const Arguments& arguments;
     Offset z, y, x;
 
-    __device__ __forceinline__ real parameter(int i) const { return read<false>(arguments.scalars + i); }
+    template <int I>
+    __device__ __forceinline__ real parameter() const { return read<false>(arguments.scalars + I); }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const { return real(AXIS == 0 ? z : AXIS == 1 ? y : x); }
 
@@ -210,7 +211,8 @@ __device__ __forceinline__ void points(const Arguments& arguments, unsigned tile
 struct Alone {
     const Arguments& arguments;
 
-    __device__ __forceinline__ double parameter(int i) const { return arguments.exact[i]; }
+    template <int I>
+    __device__ __forceinline__ double parameter() const { return arguments.exact[I]; }
 };
 
 // Sets a scalar: in f64, and rounded once for stages of fields.

@@ -17,7 +17,8 @@ struct Views {
         #pragma unroll
         for (int k = 0; k < POINTS; ++k) at[k].template store<FIRST>(number, value.at[k]);
     }
-    __device__ __forceinline__ real parameter(int i) const { return at[0].parameter(i); }
+    template <int I>
+    __device__ __forceinline__ real parameter() const { return at[0].template parameter<I>(); }
     template <int AXIS>
     __device__ __forceinline__ Points coordinate() const { return each_point([&](int k) { return at[k].template coordinate<AXIS>(); }); }
 };

@@ -41,7 +41,8 @@ struct View {
         if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) value = component<FIRST>(number);
         of_component<FIRST>(buffers.next, number)[s * STRIDE_S + y * STRIDE_Y + x] = value;
     }
-    __device__ __forceinline__ real parameter(int i) const { return parameters.value[i]; }
+    template <int I>
+    __device__ __forceinline__ real parameter() const { return parameter_of<I>(parameters, varying_of(parameters)); }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }
 };

@@ -57,6 +57,7 @@ struct Kept {
 
 struct Stream : Window {
     const Parameters& parameters;
+    const real* varying;                 // what varies, from the pass's first stage
     const Turns& turns;
     Kept& kept;
     // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips, from
@@ -90,7 +91,8 @@ struct Stream : Window {
             if constexpr (K < NEAR) return stream.near[LEVEL][K][Y][X];
             else return distant[K - NEAR][Y][X];
         }
-        __device__ __forceinline__ real parameter(int i) const { return stream.parameters.value[i]; }
+        template <int I>
+        __device__ __forceinline__ real parameter() const { return parameter_of<I>(stream.parameters, stream.varying + LEVEL * VARYING); }
         // Returns the coordinate of the cell whose plane lies `D` planes before the arriving one.
         template <int AXIS, int D>
         __device__ __forceinline__ real coordinate() const

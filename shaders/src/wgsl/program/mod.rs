@@ -121,6 +121,10 @@ impl Language for OfScalars {
         language().declare(dtype, name, value)
     }
 
+    fn variable(&self, dtype: DType, name: &str, value: &str) -> Option<String> {
+        language().variable(dtype, name, value)
+    }
+
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
         language().choose(condition, yes, no)
     }

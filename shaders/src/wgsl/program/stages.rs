@@ -441,7 +441,7 @@ impl Writer<'_> {
 }
 
 pub fn language() -> Wgsl {
-    Wgsl { index: [0, 1, 2].map(|axis| axis_name(axis).to_owned()) }
+    Wgsl { index: [0, 1, 2].map(|axis| axis_name(axis).to_owned()), ..Wgsl::here() }
 }
 
 /// Returns the distances between neighbours in a buffer whose rows follow each other, and the place that the

@@ -22,7 +22,8 @@ impl Writer<'_> {
         let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", letters[axis][1]));
         let taps = (0..arrival.taps.len()).map(|tap| format!("t{tap}: real"));
         let slots = (0..carry.slots.len()).map(|slot| format!("k{slot}: real"));
-        let arguments: Vec<String> = taps.chain(slots).chain(coordinates).collect();
+        let level = self.varies().then(|| "level: i32".to_owned());
+        let arguments: Vec<String> = taps.chain(slots).chain(coordinates).chain(level).collect();
         text.push(format!("struct Arrived{number} {{"));
         text.extend((0..self.fields()).map(|field| format!("v{field}: real,")));
         text.extend((0..carry.slots.len()).map(|slot| format!("k{slot}: real,")));
@@ -61,7 +62,7 @@ impl Writer<'_> {
             let [_, row, column] = axes.order(tap.offset);
             self.tap(arrival, tap.field, [0, row, column])
         };
-        let language = Wgsl { index: self.index_of(plane) };
+        let language = Wgsl { index: self.index_of(plane), ..Wgsl::of(&self.problem.program) };
         let body = part(&carry.nodes, &wanted, known, &language, self.problem.dtype, tap);
         text.push(format!("{{ // The cell from which the plane lies at {plane:+}."));
         text.extend(&body.statements);

@@ -19,8 +19,7 @@ use abide_core::{Boundary, Problem, Stage};
 use self::memory::held;
 use super::overlapped::coordinates;
 use super::{
-    Binding, Kernel, constant, domain, finished, header, moved, problem_constants, tap_functions,
-    uses_parameters,
+    Binding, Kernel, constant, domain, finished, header, moved, parameters, problem_constants, tap_functions,
 };
 use crate::text::{LETTERS, Text};
 
@@ -39,7 +38,7 @@ pub(super) fn kernel(
     let bindings = writer.bindings();
 
     let steps = if shorter { "fewer steps" } else { "several steps" };
-    let mut text = header(problem, steps, &bindings, streaming.lanes);
+    let mut text = header(problem, steps, &bindings, [streaming.lanes, writer.levels()]);
     problem_constants(&mut text, writer.axes, problem);
     writer.constants(&mut text);
     let text = finished(
@@ -126,7 +125,7 @@ impl<'a> Writer<'a> {
     fn bindings(&self) -> Vec<Binding> {
         let program = &self.problem.program;
         let fields = 0..program.fields().len();
-        let parameters = self.stages.iter().any(uses_parameters).then_some(Binding::Parameters);
+        let parameters = parameters(program, self.stages);
         let steps = self.shorter.then_some(Binding::Steps);
         let olds = fields.clone().map(|field| Binding::Old(field, 0));
         parameters
@@ -135,6 +134,11 @@ impl<'a> Writer<'a> {
             .chain(olds)
             .chain(self.written().into_iter().map(|field| Binding::New(field, 0)))
             .collect()
+    }
+
+    /// Returns whether parameters vary from stage to stage.
+    fn varies(&self) -> bool {
+        !self.problem.program.varying().is_empty()
     }
 
     fn written(&self) -> Vec<usize> {
@@ -412,6 +416,7 @@ impl<'a> Writer<'a> {
             let plane = format!("p{}", moved(-(self.lag(level) as isize)));
             let indices = self.axes.padded(self.indices(plane, cell));
             arguments.extend(coordinates(stage).into_iter().map(|axis| indices[axis].clone()));
+            arguments.extend(self.varies().then(|| level.to_string()));
             text.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
         }
         for cell in 0..self.volume() {

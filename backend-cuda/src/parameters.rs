@@ -1,0 +1,147 @@
+//! The parameters of a session's kernels: those that stay, and a table of those that vary from stage to stage.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use abide_core::{Array, DType, Error, Problem, Result};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+
+use crate::driver::during;
+
+/// The kernels' `Parameters`: a launch takes them by value.
+pub(crate) struct Parameters {
+    bytes: Vec<u8>,
+    /// What varies, where something does.
+    varying: Option<Varying>,
+}
+
+/// The parameters that vary, of each stage of each step that was handed over.
+struct Varying {
+    dtype: DType,
+    /// Their numbers, among so many parameters.
+    numbers: Vec<usize>,
+    parameters: usize,
+    /// The stages of a step.
+    stages: usize,
+    table: Option<CudaSlice<u8>>,
+    /// The bytes of the table before the next stage's.
+    next: usize,
+}
+
+impl Parameters {
+    /// Returns a problem's parameters, without what varies.
+    pub fn new(problem: &Problem) -> Parameters {
+        let numbers = problem.program.varying();
+        let varying = (!numbers.is_empty()).then(|| Varying {
+            dtype: problem.dtype,
+            numbers,
+            parameters: problem.parameters.len(),
+            stages: problem.program.stages().len(),
+            table: None,
+            next: 0,
+        });
+        let mut parameters = Parameters { bytes: Vec::new(), varying };
+        parameters.set(problem);
+        parameters
+    }
+
+    /// Takes over the values that the problem has now.
+    pub fn set(&mut self, problem: &Problem) {
+        self.bytes = parameter_bytes(problem.dtype, &problem.parameters);
+        if self.varying.is_some() {
+            // The table's address stands behind them, where C++ puts it.
+            self.bytes.resize(self.bytes.len().next_multiple_of(8) + 8, 0);
+        }
+    }
+
+    /// Returns whether parameters vary.
+    pub fn vary(&self) -> bool {
+        self.varying.is_some()
+    }
+
+    /// Takes over what varies in the next steps: `read` has the values of all parameters for each step and stage.
+    pub fn vary_by(&mut self, read: &[f64], stream: &Arc<CudaStream>) -> Result<()> {
+        let Some(varying) = &mut self.varying else { return Ok(()) };
+        let rows = read.chunks_exact(varying.parameters.max(1));
+        let values: Vec<f64> =
+            rows.flat_map(|row| varying.numbers.iter().map(|&number| row[number])).collect();
+        let values = Array::from_fn(varying.dtype, values.len(), |i| values[i]);
+        let table = stream.clone_htod(values.as_bytes());
+        varying.table = Some(table.map_err(during("loading parameters that vary"))?);
+        varying.next = 0;
+        Ok(())
+    }
+
+    /// Fails unless what varies in so many steps is there.
+    pub fn check(&self, steps: u64) -> Result<()> {
+        let Some(varying) = &self.varying else { return Ok(()) };
+        let there = varying.table.as_ref().map_or(0, |table| table.len() - varying.next);
+        if steps as u128 * varying.bytes(varying.stages) as u128 <= there as u128 {
+            return Ok(());
+        }
+        Err(Error::unsupported(
+            "a session with parameters that vary from step to step",
+            format!("their values in {steps} steps are not known"),
+            "advance it by their values",
+        ))
+    }
+
+    /// Returns the argument of a launch.
+    pub fn argument(&mut self, stream: &Arc<CudaStream>) -> *mut c_void {
+        if let Some(varying) = &self.varying {
+            let table = varying.table.as_ref().map_or(0, |table| table.device_ptr(stream).0);
+            let at = self.bytes.len() - 8;
+            self.bytes[at..].copy_from_slice(&(table + varying.next as u64).to_ne_bytes());
+        }
+        self.bytes.as_mut_ptr().cast()
+    }
+
+    /// Returns the values as a launch takes them, where nothing varies.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Goes on to the stages after so many.
+    pub fn pass_stages(&mut self, stages: usize) {
+        if let Some(varying) = &mut self.varying {
+            varying.next += varying.bytes(stages);
+        }
+    }
+
+    /// Goes on to the steps after so many.
+    pub fn pass_steps(&mut self, steps: u64) {
+        if let Some(varying) = &mut self.varying {
+            varying.next += varying.bytes(varying.stages) * steps as usize;
+        }
+    }
+}
+
+impl Varying {
+    fn bytes(&self, stages: usize) -> usize {
+        stages * self.numbers.len() * self.dtype.bytes()
+    }
+}
+
+/// Returns the bytes of the values in the run's type, at least one.
+pub(crate) fn parameter_bytes(dtype: DType, parameters: &[f64]) -> Vec<u8> {
+    let count = parameters.len().max(1);
+    let values = Array::from_fn(dtype, count, |i| parameters.get(i).copied().unwrap_or(0.0));
+    values.as_bytes().to_vec()
+}
+
+/// Sets one of a problem's parameters, by number.
+pub(crate) fn set_parameter(parameters: &mut [f64], parameter: usize, value: f64) -> Result<()> {
+    let count = parameters.len();
+    match parameters.get_mut(parameter) {
+        Some(slot) => {
+            *slot = value;
+            Ok(())
+        }
+        None => Err(Error::limit(
+            "number of a parameter",
+            parameter,
+            count.saturating_sub(1),
+            "use one of the program's parameters",
+        )),
+    }
+}

@@ -1,0 +1,128 @@
+//! Random programs of fields on cells that share their boundaries, whose scalars follow from the step's number: with
+//! temporaries, sources at points, masks and parameters that vary, but without reductions.
+
+use std::sync::Arc;
+
+use abide_core::program::{Centring, Definition};
+use abide_core::{Array, Boundaries, Boundary, DType, Expr, Problem, Result, Scope, Shape, Start};
+use fastrand::Rng;
+
+use crate::programs::{Term, last_of, points, tapped, terms};
+
+/// Names of fields, of which a program has the first few, and of temporaries.
+const FIELDS: [&str; 3] = ["a", "b", "c"];
+const TEMPORARIES: [&str; 2] = ["s", "t"];
+
+/// Returns a random problem and its initial fields; the same for the same seed.
+///
+/// # Errors
+///
+/// Those of a program that reads beyond a fixed side.
+pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
+    let mut rng = Rng::with_seed(seed);
+    let dimensions = rng.usize(1..=3);
+    let most = [300, 40, 13][dimensions - 1];
+    let extents: Vec<usize> = (0..dimensions).map(|_| rng.usize(5..=most)).collect();
+    let program = program(&mut rng, &extents)?;
+    let dtype = [DType::F32, DType::F64][rng.usize(0..2)];
+    let mut problem = Problem::new(Arc::new(program), Shape::new(&extents)?, dtype)?;
+    problem.set_boundaries(Boundaries::parse(&boundary(&mut rng, dimensions), Boundary::Clamp)?);
+    problem.check()?;
+    let fields = (0..problem.program.fields().len())
+        .map(|field| {
+            let start = Start::Random { seed: seed + field as u64, low: -1.0, high: 1.0 };
+            start.fill(&problem.shape, dtype)
+        })
+        .collect::<Result<_>>()?;
+    Ok((problem, fields))
+}
+
+fn boundary(rng: &mut Rng, dimensions: usize) -> String {
+    let kinds = Boundary::each_plain(0.25);
+    let mut parts = Vec::new();
+    for axis in 3 - dimensions..3 {
+        let name = abide_core::domain::axis_name(axis);
+        match rng.u8(0..3) {
+            0 => parts.push(format!("{name}=periodic")),
+            _ => {
+                // A fixed side has no ghost values, which most of these programs would read.
+                let is_own = |kind: Boundary, turn: u8| {
+                    kind != Boundary::Periodic && (kind != Boundary::Fixed || turn == 0)
+                };
+                for side in ["-", "+"] {
+                    let turn = rng.u8(0..12);
+                    let own: Vec<_> = kinds.iter().filter(|&&kind| is_own(kind, turn)).collect();
+                    parts.push(format!("{name}{side}={}", own[rng.usize(0..own.len())]));
+                }
+            }
+        }
+    }
+    parts.join(",")
+}
+
+fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
+    let dimensions = extents.len();
+    let mut p = Definition::new("timed", dimensions);
+    let fields = &FIELDS[..rng.usize(1..=FIELDS.len())];
+    for name in fields {
+        p.field(name, Centring::CELL);
+    }
+    for name in TEMPORARIES {
+        p.temporary(name, Centring::CELL);
+    }
+    p.parameter("k", 0.3, "a factor").parameter("h", 0.5, "a factor that may vary");
+    p.scalar("time", Some(0.25), "the time").scalar("gain", Some(0.5), "what follows from it");
+    let mut step = p.step();
+    let mut known: Vec<&'static str> = fields.to_vec();
+    for number in 0..rng.usize(2..=6) {
+        match rng.u8(0..5) {
+            0 => step.compute("time", |s| s.param("time") + s.param("k") * 0.25),
+            1 => step.compute("gain", |s| 0.5 * s.param("gain") + 0.25 * s.param("time").sin()),
+            _ => &mut step,
+        };
+        let is_temporary = rng.u8(0..3) == 0;
+        let names = if is_temporary { &TEMPORARIES[..] } else { fields };
+        let mut targets = vec![names[rng.usize(0..names.len())]];
+        if rng.u8(0..3) == 0 {
+            let other = FIELDS[..fields.len()].iter().chain(&TEMPORARIES).nth(rng.usize(0..fields.len() + 2));
+            targets.extend(other.copied().filter(|name| *name != targets[0]));
+        }
+        let formulas: Vec<(&str, Vec<Term>)> =
+            targets.iter().map(|&target| (target, terms(rng, &known, dimensions))).collect();
+        let kind = rng.u8(0..4);
+        let define = |s: &Scope<'_>| {
+            formulas.iter().for_each(|(target, terms)| s.set(target, formula(s, terms, kind)));
+        };
+        let at_points = rng.u8(0..4) == 0 && targets.iter().all(|target| FIELDS.contains(target));
+        let points = points(rng, extents);
+        let name = format!("stage {number}");
+        match (at_points, dimensions) {
+            (false, _) => step.stage(&name, define),
+            (_, 1) => step.points(&name, &last_of::<1>(&points), define),
+            (_, 2) => step.points(&name, &last_of::<2>(&points), define),
+            _ => step.points(&name, &points, define),
+        };
+        known.extend(targets.iter().filter(|target| TEMPORARIES.contains(target)));
+    }
+    let last = fields[0];
+    let end = terms(rng, &known, dimensions);
+    step.stage("last", |s| s.set(last, formula(s, &end, 0)));
+    if rng.bool() {
+        p.vary("h", |s| 0.25 + s.param("gain") * s.param("k"));
+    }
+    p.build()
+}
+
+/// Returns a formula of taps whose value is at most 2 where those of its taps are; parts of it are of scalars alone.
+fn formula<'g>(s: &Scope<'g>, terms: &[Term], kind: u8) -> Expr<'g> {
+    let tap = |term: &Term| tapped(s, term);
+    let sum = terms.iter().map(tap).reduce(|sum, term| sum + term).unwrap_or_else(|| s.constant(0.0));
+    let last = terms.last().map_or_else(|| s.constant(1.0), tap);
+    let common = (s.param("time") * 0.5 + s.param("h")).cos() / (1.0 + s.param("k"));
+    match kind {
+        0 => sum * s.param("gain") + common * last * s.param("h"),
+        1 => sum.lt(last).select(sum - last * s.param("k"), last / (1.0 + sum.abs())),
+        2 => sum.max(last * common) - s.coord(0) / (40.0 + s.coord(0)) * (s.param("gain").abs() + 0.5).sqrt(),
+        _ => common + 0.25 * sum,
+    }
+}
