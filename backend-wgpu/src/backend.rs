@@ -20,7 +20,7 @@ use crate::blocking::block_on;
 use crate::gpu::Gpu;
 use crate::krylov::Modules;
 use crate::pass::grid;
-use crate::plain::PlainSession;
+use crate::plain::{PlainSession, uniform_bytes};
 use crate::program::{Made, ProgramSession};
 use crate::session::{WgpuSession, check_type};
 use crate::tune::{measure, planned};
@@ -280,13 +280,6 @@ impl Tuner for WgpuBackend {
         let at_rest = Clock::on_device(problem).map(|clock| clock.at_rest());
         measure(&self.tuning(at_rest.as_ref().unwrap_or(problem), options), self)
     }
-}
-
-/// Returns the bytes of the uniform buffer of a dispatch's parameters.
-pub(crate) fn uniform_bytes(problem: &Problem, plan: &Plan) -> u64 {
-    let varying = vec![0.0; wgsl::levels(problem, plan) * problem.program.varying().len()];
-    let values = wgsl::uniforms(&problem.parameters, &varying, problem.dtype).len();
-    (values * problem.dtype.bytes()) as u64
 }
 
 /// Returns the properties that a plan needs. A rate that no interface reports and no short copy measures is 0:

@@ -6,7 +6,6 @@ use abide_core::backend::check_fields;
 use abide_core::{Array, Plan, Problem, Result};
 use abide_shaders::wgsl::{self, Kernel};
 
-use crate::backend::uniform_bytes;
 use crate::fields::Fields;
 use crate::gpu::Gpu;
 use crate::pace::Pace;
@@ -17,6 +16,13 @@ use crate::transfers::{Staging, Stored};
 
 /// The steps whose varying parameters are on the device at a time.
 const VARYING_STEPS: u64 = 2048;
+
+/// Returns the bytes of the uniform buffer of a dispatch's parameters.
+pub(crate) fn uniform_bytes(problem: &Problem, plan: &Plan) -> u64 {
+    let varying = vec![0.0; wgsl::levels(problem, plan) * problem.program.varying().len()];
+    let values = wgsl::uniforms(&problem.parameters, &varying, problem.dtype).len();
+    (values * problem.dtype.bytes()) as u64
+}
 
 /// A plain problem in progress.
 ///
