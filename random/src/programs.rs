@@ -96,11 +96,9 @@ fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
                 }
             };
             let name = format!("stage {number}");
-            match (at_points, dimensions) {
-                (false, _) => step.stage(&name, define),
-                (_, 1) => step.points(&name, &last_of::<1>(&points), define),
-                (_, 2) => step.points(&name, &last_of::<2>(&points), define),
-                _ => step.points(&name, &points, define),
+            match at_points {
+                false => step.stage(&name, define),
+                true => step.points_slice(&name, &last_of(&points, dimensions), define),
             };
             known.extend(targets.iter().filter(|target| TEMPORARIES.contains(target)));
         }
@@ -155,8 +153,8 @@ fn reduce(rng: &mut Rng, step: &mut Step<'_>, known: &[&'static str], dimensions
 }
 
 /// Returns the indices of points along the last axes.
-pub(crate) fn last_of<const D: usize>(points: &[[usize; 3]]) -> Vec<[usize; D]> {
-    points.iter().map(|point| std::array::from_fn(|axis| point[3 - D + axis])).collect()
+pub(crate) fn last_of(points: &[[usize; 3]], dimensions: usize) -> Vec<&[usize]> {
+    points.iter().map(|point| &point[3 - dimensions..]).collect()
 }
 
 /// Returns the point at the low sides of the domain and another one, if there is one.

@@ -96,11 +96,9 @@ fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
         let at_points = rng.u8(0..4) == 0 && targets.iter().all(|target| FIELDS.contains(target));
         let points = points(rng, extents);
         let name = format!("stage {number}");
-        match (at_points, dimensions) {
-            (false, _) => step.stage(&name, define),
-            (_, 1) => step.points(&name, &last_of::<1>(&points), define),
-            (_, 2) => step.points(&name, &last_of::<2>(&points), define),
-            _ => step.points(&name, &points, define),
+        match at_points {
+            false => step.stage(&name, define),
+            true => step.points_slice(&name, &last_of(&points, dimensions), define),
         };
         known.extend(targets.iter().filter(|target| TEMPORARIES.contains(target)));
     }
