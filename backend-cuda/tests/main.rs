@@ -47,6 +47,7 @@ mod batch_text;
 mod beyond;
 mod bits;
 mod count_emulated;
+mod drawn_emulated;
 mod emulated;
 mod functions_emulated;
 mod gas_text;

@@ -20,6 +20,8 @@
 using std::copysign;
 using std::fabs;
 using std::fma;
+using std::max;
+using std::min;
 using std::sqrt;
 
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }

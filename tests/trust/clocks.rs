@@ -168,10 +168,10 @@ pub fn conditions_marks_and_records_are_noted(subject: &Subject) -> Result<()> {
 /// Random programs with scalars, temporaries and points, as the backend chooses and by passes of two steps.
 pub fn random_programs_have_the_bits_of_the_definition(subject: &Subject) -> Result<()> {
     let most = if subject.name == "cpu" { 60 } else { 12 };
-    let drawn = (0..).filter_map(|seed| timed::problem(seed).ok());
+    let drawn = (0..).filter_map(|seed| Some((seed, timed::problem(seed).ok()?)));
     let drawn =
-        drawn.filter(|(problem, _)| Clock::on_device(problem).is_some() && subject.has(problem.dtype));
-    for (problem, start) in drawn.take(most) {
+        drawn.filter(|(_, (problem, _))| Clock::on_device(problem).is_some() && subject.has(problem.dtype));
+    for (seed, (problem, start)) in drawn.take(most) {
         let mut expected = start.clone();
         let scalars = reference::run_program(&problem, &mut expected, 7, |_, _, _| {})?;
         let own = Options { tune: Tune::Off, ..Options::default() };
@@ -181,7 +181,7 @@ pub fn random_programs_have_the_bits_of_the_definition(subject: &Subject) -> Res
             let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;
             session.advance(2)?;
             session.advance(5)?;
-            let words = format!("{}: {} {options:?}", subject.name, describe(&problem));
+            let words = format!("{}: seed {seed}: {} {options:?}", subject.name, describe(&problem));
             for (number, expected) in expected.iter().enumerate() {
                 let found = session.read(number)?;
                 match subject.is_exact() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use abide::catalogue::{self, Entry};
+use abide::program::{Centring, Definition};
 use abide::{Boundaries, Boundary, Options, Result};
 
 use crate::trust::subject::{Subject, each, fields, problem};
@@ -113,6 +114,40 @@ pub fn every_policy(subject: &Subject) -> Result<()> {
         }
     }
     each(&problems, |problem| subject.compare(problem, &subject.variants(problem), &fields(problem, 7)?, 4))
+}
+
+/// Formulas that ask whether a cell is the first or the last of an axis, and use its index, too. Compilers of devices
+/// simplify such questions together with the clamped index of the cell that a ghost cell shows.
+pub fn sides_by_their_indices(subject: &Subject) -> Result<()> {
+    let all: &[&[usize]] = &[&[67], &[13, 37], &[7, 11, 9]];
+    let boundaries = boundaries();
+    let mut problems = Vec::new();
+    for (number, extents) in all.iter().enumerate() {
+        let mut p = Definition::new("sides", extents.len());
+        p.field("u", Centring::CELL);
+        p.step().stage("sides", |s| {
+            let (u, one, zero) = (s.field("u"), s.constant(1.0), s.constant(0.0));
+            let mut value = u.here() + 0.1 * u.laplacian();
+            let mut is_corner = one;
+            for (axis, &extent) in extents.iter().enumerate() {
+                let at = s.coord(axis);
+                let is_last = at.eq(extent as f64 - 1.0);
+                value = is_last.select(0.5 * value, value + 0.001 * at);
+                value = at.eq(0.0).select(value - 0.25, value);
+                is_corner = is_last.select(is_corner, zero);
+            }
+            s.set("u", is_corner.gt(0.5).select(value + 2.0, value));
+        });
+        let program = Arc::new(p.build()?);
+        for (turn, &boundary) in boundaries.iter().enumerate() {
+            // Where each case costs much, boundaries take turns in numbers of axes.
+            if subject.name == "cpu" || turn % 3 == number {
+                let dtypes = subject.dtypes();
+                problems.push(problem(program.clone(), extents, dtypes[turn % dtypes.len()], boundary)?);
+            }
+        }
+    }
+    each(&problems, |problem| subject.compare(problem, &subject.variants(problem), &fields(problem, 5)?, 4))
 }
 
 /// Runs domains of many tiles, with partial tiles at every edge.

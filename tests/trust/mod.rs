@@ -24,6 +24,7 @@ suite! { cpu, wgpu, cuda: {
     equivalence::models_of_three_axes,
     equivalence::every_policy,
     equivalence::many_tiles,
+    equivalence::sides_by_their_indices,
     random::exact_formulas,
     random::every_function,
     independent::linear_stencils_equal_a_c_program,

@@ -257,11 +257,7 @@ impl Case {
         let mut expected = start.clone();
         abide_cpu::reference::advance(&whole, &mut expected, self.steps()).map_err(said)?;
         let launch = Launch::compile(compiler, &problem, &plan, self.architecture, self.steps(), &text)?;
-        let mut read = Vec::new();
-        (0..self.steps()).for_each(|_| clock.iter_mut().for_each(|clock| clock.step(&mut read)));
-        let numbers = problem.program.varying();
-        let rows = read.chunks(problem.parameters.len().max(1));
-        let varying: Vec<f64> = rows.flat_map(|row| numbers.iter().map(|&number| row[number])).collect();
+        let varying = clock.as_mut().map(|clock| clock.varying(self.steps())).unwrap_or_default();
         for seed in SEEDS {
             let result = launch
                 .run(&start, [&problem.parameters, &varying], seed)

@@ -141,6 +141,16 @@ impl Clock {
         Ok(())
     }
 
+    /// Does so many steps of the scalars. Returns what varies in each stage of each step: the parameters of
+    /// [`Program::varying`].
+    pub fn varying(&mut self, steps: u64) -> Vec<f64> {
+        let mut read = Vec::new();
+        (0..steps).for_each(|_| self.step(&mut read));
+        let numbers = self.plain.program.varying();
+        let rows = read.chunks(self.values.len().max(1));
+        rows.flat_map(|row| numbers.iter().map(|&number| row[number])).collect()
+    }
+
     /// Does a step of the scalars. Adds to `read` what each stage of fields reads: all parameters of the plain problem.
     pub fn step(&mut self, read: &mut Vec<f64>) {
         let Clock { plain, stages, values, nodes, single, .. } = self;

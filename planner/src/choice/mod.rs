@@ -62,11 +62,6 @@ pub fn plan_of_clock(
     if options.execution == Execution::Stepwise || options.fuse != Fuse::Auto {
         return None;
     }
-    // One such program had other bits on a GPU than by a launch per stage, for a reason that is not known.
-    let is_at_points = problem.program.stages().iter().any(|stage| !stage.points.is_empty());
-    if is_at_points || !problem.program.temporaries().is_empty() {
-        return None;
-    }
     let clock = Clock::on_device(problem)?;
     match plan(&clock.at_rest()) {
         Ok(plan) if is_of_clock(&plan) => Some(Ok(plan)),

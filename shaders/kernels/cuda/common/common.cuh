@@ -20,8 +20,9 @@ __device__ __forceinline__ Source source(Offset i, Offset n, real low, real high
         if (HIGH == CONSTANT) { s.constant = true; s.value = high; }
         s.index = above(HIGH, i, n);
     }
-    // Far outside a thin domain only cells that are never used are asked for, so any cell will do.
-    s.index = s.index < 0 ? 0 : s.index >= n ? n - 1 : s.index;
+    // Far outside a thin domain only cells that are never used are asked for, so any cell will do. In this order: ptxas
+    // 12.8 and 13.0 for sm_90 take max(min(i, LAST), 0) == LAST for true at other i, where the index itself is used, too.
+    s.index = min(max(s.index, Offset(0)), n - 1);
     return s;
 }
 
