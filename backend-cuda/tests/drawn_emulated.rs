@@ -2,9 +2,13 @@
 //! reference.
 #![cfg(target_os = "linux")]
 
+use std::sync::Arc;
+
 use abide_core::plan::streaming::warp;
-use abide_core::program::Clock;
-use abide_core::{Array, Depth, DeviceSpec, Execution, Options, Plan, Problem};
+use abide_core::program::{Centring, Clock, Definition};
+use abide_core::{
+    Array, Boundaries, Boundary, DType, Depth, DeviceSpec, Execution, Options, Plan, Problem, Shape, Start,
+};
 use abide_emulator::{Compiler, Launch, all};
 use abide_planner::streaming::warp::plan_configuration;
 use abide_random::timed;
@@ -20,34 +24,38 @@ fn said(error: abide_core::Error) -> String {
 
 /// Runs the plain form of a problem by a device's plan, and by passes of one step as remainders do. The error describes what is
 /// wrong.
-fn run(compiler: &Compiler, seed: u64, options: &Options) -> Result<(), String> {
-    let (whole, start) = timed::problem(seed).map_err(said)?;
-    let clock = Clock::on_device(&whole).ok_or("no plain form")?;
+fn run(compiler: &Compiler, whole: &Problem, start: &[Array], options: &Options) -> Result<(), String> {
+    let clock = Clock::on_device(whole);
+    let (plain, rest) = match &clock {
+        Some(clock) => (clock.plain().clone(), clock.at_rest()),
+        None => (whole.clone(), whole.clone()),
+    };
     let device = DeviceSpec::preset("h200").map_err(said)?;
     // A device that has no such plan says why; a launch per stage needs no other kernels than a plain problem.
-    let Ok(plan) = abide_planner::plan(&clock.at_rest(), &device, options) else { return Ok(()) };
+    let Ok(plan) = abide_planner::plan(&rest, &device, options) else { return Ok(()) };
     let single = plan.warp_streaming().and_then(|stream| {
         let configuration = warp::Configuration { depth: 1, ..stream.configuration() };
-        plan_configuration(clock.plain(), &device, &configuration)
+        plan_configuration(&plain, &device, &configuration)
     });
-    let plans = [Some(plan), single].into_iter().flatten().filter(|plan| plan.stepwise().is_none());
-    plans.map(|plan| check(compiler, &whole, &start, clock.clone(), &plan)).collect()
+    let mut plans = [Some(plan), single].into_iter().flatten().filter(|plan| plan.stepwise().is_none());
+    plans.try_for_each(|plan| check(compiler, whole, start, &plain, clock.clone(), &plan))
 }
 
 fn check(
     compiler: &Compiler,
     whole: &Problem,
     start: &[Array],
-    mut clock: Clock,
+    problem: &Problem,
+    clock: Option<Clock>,
     plan: &Plan,
 ) -> Result<(), String> {
-    let problem = clock.plain().clone();
     let steps = 2 * u64::from(plan.depth.max(1));
-    let text = abide_shaders::cuda::kernel(&problem, plan).map_err(said)?;
-    let launch = Launch::compile(compiler, &problem, plan, 900, steps, &text)?;
+    let text = abide_shaders::cuda::kernel(problem, plan).map_err(said)?;
+    let launch = Launch::compile(compiler, problem, plan, 900, steps, &text)?;
     let mut expected = start.to_vec();
     abide_cpu::reference::advance(whole, &mut expected, steps).map_err(said)?;
-    let result = launch.run(start, [&problem.parameters, &clock.varying(steps)], 0)?;
+    let varying = clock.map_or(Vec::new(), |mut clock| clock.varying(steps));
+    let result = launch.run(start, [&problem.parameters, &varying], 0)?;
     let wrong = |(expected, found): (&Array, &Vec<u8>)| expected.as_bytes() != found;
     match expected.iter().zip(&result).position(wrong) {
         Some(field) => Err(format!("field {field} has other bits by {:?}", plan.schedule)),
@@ -64,6 +72,45 @@ fn random_programs_have_the_bits_of_the_reference() {
     let drawn: Vec<(u64, Options)> =
         SEEDS.filter(|&seed| has_form(seed)).flat_map(|seed| [(seed, own), (seed, deep)]).collect();
     all(&drawn, |(seed, options)| {
-        run(&compiler, *seed, options).map_err(|why| format!("seed {seed}, {options:?}: {why}"))
+        let (problem, start) = timed::problem(*seed).map_err(said)?;
+        run(&compiler, &problem, &start, options).map_err(|why| format!("seed {seed}, {options:?}: {why}"))
+    });
+}
+
+/// Formulas that choose in some planes: from their results alone, from other values, and both; beside cells that are held, and in
+/// planes that ghost planes show.
+#[test]
+fn planes_are_chosen_in_every_schedule() {
+    let Some(compiler) = common::compiler() else { return };
+    let define = |kind: usize, extents: &[usize]| {
+        let mut p = Definition::new("planes", extents.len());
+        p.field("u", Centring::CELL).field("v", Centring::CELL);
+        p.step().stage("planes", |s| {
+            let (u, v) = (s.field("u"), s.field("v"));
+            let new = u.here() + 0.1 * u.laplacian();
+            let other = if kind == 0 { new + v.here() } else { u.along(0, 1) - s.coord(0) };
+            let new = s.coord(0).eq(4.0).select(other, if kind == 2 { new * 0.5 } else { new });
+            s.set("u", s.coord(0).eq(0.0).select(new + 2.0, new));
+        });
+        p.build()
+    };
+    let own = Options::default();
+    let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own };
+    let mut cases: Vec<(Problem, Options)> = Vec::new();
+    for (number, boundary) in [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror].into_iter().enumerate()
+    {
+        for (axes, extents) in [&[23, 67][..], &[9, 11, 35]].into_iter().enumerate() {
+            let program = define((number + axes) % 3, extents).unwrap();
+            let dtype = [DType::F32, DType::F64][axes];
+            let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
+            problem.set_boundaries(Boundaries::all(boundary));
+            cases.extend([(problem.clone(), own), (problem, deep)]);
+        }
+    }
+    all(&cases, |(problem, options)| {
+        let start = |seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
+        let start = [start(1).map_err(said)?, start(2).map_err(said)?];
+        let words = format!("{} {:?}, {options:?}", problem.shape, problem.boundaries);
+        run(&compiler, problem, &start, options).map_err(|why| format!("{words}: {why}"))
     });
 }

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use abide_core::plan::resident::{self, Exchange};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options};
+use abide_core::program::Clock;
 use abide_core::slabs::Slabs;
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
 use abide_planner::{Alike, Fitted, plan, plan_ranks, plan_resident, resident_plans, slight_spills};
-use abide_shaders::cuda::kernel;
+use abide_random::timed;
+use abide_shaders::cuda::{COMPILE_OPTIONS, kernel};
 
 use common::{by_thirds, present, third};
 use parallel::each;
@@ -85,6 +87,24 @@ fn open_sides_have_the_kernels_of_zeros() {
         }
     }
     assert!(compared > 60, "{compared} kernels");
+}
+
+/// Plain forms of random programs, with parameters that vary and choices at points.
+#[test]
+fn plain_forms_compile() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let own = Options::default();
+    let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own };
+    let drawn = (0..16).filter_map(|seed| Clock::on_device(&timed::problem(seed).ok()?.0));
+    let forms: Vec<(Clock, Options)> =
+        drawn.flat_map(|clock| [(clock.clone(), own), (clock, deep)]).collect();
+    each(&forms, |(clock, options)| {
+        let Some(plan) = planned(&clock.at_rest(), &device, options) else { return };
+        let text = kernel(clock.plain(), &plan).unwrap();
+        let compiled = nvrtc.compile(&text, &target(&device), &COMPILE_OPTIONS);
+        compiled.unwrap_or_else(|error| panic!("{:?}: {error}", clock.plain().program.name()));
+    });
 }
 
 fn every_entry_compiles_for_every_architecture(is_other: bool) {

@@ -5,6 +5,7 @@ mod arguments;
 mod count;
 mod functions;
 mod krylov;
+mod late;
 mod meet;
 mod pitch;
 mod program;
@@ -83,15 +84,17 @@ struct Cuda {
     divides: bool,
     /// Whether values are of several points of a thread.
     points: bool,
+    /// The axis along which choices at single indices are made in bodies whose `CHOOSES` is true alone.
+    chooses: Option<usize>,
 }
 
 impl Cuda {
     /// Formulas of plain programs.
-    const PLAIN: Cuda = Cuda { plane: None, divides: false, points: false };
+    const PLAIN: Cuda = Cuda { plane: None, divides: false, points: false, chooses: None };
     /// Formulas in launches per stage or group of stages.
-    const PROGRAM: Cuda = Cuda { plane: None, divides: true, points: false };
+    const PROGRAM: Cuda = Cuda { plane: None, divides: true, points: false, chooses: None };
     /// Formulas of plain programs that go over several points of a thread.
-    const OF_POINTS: Cuda = Cuda { plane: None, divides: false, points: true };
+    const OF_POINTS: Cuda = Cuda { plane: None, divides: false, points: true, chooses: None };
 }
 
 impl Language for Cuda {
@@ -110,6 +113,10 @@ impl Language for Cuda {
 
     fn variable(&self, _: DType, name: &str, value: &str) -> Option<String> {
         (!self.points).then(|| format!("real {name} = {value}"))
+    }
+
+    fn chooses(&self) -> Option<(usize, &'static str)> {
+        Some((self.chooses?, "CHOOSES"))
     }
 
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String {

@@ -3,7 +3,9 @@
 mod branch;
 
 use abide_core::DType;
-use abide_core::expr::{Dag, Id, Node, Tap, Text, Unary};
+use abide_core::expr::{Dag, Id, Node, Tap, Text, Unary, choice};
+
+pub use branch::Place;
 
 /// A language of kernels: the constructs that C and WGSL write differently.
 pub trait Language {
@@ -19,6 +21,12 @@ pub trait Language {
     /// Returns the declaration of a local that is set again, without its semicolon; `None` where a local may hold values of
     /// several cells, which take no branch together.
     fn variable(&self, dtype: DType, name: &str, value: &str) -> Option<String>;
+
+    /// Returns the axis along which choices at single indices are asked for by a name that says whether any cell of those
+    /// that a body computes makes one, and the name.
+    fn chooses(&self) -> Option<(usize, &'static str)> {
+        None
+    }
 
     /// Returns the expression `condition ? yes : no`.
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String;
@@ -50,6 +58,8 @@ pub struct Formula {
     pub statements: Vec<String>,
     /// For each output, an expression (a local, tap or literal) that holds its value.
     pub outputs: Vec<String>,
+    /// Where the formula makes the choices that [`Language::chooses`] asks for.
+    pub places: Vec<Place>,
 }
 
 /// Writes a formula in a language; `tap` gives the text that reads an old value. The formula should be
@@ -99,25 +109,32 @@ pub fn part(
         }
         let within = branches[number].map_or(0, |branch| branch + 1);
         let inside = std::mem::take(&mut statements[number + 1]);
+        let is_asked =
+            |axis| branches[number].is_none() && choice(nodes, number as Id).is_some_and(|c| c.0 == axis);
+        let chooses = language.chooses().filter(|&(axis, _)| is_asked(axis));
+        let chooses = chooses.map_or(String::new(), |(_, name)| format!("{name} && "));
         if let Node::Select(condition, yes, no) = node
             && !inside.is_empty()
             && let Some(condition) = comparison(condition)
             && let Some(declared) = language.variable(dtype, &names[number], at(no))
         {
             let set = format!("{} = {};", names[number], at(yes));
-            let begin =
-                language.own(&format!("if ({condition}) {{"), &format!("if {condition} {{")).to_owned();
+            let [c, wgsl] = [format!("if ({chooses}{condition}) {{"), format!("if {chooses}{condition} {{")];
+            let begin = language.own(&c, &wgsl).to_owned();
             statements[within].extend([format!("{declared};"), begin]);
             statements[within].extend(inside);
             statements[within].extend([set, "}".to_owned()]);
             continue;
         }
         statements[within].extend(inside);
-        let value = value(node, &at, comparison, language, dtype, &mut tap);
+        let holds = |id: Id| comparison(id).map(|condition| format!("{chooses}{condition}"));
+        let value = value(node, &at, holds, language, dtype, &mut tap);
         statements[within].push(format!("{};", language.declare(dtype, &names[number], &value)));
     }
     let statements = std::mem::take(&mut statements[0]);
-    Formula { statements, outputs: outputs.iter().map(|&id| names[id as usize].clone()).collect() }
+    let axis = language.chooses().map(|(axis, _)| axis);
+    let places = axis.map_or(Vec::new(), |axis| branch::places(nodes, &computed, &branches, axis));
+    Formula { statements, outputs: outputs.iter().map(|&id| names[id as usize].clone()).collect(), places }
 }
 
 /// Returns the expression of an operation; `at` has the names of its operands, `comparison` the condition that an operand

@@ -169,7 +169,7 @@ where
     };
     writer.items(&looped.body);
     let outputs = looped.outputs.iter().map(|&id| writer.names[id as usize].clone()).collect();
-    Formula { statements: writer.statements, outputs }
+    Formula { statements: writer.statements, outputs, places: Vec::new() }
 }
 
 struct Writer<'a, T, C> {

@@ -13,6 +13,7 @@
 //! same formula with the loops in it.
 
 mod arrange;
+mod choices;
 mod dag;
 mod forms;
 mod live;
@@ -30,6 +31,7 @@ mod tree;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+pub use choices::choice;
 pub use dag::Dag;
 pub use forms::{QuadraticForm, factors};
 pub use looped::{Carried, Item, Loop, Looped};

@@ -452,10 +452,11 @@ impl Program {
     }
 
     /// Returns the operations per cell and step that take a place in an arithmetic pipe; a fused multiply-add
-    /// is one. The stages are those of [`Program::flops`].
+    /// is one. Those of choices at single indices are none of most cells'. The stages are those of [`Program::flops`].
     pub fn operations(&self) -> usize {
-        let nodes = self.sweeps().flat_map(|stage| &stage.dag.nodes);
-        nodes.filter(|node| node.operands().next().is_some()).count().div_ceil(self.steps.len())
+        let of =
+            |dag: &crate::expr::Dag| dag.nodes.iter().filter(|node| node.operands().next().is_some()).count();
+        self.sweeps().map(|stage| of(&stage.dag.elsewhere())).sum::<usize>().div_ceil(self.steps.len())
     }
 
     /// Returns the bytes per cell and step of a code that runs the stages in turn, and reads and writes each

@@ -8,7 +8,8 @@ use abide_core::plan::resident::Exchange;
 use abide_core::plan::streaming::carry::Carry;
 use abide_core::{Problem, Program};
 
-use super::streaming::arriving;
+use super::late::late;
+use super::streaming::{arriving, stage_types};
 use super::{BESIDE, COMMON, COPIES, constant, constants};
 use crate::text::Text;
 
@@ -66,12 +67,15 @@ pub(super) fn resident(problem: &Problem, program: &Program, resident: &Resident
     }
     text.file(COMMON);
     let fields = program.fields().len();
+    let mut choices = 0;
     for (number, stage) in program.stages().iter().enumerate() {
         let carry = Carry::of(stage, fields, axes);
-        arriving(&mut text, problem, stage, &carry, number, axes);
+        choices = arriving(&mut text, problem, stage, &carry, number, choices);
         reaches(&mut text, &carry, axes);
+        late(&mut text, problem, &carry, axes);
         text.push("};");
     }
+    stage_types(&mut text, program.stages().len());
     text.file(COPIES);
     text.file(BESIDE);
     text.file(TILE);

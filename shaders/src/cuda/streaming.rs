@@ -5,10 +5,10 @@ use abide_core::expr::{Id, Node, Tap};
 use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
 use abide_core::plan::streaming::warp::Edges;
-use abide_core::{Problem, Program, Stage};
+use abide_core::{DType, Problem, Program, Stage};
 
 use super::{COMMON, COPIES, Cuda, constant, constants, list, method, values};
-use crate::emit::part;
+use crate::emit::{Place, part};
 use crate::text::Text;
 
 const WINDOW: &str = include_str!("../../kernels/cuda/streaming/window.cuh");
@@ -49,16 +49,12 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
         constant(&mut text, name, value);
     }
     text.file(COMMON);
+    let mut choices = 0;
     for (number, (stage, carry)) in stages.iter().enumerate() {
-        arriving(&mut text, problem, stage, carry, number, axes);
+        choices = arriving(&mut text, problem, stage, carry, number, choices);
         text.push("};");
     }
-    text.blank();
-    text.push("// The stage of each level.");
-    text.push("template <int N> struct StageAt;");
-    for number in 0..stages.len() {
-        text.push(format!("template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};"));
-    }
+    stage_types(&mut text, stages.len());
     text.push(format!("constexpr bool CHAINED = {};", streaming.chained));
     text.push(format!("constexpr bool SUMS_CELLS = {};", streaming.sums_cells));
     edges(&mut text, streaming.edges.as_ref());
@@ -66,6 +62,16 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
         text.file(file);
     }
     text.into()
+}
+
+/// Writes the stages by their numbers.
+pub(super) fn stage_types(text: &mut Text, stages: usize) {
+    text.blank();
+    text.push("// The stages by their numbers.");
+    text.push("template <int N> struct StageAt;");
+    for number in 0..stages {
+        text.push(format!("template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};"));
+    }
 }
 
 /// Writes which planes are stored, and which of them into the memory of neighbours, too.
@@ -80,16 +86,23 @@ fn edges(text: &mut Text, edges: Option<&Edges>) {
     text.push(format!("constexpr Offset GIVEN_LOW = {low}, GIVEN_HIGH = {high};"));
 }
 
-/// Writes the struct of a stage, without its end: how far the stage taps, what it carries, and what it does when a plane
-/// arrives.
+/// The most choices at single planes of all stages: a window has a bit for each.
+const MOST_CHOICES: usize = 32;
+
+/// Indices from which an `f32` does not tell one from the next.
+const MOST_INDICES_F32: usize = 1 << 24;
+
+/// Writes the struct of a stage, without its end: how far the stage taps, what it carries, where it makes choices, and what it
+/// does when a plane arrives. Stages before it make `choices`; returns how many there are with its own.
 pub(super) fn arriving(
     text: &mut Text,
     problem: &Problem,
     stage: &Stage,
     carry: &Carry,
     number: usize,
-    axes: Axes,
-) {
+    choices: usize,
+) -> usize {
+    let axes = Axes::of(problem.shape.dimensions());
     let [_, ry, rx] = axes.order(stage.footprint.radius);
     text.blank();
     text.push(format!("// {}", stage.name));
@@ -107,27 +120,63 @@ pub(super) fn arriving(
     ));
     text.push(list("writes", &stage.writes));
     reaches(text, carry, axes, [ry, rx]);
-    text.push(method("arrive", "FIELDS"));
-    for plane in (carry.planes[0]..=carry.planes[1]).rev() {
-        arrival(text, problem, carry, plane, axes);
+    let body = |chooses: bool| {
+        let mut body = Text::default();
+        let mut places = Vec::new();
+        for plane in (carry.planes[0]..=carry.planes[1]).rev() {
+            let chooses = Some(axes.order([0, 1, 2])[0]).filter(|_| chooses && plane == carry.planes[1]);
+            places.extend(arrival(&mut body, problem, carry, plane, axes, chooses));
+        }
+        (body, places)
+    };
+    let (mut arrivals, mut places) = body(true);
+    let is_told = |place: &Place| place.iter().flatten().all(|&index| index < MOST_INDICES_F32);
+    if choices + places.len() > MOST_CHOICES || (problem.dtype == DType::F32 && !places.iter().all(is_told)) {
+        (arrivals, places) = body(false);
     }
+    text.push(
+        "// Where the formula makes choices in single planes: indices along S (0), Y and X; -1 for any.",
+    );
+    let last = choices + places.len();
+    text.push(format!("static constexpr int FIRST_CHOICE = {choices}, CHOICES = {};", places.len()));
+    let ordered: Vec<String> = places.iter().map(|place| braced(axes.order(*place))).collect();
+    let rows = if ordered.is_empty() { "{-1, -1, -1}".to_owned() } else { ordered.join(", ") };
+    text.push(format!(
+        "__device__ static constexpr Offset choice(int i, int axis) {{ constexpr Offset list[][3] = {{{rows}}}; return list[i][axis]; }}"
+    ));
+    text.push("// CHOOSES: whether any of the cells that the body is for makes a choice.");
+    text.push(method("arrive", "FIELDS").replacen("<class View>", "<bool CHOOSES, class View>", 1));
+    text.push(&arrivals);
     aged(text, carry);
     text.push("}");
+    last
+}
+
+fn braced(place: Place) -> String {
+    let [s, y, x] = place.map(|index| index.map_or(-1, |index| index as i64));
+    format!("{{{s}, {y}, {x}}}")
 }
 
 /// Writes the part of the formula that is computed when a plane arrives, for the cell from which that plane
-/// lies at offset `plane`.
-fn arrival(text: &mut Text, problem: &Problem, carry: &Carry, plane: i32, axes: Axes) {
+/// lies at offset `plane`. Returns where it makes the choices along the axis `chooses`.
+fn arrival(
+    text: &mut Text,
+    problem: &Problem,
+    carry: &Carry,
+    plane: i32,
+    axes: Axes,
+    chooses: Option<usize>,
+) -> Vec<Place> {
     let (wanted, kept) = carry.wanted(plane);
     let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("u.template carried<{slot}>()"));
-    let language = Cuda { plane: Some(plane), ..Cuda::PLAIN };
+    let language = Cuda { plane: Some(plane), chooses, ..Cuda::PLAIN };
     let now = |tap: Tap| {
         let [_, y, x] = axes.order(tap.offset);
         format!("u.template now<{}, {y}, {x}>()", tap.field)
     };
     let body = part(&carry.nodes, &wanted, known, &language, problem.dtype, now);
     if wanted.is_empty() {
-        return;
+        return Vec::new();
     }
     text.push(format!("{{ // The cell from which the plane lies at {plane:+}."));
     text.extend(&body.statements);
@@ -137,6 +186,7 @@ fn arrival(text: &mut Text, problem: &Problem, carry: &Carry, plane: i32, axes: 
         kept.iter().zip(carried).map(|(slot, value)| format!("u.template carried<{slot}>() = {value};")),
     );
     text.push("}");
+    body.places
 }
 
 /// Writes the assignments by which raw values grow older by a plane.

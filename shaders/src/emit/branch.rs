@@ -1,7 +1,7 @@
 //! What only a few cells need: the operations of a choice that is made at one index of an axis, as that of a source is. They stand in a
 //! branch, which other cells pass by together.
 
-use abide_core::expr::{Binary, Id, Node};
+use abide_core::expr::{Id, Node, choice};
 
 /// Returns for each node the choice in whose branch it stands; `None` where it stands in none. A branch itself may stand in
 /// another.
@@ -12,7 +12,7 @@ pub(super) fn of(nodes: &[Node], outputs: &[Id], computed: &[bool]) -> Vec<Optio
     outputs.iter().for_each(|&id| is_read[id as usize] = true);
     // Readers stand behind what they read.
     for reader in (0..nodes.len()).rev().filter(|&reader| computed[reader]) {
-        let rare = rare(nodes, reader);
+        let rare = choice(nodes, reader as Id).is_some();
         for operand in nodes[reader].operands() {
             let operand = operand as usize;
             let is_condition =
@@ -32,11 +32,31 @@ pub(super) fn of(nodes: &[Node], outputs: &[Id], computed: &[bool]) -> Vec<Optio
     within
 }
 
-/// Returns whether a node is a choice that is made at one index of an axis.
-fn rare(nodes: &[Node], node: usize) -> bool {
-    let Node::Select(condition, ..) = nodes[node] else { return false };
-    let Node::Binary(Binary::Equal, a, b) = nodes[condition as usize] else { return false };
-    matches!((nodes[a as usize], nodes[b as usize]), (Node::Coord(_), Node::Const(_)))
+/// Where a choice is made: its index along each axis of the padded three, `None` for any.
+pub type Place = [Option<usize>; 3];
+
+/// Returns the choices along an axis that stand in no branch of another, and where each is made, if it can be made at all. A
+/// choice within the first value of another that has the same second value narrows it.
+pub(super) fn places(nodes: &[Node], computed: &[bool], within: &[Option<usize>], axis: usize) -> Vec<Place> {
+    let mut all: Vec<Place> = Vec::new();
+    for outer in (0..nodes.len()).filter(|&node| computed[node] && within[node].is_none()) {
+        let (mut node, mut place) = (outer, [None; 3]);
+        let mut is_possible = choice(nodes, outer as Id).is_some_and(|choice| choice.0 == axis);
+        while let (Some((axis, index)), Node::Select(_, yes, no)) = (choice(nodes, node as Id), nodes[node]) {
+            let known = *place[axis].get_or_insert(index as usize);
+            is_possible &= index >= 0.0 && known as f64 == index;
+            match nodes[yes as usize] {
+                Node::Select(_, _, other) if other == no && within[yes as usize] == Some(node) => {
+                    node = yes as usize;
+                }
+                _ => break,
+            }
+        }
+        if is_possible && !all.contains(&place) {
+            all.push(place);
+        }
+    }
+    all
 }
 
 /// Returns the innermost branch in which both of these stand.
@@ -56,7 +76,7 @@ fn around(within: &[Option<usize>], a: Option<usize>, b: Option<usize>) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use abide_core::expr::{Constant, Tap};
+    use abide_core::expr::{Binary, Constant, Tap};
 
     /// `x == 3 ? (y == 5 ? u + 1 : u) : u * u`: the inner choice stands in the branch of the outer one, and its sum in its own.
     #[test]
@@ -81,7 +101,32 @@ mod tests {
         assert!(none.iter().all(|&node| found[node].is_none()), "{found:?}");
         assert!([4, 5, 6, 9].iter().all(|&node| found[node] == Some(11)), "{found:?}");
         assert!([7, 8].iter().all(|&node| found[node] == Some(9)), "{found:?}");
+        assert_eq!(places(&nodes, &[true; 12], &found, 2), [[None, None, Some(3)]]);
         // Another reader of the sum takes it out.
         assert_eq!(of(&nodes, &[11, 8], &[true; 12])[8], None);
+    }
+
+    /// `x == 3 ? (y == 5 ? u + 1 : u) : u` is made at a point; `x == 3.5` and a corner at two indices of an axis nowhere.
+    #[test]
+    fn choices_with_the_same_second_value_are_one() {
+        let constant = |value: f64| Node::Const(Constant::new(value));
+        let nodes = |axis: u8, x: f64| {
+            [
+                Node::Tap(Tap { field: 0, offset: [0; 3] }),
+                Node::Coord(2),
+                constant(x),
+                Node::Binary(Binary::Equal, 1, 2),
+                Node::Coord(axis),
+                constant(5.0),
+                Node::Binary(Binary::Equal, 4, 5),
+                constant(1.0),
+                Node::Binary(Binary::Add, 0, 7),
+                Node::Select(6, 8, 0),
+                Node::Select(3, 9, 0),
+            ]
+        };
+        let found = |nodes: &[Node]| places(nodes, &[true; 11], &of(nodes, &[10], &[true; 11]), 2);
+        assert_eq!(found(&nodes(1, 3.0)), [[None, Some(5), Some(3)]]);
+        assert!(found(&nodes(1, 3.5)).is_empty() && found(&nodes(2, 3.0)).is_empty());
     }
 }

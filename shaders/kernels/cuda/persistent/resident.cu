@@ -10,20 +10,21 @@
 // them right. What a side of the domain shows is read where it lies, or lies in `lines` and never changes.
 
 struct Resident : Exchange {
-    // The values that a formula sees of own cell (Y, X): cells of the arriving plane, and carried values.
+    unsigned choosing;                   // own planes with cells that make a choice, a bit each
+
+    // What a formula sees of own cell (Y, X) beside fields.
     template <class S, int Y, int X>
-    struct View {
+    struct OwnView {
         const Tile& tile;
-        const real (&wide)[FIELDS][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
-        real (&near)[S::CARRIED > 0 ? S::CARRIED : 1][OWN_Y][OWN_X];
         int plane;                       // the plane that arrives, from the warp's first
 
-        template <int F, int DY, int DX>
-        __device__ __forceinline__ real now() const { return wide[F][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX]; }
-        template <int K>
-        __device__ __forceinline__ real& carried() const { return near[K][Y][X]; }
         template <int I>
-        __device__ __forceinline__ real parameter() const { return parameter_of<I>(tile.parameters, tile.varying + S::NUMBER * VARYING); }
+        __device__ __forceinline__ real parameter() const
+        {
+            constexpr int PLACE = place_of_varying(I);
+            if constexpr (AT_HAND > 0 && PLACE >= 0) return tile.now[S::NUMBER * VARYING + PLACE];
+            else return parameter_of<I>(tile.parameters, tile.varying + S::NUMBER * VARYING);
+        }
         // Returns the coordinate of the cell whose plane lies `D` planes before the arriving one.
         template <int AXIS, int D>
         __device__ __forceinline__ real coordinate() const
@@ -33,6 +34,18 @@ struct Resident : Exchange {
                                              : source_x(tile.x0 + tile.lane * OWN_X + X);
             return real(at.index);
         }
+    };
+
+    // The same, with cells of the arriving plane, and carried values.
+    template <class S, int Y, int X>
+    struct View : OwnView<S, Y, X> {
+        const real (&wide)[FIELDS][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
+        real (&near)[S::CARRIED > 0 ? S::CARRIED : 1][OWN_Y][OWN_X];
+
+        template <int F, int DY, int DX>
+        __device__ __forceinline__ real now() const { return wide[F][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX]; }
+        template <int K>
+        __device__ __forceinline__ real& carried() const { return near[K][Y][X]; }
     };
 
     // How far taps of any cell that plane P gives something to reach into row `row` of it.
@@ -156,9 +169,9 @@ struct Resident : Exchange {
                 constexpr int Y = y.value;
                 each<OWN_X>([&](auto x) {
                     constexpr int X = x.value;
-                    const View<S, Y, X> view = {*this, wide, near, P};
+                    const View<S, Y, X> view = {{*this, P}, wide, near};
                     real value[FIELDS];
-                    S::arrive(view, value);
+                    S::template arrive<!S::LATE>(view, value);
                     each<S::WRITES>([&](auto o) { out[S::writes(o.value)][Y][X] = value[S::writes(o.value)]; });
                 });
             });
@@ -179,6 +192,7 @@ struct Resident : Exchange {
                 });
             }
         });
+        if constexpr (S::LATE) if (choosing != 0) choose<S>(kept);
         if constexpr (HAS_LINES) {
             if constexpr (HALVES == 1) {
                 barrier();               // all have read the lines that are now replaced
@@ -186,6 +200,52 @@ struct Resident : Exchange {
             } else each<S::WRITES>([&](auto o) { half[S::writes(o.value)] = HALF - half[S::writes(o.value)]; });
             barrier();
         }
+    }
+
+    // Makes the choices of a stage in own planes that have cells for them.
+    template <class S>
+    __device__ __forceinline__ void choose(Planes& kept)
+    {
+        each<PLANES>([&](auto q) {
+            constexpr int Q = q.value;
+            if (choosing >> Q % 32 & 1u) each<OWN_Y>([&](auto y) {
+                constexpr int Y = y.value;
+                Line made[FIELDS];
+                each<FIELDS>([&](auto f) { load_own<f.value, Q, Y>(kept, made[f.value]); });
+                each<OWN_X>([&](auto x) {
+                    real value[FIELDS];
+                    each<FIELDS>([&](auto f) { value[f.value] = made[f.value][x.value]; });
+                    S::late(OwnView<S, Y, x.value>{*this, Q}, value);
+                    // Held cells are chosen by no formula.
+                    if (!(FIX_X > 0 && held >> x.value & 1u)) each<FIELDS>([&](auto f) { made[f.value][x.value] = value[f.value]; });
+                });
+                each<S::WRITES>([&](auto o) {
+                    constexpr int F = S::writes(o.value);
+                    store_own<F, Q, Y>(kept, made[F]);
+                    if constexpr (HALVES == 2) publish<F, Q, Y>(made[F], HALF - half[F]);
+                });
+            });
+        });
+    }
+
+    // Finds the own planes with cells that make a choice of any stage.
+    __device__ __forceinline__ void find_choices()
+    {
+        choosing = 0;
+        each<STAGE_COUNT>([&](auto n) {
+            typedef typename StageAt<n.value>::type S;
+            each<S::CHOICES>([&](auto k) {
+                bool on_y = S::choice(k.value, 1) < 0, on_x = S::choice(k.value, 2) < 0;
+                each<OWN_Y>([&](auto r) { on_y = on_y || source_y(y0 + first_y + r.value).index == S::choice(k.value, 1); });
+                each<OWN_X>([&](auto c) { on_x = on_x || source_x(x0 + lane * OWN_X + c.value).index == S::choice(k.value, 2); });
+                const bool across = __any_sync(~0u, on_y && on_x);
+                each<PLANES>([&](auto q) {
+                    const bool on_s = S::choice(k.value, 0) < 0 || source_s(s0 + first_s + q.value).index == S::choice(k.value, 0);
+                    choosing |= unsigned(across && on_s) << q.value % 32;
+                });
+            });
+        });
+        choosing = uniform(choosing);
     }
 
     template <class S>
@@ -201,12 +261,17 @@ struct Resident : Exchange {
         Planes kept;
         load(kept);
         unsigned done = 0, passes = 0;
+        each<AT_HAND>([&](auto i) { now[i.value] = __ldg(varying + i.value); });
         #pragma unroll 1
         while (done < steps) {
             const unsigned end = steps - done > unsigned(DEPTH) ? done + DEPTH : steps;
             #pragma unroll 1
             for (; done < end; ++done) {
+                // What varies in the next step is on its way while this one is done.
+                real next[AT_HAND > 0 ? AT_HAND : 1];
+                each<AT_HAND>([&](auto i) { next[i.value] = __ldg(varying + (done + 1 < steps ? AT_HAND : 0) + i.value); });
                 //@step
+                each<AT_HAND>([&](auto i) { now[i.value] = next[i.value]; });
                 varying += STAGE_COUNT * VARYING;
             }
             if constexpr (EXCHANGES) if (done < steps) exchange(kept, ++passes);
@@ -230,6 +295,7 @@ __device__ __forceinline__ void run_tile(const Buffers& buffers, const ExchangeB
     tile.locate();
     tile.look_up();
     tile.enter();
+    tile.find_choices();
     if constexpr (!SIDED_X) tile.run<false>(steps);
     else if constexpr (TILES_X < 3) tile.run<true>(steps);
     else if (tile.tile_x == 0 || tile.tile_x == TILES_X - 1) tile.run<true>(steps);

@@ -158,6 +158,9 @@ __device__ __forceinline__ void each_own(const F& f)
 
 typedef real Planes[FIELDS][PLANES_REGISTERS > 0 ? PLANES_REGISTERS : 1][OWN_Y][OWN_X];
 
+// What varies in a step, if it is so little that registers have room for it.
+constexpr int AT_HAND = STAGE_COUNT * VARYING <= 4 ? STAGE_COUNT * VARYING : 0;
+
 struct Tile {
     const Buffers& buffers;              // the domain before the launch and after it
     const ExchangeBuffer& exchange_buffer;                    // what tiles exchange
@@ -175,6 +178,7 @@ struct Tile {
     int skip_low, skip_high;             // where warps overlap along S: lines that the warp before and behind have too
     unsigned held;                       // own columns that keep their value, a bit each
     Shared along_s, along_y, along_x;
+    real now[AT_HAND > 0 ? AT_HAND : 1]; // what varies in the step
 
     // A line of shared memory, which each lane writes and reads its own cells of.
     __device__ __forceinline__ static void load_line(const real* from, Line& cells)

@@ -45,6 +45,9 @@ __device__ constexpr int columns(int row, bool left)
 
 // The boundaries that a body asks about: none, those across, or all.
 enum Edge { NONE, ACROSS, ALL };
+// The choices of all stages that are made in single planes. Bodies for planes at a side of S (ALL) make them.
+typedef StageAt<STAGES - 1>::type LastStage;
+constexpr int CHOICES = LastStage::FIRST_CHOICE + LastStage::CHOICES;
 
 // Planes that ghost planes show, once they have passed: in local memory, as few windows have any.
 constexpr int KEPT_LOW = shown(LOW_S, FIX_S), KEPT_HIGH = shown(HIGH_S, FIX_S);
@@ -211,7 +214,7 @@ struct Stream : Window {
                     constexpr int C = c.value;
                     const View<S, LEVEL, R, C> view = {*this, wide, distant, p};
                     real value[FIELDS];
-                    S::arrive(view, value);
+                    S::template arrive<EDGE == ALL>(view, value);
                     each<FIELDS>([&](auto f) { out[f.value][R][C] = value[f.value]; });
                 });
             });
@@ -382,6 +385,40 @@ struct Stream : Window {
         slot = slot == RING - 1 ? 0 : slot + 1;
     }
 
+    // Returns the choices that some cell of the window may make, a bit each.
+    __device__ __forceinline__ unsigned choices_across() const
+    {
+        auto meets = [](Offset at, Offset begin, Offset cells, Offset extent) {
+            auto within = [&](Offset i) { return i >= begin && i < begin + cells; };
+            return at < 0 || within(at - extent) || within(at) || within(at + extent);
+        };
+        unsigned choices = 0;
+        each<STAGES>([&](auto n) {
+            typedef typename StageAt<n.value>::type S;
+            each<S::CHOICES>([&](auto k) {
+                const bool on_y = meets(S::choice(k.value, 1), y0, TILE_Y, EXTENT_Y), on_x = meets(S::choice(k.value, 2), x0, TILE_X, EXTENT_X);
+                choices |= unsigned(on_y && on_x) << (S::FIRST_CHOICE + k.value);
+            });
+        });
+        return choices;
+    }
+
+    // Returns the first plane from `p` on at whose arrival a level makes a choice, or `end`.
+    __device__ __forceinline__ static Offset next_choice(unsigned choices, Offset p, Offset end)
+    {
+        Offset next = end;
+        each<STAGES>([&](auto n) {
+            typedef typename StageAt<n.value>::type S;
+            each<S::CHOICES>([&](auto k) {
+                for (int round = LOW_S == PERIODIC ? -1 : 0; round <= (LOW_S == PERIODIC ? 1 : 0); ++round) {
+                    const Offset made = S::choice(k.value, 0) + round * EXTENT_S, from = made < p ? p : made;
+                    if ((choices >> (S::FIRST_CHOICE + k.value) & 1u) && p <= made + BEHIND && from < next) next = from;
+                }
+            });
+        });
+        return next;
+    }
+
     __device__ __forceinline__ void run(Offset first, Offset last)
     {
         Offset p = LOW_S == FIXED && first < MARGIN_S ? 0 : first - MARGIN_S;
@@ -390,14 +427,19 @@ struct Stream : Window {
         constexpr int NEAR_END = KEPT_HIGH > FIX_S ? KEPT_HIGH : FIX_S;
         const Offset end = last + BEHIND, high = MEETS_S ? EXTENT_S - NEAR_END : end;
         const Offset low = FLAT && bound_across ? end : MEETS_S ? BEHIND + FIX_S : p;
+        unsigned choices = 0;
+        if constexpr (CHOICES > 0) choices = choices_across();
         int slot = 0;
         #pragma unroll 1
         while (p < end) {
-            if constexpr (MEETS_S || (FLAT && MEETS_ACROSS)) {
+            if constexpr (MEETS_S || (FLAT && MEETS_ACROSS) || CHOICES > 0) {
+                Offset stop = p >= high || low > end ? end : low;
+                if constexpr (CHOICES > 0) if (stop <= p && next_choice(choices, p, end) == p) stop = p + 1;
                 #pragma unroll 1
-                for (const Offset stop = p >= high || low > end ? end : low; p < stop; ++p) advance<ALL>(p, first, last, slot);
+                for (; p < stop; ++p) advance<ALL>(p, first, last, slot);
             }
-            const Offset stop = high < end ? high : end;
+            Offset stop = high < end ? high : end;
+            if constexpr (CHOICES > 0) stop = next_choice(choices, p, stop);
             if constexpr (MEETS_ACROSS && !FLAT) {
                 #pragma unroll 1
                 for (const Offset there = bound_across ? stop : p; p < there; ++p) advance<ACROSS>(p, first, last, slot);
