@@ -10,7 +10,9 @@ use abide_cuda::{Nvrtc, fit, target};
 use abide_planner::plan;
 use abide_shaders::cuda::kernel;
 
-use common::present;
+use common::{by_sixths, present, sixth};
+
+by_sixths!(blocks_of_members_fit_as_planned);
 
 fn batch(name: &str, extents: &[usize], dtype: DType, boundary: Boundary, members: usize) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
@@ -21,11 +23,10 @@ fn batch(name: &str, extents: &[usize], dtype: DType, boundary: Boundary, member
 }
 
 /// Blocks that use no more than they were given share multiprocessors as planned.
-#[test]
-fn blocks_of_members_fit_as_planned() {
+fn blocks_of_members_fit_as_planned(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let devices = ["a100", "h200"].map(|name| DeviceSpec::preset(name).unwrap());
-    for (name, extents, boundary) in [
+    let domains = [
         ("2d5pt", &[64, 64][..], Boundary::Fixed),
         ("2d9pt", &[64, 64], Boundary::Periodic),
         ("2d5pt", &[33, 61], Boundary::Mirror),
@@ -33,35 +34,35 @@ fn blocks_of_members_fit_as_planned() {
         ("fdtd-tm", &[48, 60], Boundary::Fixed),
         ("1d3pt", &[200], Boundary::Clamp),
         ("3d7pt", &[16, 16, 32], Boundary::Fixed),
-    ] {
-        let each = devices.iter().flat_map(|device| [(device, DType::F32), (device, DType::F64)]);
-        for (device, dtype) in each {
-            let problem = batch(name, extents, dtype, boundary, 4096);
-            let planned = plan(&problem, device, &Options::default()).unwrap();
-            assert!(planned.is_at_once(), "{name} {extents:?} {dtype}: {:?}", planned.notes);
-            let plan = fit(&nvrtc, &problem, &planned, &target(device)).unwrap().plan;
-            assert_eq!(plan.batch, planned.batch);
-            let (tiles, report) = (plan.resident().unwrap(), &plan.compiled[0]);
-            let words = format!(
-                "{name} {extents:?} {dtype} on {}: {} blocks of {} warps, {}x{:?} cells, {} of {} planes in registers, {} B, \
+    ];
+    let each = devices.iter().flat_map(|device| [(device, DType::F32), (device, DType::F64)]);
+    let cases = each.flat_map(|each| domains.map(|domain| (domain, each)));
+    for ((name, extents, boundary), (device, dtype)) in sixth(cases, is_other) {
+        let problem = batch(name, extents, dtype, boundary, 4096);
+        let planned = plan(&problem, device, &Options::default()).unwrap();
+        assert!(planned.is_at_once(), "{name} {extents:?} {dtype}: {:?}", planned.notes);
+        let plan = fit(&nvrtc, &problem, &planned, &target(device)).unwrap().plan;
+        assert_eq!(plan.batch, planned.batch);
+        let (tiles, report) = (plan.resident().unwrap(), &plan.compiled[0]);
+        let words = format!(
+            "{name} {extents:?} {dtype} on {}: {} blocks of {} warps, {}x{:?} cells, {} of {} planes in registers, {} B, \
                  {} registers, {} spilled, {:.3} ns per member and step; {:?}",
-                device.name,
-                tiles.blocks_per_multiprocessor,
-                tiles.warps,
-                tiles.planes,
-                tiles.cells_per_thread,
-                tiles.planes_registers,
-                planned.resident().unwrap().planes_registers,
-                tiles.shared_bytes,
-                report.registers,
-                report.spill_bytes,
-                1e9 * plan.estimated_seconds,
-                plan.notes,
-            );
-            println!("{words}");
-            assert_eq!(report.spill_bytes, 0, "{words}");
-            assert!(report.registers <= tiles.registers, "{words}");
-        }
+            device.name,
+            tiles.blocks_per_multiprocessor,
+            tiles.warps,
+            tiles.planes,
+            tiles.cells_per_thread,
+            tiles.planes_registers,
+            planned.resident().unwrap().planes_registers,
+            tiles.shared_bytes,
+            report.registers,
+            report.spill_bytes,
+            1e9 * plan.estimated_seconds,
+            plan.notes,
+        );
+        println!("{words}");
+        assert_eq!(report.spill_bytes, 0, "{words}");
+        assert!(report.registers <= tiles.registers, "{words}");
     }
 }
 

@@ -18,18 +18,24 @@ use abide_emulator::{Compiler, all};
 use abide_solvers::sparse::laplacian_2d;
 
 use cases::{cases, configuration, gmres, options};
-use common::{by_thirds, third};
+use common::{by_sixths, sixth};
 use solver::{Case, End};
 use systems::{hub, wind};
 
-by_thirds!(solvers_agree_with_the_reference_without_a_gpu);
+by_sixths!(
+    solvers_agree_with_the_reference_without_a_gpu,
+    recurrences_that_lose_the_residual_start_anew,
+    energies_below_rounding_end_a_run,
+    cycles_end_as_the_reference_ends_them,
+    systems_of_a_batch_have_the_bits_that_they_have_alone,
+);
 
 /// Holds cases to the reference; those that `ABIDE_CASE` names, if it does.
 fn solvers_agree_with_the_reference_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let chosen: Vec<Case> = match std::env::var("ABIDE_CASE") {
         Ok(name) => cases().into_iter().filter(|case| case.name.contains(&name)).collect(),
-        Err(_) => third(cases(), is_other),
+        Err(_) => sixth(cases(), is_other),
     };
     all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
 }
@@ -88,8 +94,7 @@ fn slabs_abort_together() {
 
 /// In f32, with a dense row, the recurrences of pipelined CG meet the threshold long before the true residual
 /// does.
-#[test]
-fn recurrences_that_lose_the_residual_start_anew() {
+fn recurrences_that_lose_the_residual_start_anew(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let method = Method::PipelinedCg(PipelinedCg { replacement: 0 });
     let options = options(method, Preconditioning::None, SolveCache::Auto);
@@ -101,7 +106,7 @@ fn recurrences_that_lose_the_residual_start_anew() {
         configuration,
         shared: None,
     });
-    all(&cases, |case| {
+    all(&sixth(cases, is_other), |case| {
         let bound = case.reference()?.0.threshold * case.parameters().drift;
         let outcome = case.compile(&compiler, &[])?.run(1, 0)?;
         if outcome.status != Status::Converged || outcome.true_residual > bound {
@@ -126,8 +131,7 @@ fn recurrences_that_lose_the_residual_start_anew() {
 
 /// Where no threshold can be met, the energy that iterations take off ends a run: at the same iteration as
 /// the reference, however the launches are cut.
-#[test]
-fn energies_below_rounding_end_a_run() {
+fn energies_below_rounding_end_a_run(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let ends = [Method::Cg, Method::SingleReductionCg].map(|method| End {
         case: Case {
@@ -145,7 +149,7 @@ fn energies_below_rounding_end_a_run() {
             ..Parameters::default()
         },
     });
-    all(&ends, |end| {
+    all(&sixth(ends, is_other), |end| {
         let ended = solver::reference(&end.case.matrix, &end.case.options, &end.right, &end.parameters)?.0;
         if !matches!(ended, Err(SolverError::Stagnation { .. })) {
             return Err(format!("{}: the reference: {ended:?}", end.case.options.method));
@@ -161,8 +165,7 @@ fn entries(rows: usize, all: impl IntoIterator<Item = (usize, usize, f64)>) -> M
     entries.into_csr().unwrap().into()
 }
 
-#[test]
-fn cycles_end_as_the_reference_ends_them() {
+fn cycles_end_as_the_reference_ends_them(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let unit = |rows: usize| Array::from_fn(DType::F64, rows, |i| if i == 0 { 3.0 } else { 0.0 });
     let parameters = Parameters { relative: 1e-9, iterations: 60, ..Parameters::default() };
@@ -216,15 +219,18 @@ fn cycles_end_as_the_reference_ends_them() {
             Parameters { relative: 1e-7, drift: 1.0, ..parameters.clone() },
         ),
     ];
-    all(&ends, |end| end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name)));
+    all(&sixth(ends, is_other), |end| {
+        end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name))
+    });
     // Between launches, within a cycle and at its end, x is the iterate whose residual was reported last.
     let cuts: Vec<(End, usize)> =
         [5, 7, 10].map(|cut| (end("cut", plane.clone(), 6, random.clone(), parameters.clone()), cut)).into();
-    all(&cuts, |(end, cut)| end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}")));
+    all(&sixth(cuts, is_other), |(end, cut)| {
+        end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}"))
+    });
 }
 
-#[test]
-fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
+fn systems_of_a_batch_have_the_bits_that_they_have_alone(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     // One pattern, different values: a Laplacian with more and more on the diagonal.
     let matrix = |shift: usize| -> Matrix {
@@ -244,7 +250,7 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
         options(Method::Cg, Preconditioning::Jacobi, SolveCache::Auto),
         options(Method::BiCgStab, Preconditioning::BlockJacobi { size: 4 }, SolveCache::Vectors),
     ];
-    all(&kinds, |options| solver::check_batch(&compiler, &matrices, options));
+    all(&sixth(kinds, is_other), |options| solver::check_batch(&compiler, &matrices, options));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn compile<'a>(
 #[test]
 fn persistent_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    check(&compiler, &common::third(tried(), false));
+    check(&compiler, &common::sixth(tried(), false));
 }
 
 /// Returns what is tried, each with a seed.
@@ -58,7 +58,7 @@ fn tried() -> Vec<(Case, u64)> {
 #[ignore = "a kernel for each program: a minute"]
 fn more_persistent_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    check(&compiler, &common::third(tried(), true));
+    check(&compiler, &common::sixth(tried(), true));
     check(&compiler, &random(214..240).into_iter().zip(15..).collect::<Vec<_>>());
 }
 
@@ -79,7 +79,7 @@ fn ends_and_records_of_persistent_programs_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
     let mut case = decks().swap_remove(0);
     let program = case.problem.program.clone();
-    // The third step comes to 0.22.
+    // The sixth step comes to 0.22.
     case.problem.until = Some(Until::parse("time >= 0.2", &program).unwrap());
     for seed in 0..2 {
         let kernel = compile(&compiler, &case, seed, &[]).unwrap();

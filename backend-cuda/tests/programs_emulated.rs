@@ -5,6 +5,7 @@
 //! writes is found; buffers have guards, and what nobody has written is not a number.
 #![cfg(target_os = "linux")]
 
+use crate::common::{by_sixths, sixth};
 use crate::{clover, common, deck};
 
 use std::sync::Arc;
@@ -19,10 +20,12 @@ use abide_random::partitions::partition;
 use clover::clover;
 use deck::Deck;
 
+by_sixths!(rows_are_recorded_without_a_gpu);
+
 #[test]
 fn programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    let mut cases = common::third(cases().unwrap().into_iter().chain(random(0..14)), false);
+    let mut cases = sixth(cases().unwrap().into_iter().chain(random(0..14)), false);
     // The second is so large that tiles lie inside.
     let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=53");
     for (deck, steps) in [
@@ -51,7 +54,7 @@ fn programs_have_the_references_bits_without_a_gpu() {
 #[ignore = "a kernel for each program: a minute"]
 fn more_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    check(&compiler, &common::third(cases().unwrap().into_iter().chain(random(0..14)), true));
+    check(&compiler, &sixth(cases().unwrap().into_iter().chain(random(0..14)), true));
     check(&compiler, &random(14..40));
 }
 
@@ -75,7 +78,7 @@ fn a_condition_ends_a_run_without_a_gpu() {
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (mut problem, start) = clover(&deck).unwrap();
     let program = problem.program.clone();
-    // The third step comes to 0.22.
+    // The sixth step comes to 0.22.
     for (condition, steps) in [("time >= 0.2", 3), ("time > -1", 1), ("dt >= 0.08", 2)] {
         problem.until = Some(Until::parse(condition, &program).unwrap());
         let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
@@ -86,10 +89,9 @@ fn a_condition_ends_a_run_without_a_gpu() {
 
 /// Rows of the record, every step and every few, in rounds of the steps that repeat: scalars, and values of
 /// fields on cells, nodes and faces, whose buffers change from step to step.
-#[test]
-fn rows_are_recorded_without_a_gpu() {
+fn rows_are_recorded_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
-    for (deck, probes, every, steps) in [
+    let decks = [
         (
             include_str!("../../tests/cloverleaf/trace13x7/clover.in"),
             &[
@@ -107,7 +109,8 @@ fn rows_are_recorded_without_a_gpu() {
             4,
             9,
         ),
-    ] {
+    ];
+    for (deck, probes, every, steps) in sixth(decks, is_other) {
         let (mut problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
         let program = problem.program.clone();
         let probes =
@@ -133,7 +136,7 @@ fn rows_are_recorded_without_a_gpu() {
     }
     // Fields of a single type, f32, are widened.
     let with_scalars = cases().unwrap().into_iter().filter(|case| !case.problem.scalars.is_empty());
-    for case in common::third(with_scalars, false) {
+    for case in sixth(with_scalars, is_other) {
         let mut problem = case.problem;
         let dimensions = problem.shape.dimensions();
         let last = |field: usize| problem.extents_of(field).map(|n| n - 1)[3 - dimensions..].to_vec();
@@ -153,7 +156,7 @@ fn a_mark_halts_a_run_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (mut problem, start) = clover(&deck).unwrap();
-    // The third step comes to 0.22.
+    // The sixth step comes to 0.22.
     problem.marks = Some(Marks::new(&problem.program, "time", 0.21).unwrap());
     let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
     kernels.check_beyond(&start, 3, 4).unwrap();

@@ -14,10 +14,10 @@ use abide_planner::{Alike, Fitted, plan, plan_ranks, plan_resident, resident_pla
 use abide_random::timed;
 use abide_shaders::cuda::{COMPILE_OPTIONS, kernel};
 
-use common::{by_thirds, present, third};
+use common::{by_sixths, present, sixth};
 use parallel::each;
 
-by_thirds!(
+by_sixths!(
     every_entry_compiles_for_every_architecture,
     tags_do_not_spill_where_counters_do_not,
     streaming_plans_do_not_spill,
@@ -142,7 +142,7 @@ fn every_entry_compiles_for_every_architecture(is_other: bool) {
             }
         }
     }
-    each(&third(runs, is_other), |(problem, plan)| {
+    each(&sixth(runs, is_other), |(problem, plan)| {
         let name = problem.program.name();
         let compiled = report(problem, plan, &target(&plan.device)).unwrap();
         let kernels = if plan.execution == Execution::Stepwise { problem.program.stages().len() } else { 1 };
@@ -246,7 +246,7 @@ fn tags_do_not_spill_where_counters_do_not(is_other: bool) {
             runs.push((problem.clone(), counted, tagged));
         }
     }
-    each(&third(runs, is_other), |(problem, counted, tagged)| {
+    each(&sixth(runs, is_other), |(problem, counted, tagged)| {
         let spilled = [counted, tagged].map(|plan| {
             let compiled = report(problem, plan, &target(&plan.device)).unwrap();
             let exchange = plan.resident().unwrap().exchange;
@@ -290,7 +290,7 @@ fn streaming_plans_do_not_spill(is_other: bool) {
         }
     }
     let spilling = Mutex::new(Vec::new());
-    each(&third(plans, is_other), |(problem, plan)| {
+    each(&sixth(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         assert_eq!(kept.compiled, code.cubin.report);
@@ -329,7 +329,7 @@ fn kernels_that_give_planes_do_not_spill(is_other: bool) {
             }
         }
     }
-    each(&third(plans, is_other), |(problem, plan)| {
+    each(&sixth(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());

@@ -4,7 +4,7 @@ use crate::common;
 
 use abide_core::backend::Backend;
 use abide_core::{Boundary, DType, Error, Execution, Options, Tune, catalogue};
-use common::{backend, check_plan, problem, values};
+use common::{backend, check_plan, is_whole, problem, values};
 
 fn boundaries() -> Vec<String> {
     let mixed = "z=mirror,y-=fixed,y+=constant=0.25,x=periodic".to_owned();
@@ -34,7 +34,10 @@ fn run(dtype: DType) {
                 .map(|(i, &extents)| (extents, &boundaries[(i + 2) % boundaries.len()]));
             let cases = boundaries.iter().map(|boundary| (main, boundary)).chain(rotated).chain(shifted);
             let mut most = [0.0f64; 2];
-            for (number, (extents, boundary)) in cases.enumerate() {
+            let cases = cases
+                .enumerate()
+                .filter(|(number, _)| is_whole() || number % 3 == (dimensions + entry.name.len()) % 3);
+            for (number, (extents, boundary)) in cases {
                 match problem(entry.program(dimensions).unwrap(), extents, dtype, boundary) {
                     Ok(problem) => {
                         // The backend's own choice and a launch per stage take turns; `overlapped.rs` varies

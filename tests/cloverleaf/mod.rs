@@ -150,6 +150,7 @@ fn the_built_in_test_of_three_dimensions_has_the_bits_of_the_reference() {
 
 /// Flow along all axes.
 #[test]
+#[ignore = "half a minute: the smaller domains ask the same"]
 fn a_cuboid_has_the_bits_of_the_reference() {
     let deck = Deck::parse(include_str!("cuboid20x16x12/clover.in")).unwrap();
     let mut fields = run(&deck, deck.end_step);

@@ -61,7 +61,7 @@ fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[
         turn += 1;
     }
     assert!(!cases.is_empty(), "nothing was compared");
-    each(&cases, |(turn, problem, options)| {
+    each(&subject.sampled(cases), |(turn, problem, options)| {
         subject.compare(problem, &[*options], &fields(problem, *turn as u64)?, 5)
     })
 }
@@ -113,7 +113,9 @@ pub fn every_policy(subject: &Subject) -> Result<()> {
             }
         }
     }
-    each(&problems, |problem| subject.compare(problem, &subject.variants(problem), &fields(problem, 7)?, 4))
+    each(&subject.sampled(problems), |problem| {
+        subject.compare(problem, &subject.variants(problem), &fields(problem, 7)?, 4)
+    })
 }
 
 /// Formulas that ask whether a cell is the first or the last of an axis, and use its index, too. Compilers of devices

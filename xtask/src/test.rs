@@ -99,6 +99,10 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("features of the library", |_| features());
     steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf::", nvrtc));
     steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits::", nvrtc));
+    steps.run("all cases on wgpu", |counts| {
+        let library = whole(counts, "abide", &["wgpu::"])?;
+        Ok(whole(counts, "abide-wgpu", &["catalogue::", "programs::"])? && library)
+    });
     steps.run("more kernels, and their defects", |counts| ignored(counts, "abide-cuda", "emulated::", nvrtc));
     steps.run("more kernels compiled", |counts| ignored(counts, "abide-cuda", "text::", nvrtc));
     steps.run("processes as ranks (MPI)", crate::mpi::check);
@@ -173,6 +177,14 @@ fn ignored(counts: &mut Counts, package: &str, words: &str, nvrtc: Option<&Path>
         tests.env(setup::NVRTC_VARIABLE, folder).env("ABIDE_REQUIRE", "nvrtc");
     }
     tests.args(["--", "--ignored", words]);
+    Ok(counted(&mut tests, counts)? && counts.passed > 0)
+}
+
+/// Runs those tests of a package with one of these words in their names, with all cases: the plain run has a third of those that take
+/// a software driver longest.
+fn whole(counts: &mut Counts, package: &str, words: &[&str]) -> Result<bool> {
+    let mut tests = cargo(&["test", "--release", "--package", package, "--test", "integration", "--"]);
+    tests.args(words).env("ABIDE_ALL", "1").env("ABIDE_REQUIRE", "wgpu");
     Ok(counted(&mut tests, counts)? && counts.passed > 0)
 }
 

@@ -17,17 +17,17 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
     }
 }
 
-/// Returns one of three cases, or the other two; the choice keeps step with no list of three that cases are made of.
-pub fn third<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
-    let is_chosen = |n: usize| (n + n / 3 + n / 9).is_multiple_of(3) != is_other;
+/// Returns one of six cases, or the others; the choice keeps step with no list of six that cases are made of.
+pub fn sixth<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
+    let is_chosen = |n: usize| (n + n / 6 + n / 36).is_multiple_of(6) != is_other;
     cases.into_iter().enumerate().filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
 }
 
-/// Makes tests of functions that check a third of their cases, or the others, which `cargo xtask test --full` does: a compiler
+/// Makes tests of functions that check a sixth of their cases, or the others, which `cargo xtask test --full` does: a compiler
 /// takes seconds for each kernel, and all are made of the same few texts.
-macro_rules! by_thirds {
+macro_rules! by_sixths {
     ($($check:ident),* $(,)?) => {
-        mod third {
+        mod sixth {
             $(#[test]
             fn $check() {
                 super::$check(false);
@@ -44,7 +44,7 @@ macro_rules! by_thirds {
     };
 }
 
-pub(crate) use by_thirds;
+pub(crate) use by_sixths;
 
 /// Returns the C++ compiler of the emulator, if there is one.
 #[cfg(target_os = "linux")]

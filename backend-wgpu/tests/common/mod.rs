@@ -9,6 +9,11 @@ use abide_core::backend::Backend;
 use abide_core::{Array, Boundaries, Boundary, DType, Options, Problem, Program, Result, Session, Shape};
 use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
 
+/// Returns whether all cases run, as `cargo xtask test --full` asks for, or a part of those that take a software driver long.
+pub fn is_whole() -> bool {
+    std::env::var_os("ABIDE_ALL").is_some()
+}
+
 /// Returns the backend, or nothing where there is no adapter, which is a failure where `ABIDE_REQUIRE` names
 /// wgpu.
 pub fn backend() -> Option<WgpuBackend> {
