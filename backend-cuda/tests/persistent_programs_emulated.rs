@@ -79,7 +79,7 @@ fn ends_and_records_of_persistent_programs_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
     let mut case = decks().swap_remove(0);
     let program = case.problem.program.clone();
-    // The sixth step comes to 0.22.
+    // The third step comes to 0.22.
     case.problem.until = Some(Until::parse("time >= 0.2", &program).unwrap());
     for seed in 0..2 {
         let kernel = compile(&compiler, &case, seed, &[]).unwrap();

@@ -78,7 +78,7 @@ fn a_condition_ends_a_run_without_a_gpu() {
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (mut problem, start) = clover(&deck).unwrap();
     let program = problem.program.clone();
-    // The sixth step comes to 0.22.
+    // The third step comes to 0.22.
     for (condition, steps) in [("time >= 0.2", 3), ("time > -1", 1), ("dt >= 0.08", 2)] {
         problem.until = Some(Until::parse(condition, &program).unwrap());
         let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
@@ -156,7 +156,7 @@ fn a_mark_halts_a_run_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (mut problem, start) = clover(&deck).unwrap();
-    // The sixth step comes to 0.22.
+    // The third step comes to 0.22.
     problem.marks = Some(Marks::new(&problem.program, "time", 0.21).unwrap());
     let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
     kernels.check_beyond(&start, 3, 4).unwrap();
