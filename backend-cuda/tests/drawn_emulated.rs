@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use abide_core::domain::Sides;
 use abide_core::plan::streaming::warp;
 use abide_core::program::{Centring, Clock, Definition};
 use abide_core::{
@@ -71,6 +72,10 @@ fn random_programs_have_the_bits_of_the_reference() {
     let has_form = |seed| timed::problem(seed).is_ok_and(|(problem, _)| Clock::on_device(&problem).is_some());
     let drawn: Vec<(u64, Options)> =
         SEEDS.filter(|&seed| has_form(seed)).flat_map(|seed| [(seed, own), (seed, deep)]).collect();
+    let has_own = |problem: Problem| problem.sides.iter().any(|sides| *sides != Sides::default());
+    let own_boundaries =
+        drawn.iter().filter(|(seed, _)| timed::problem(*seed).is_ok_and(|(p, _)| has_own(p)));
+    assert!(own_boundaries.count() > 4, "too few have boundaries of single fields");
     all(&drawn, |(seed, options)| {
         let (problem, start) = timed::problem(*seed).map_err(said)?;
         run(&compiler, &problem, &start, options).map_err(|why| format!("seed {seed}, {options:?}: {why}"))

@@ -35,13 +35,12 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     if report.seconds > 0.0 {
         let moved = report.bytes_moved / report.seconds;
         line("rate", format!("{}, {}/s by the plan's model", rate(report.gcells_per_s), bytes(moved)));
-        // Of a program that reads and writes nothing there is no least.
-        let times = if report.bytes_least > 0.0 { report.bytes_moved / report.bytes_least } else { 1.0 };
+        let each = report.bytes_moved / (report.cells as f64 * report.steps.max(1) as f64);
         line(
             "moved",
             format!(
-                "{}, {times:.1} times the least possible ({}: each field that is read, read once, and each that changes, \
-                 written once)",
+                "{}, {each:.2} bytes per cell and step; the whole run needs {} (each field that is read, read once, and each \
+                 that changes, written once)",
                 bytes(report.bytes_moved),
                 bytes(report.bytes_least),
             ),

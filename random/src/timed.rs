@@ -1,4 +1,4 @@
-//! Random programs of fields on cells that share their boundaries, whose scalars follow from the step's number: with
+//! Random programs of fields on cells that share their boundaries but for signs and values, whose scalars follow from the step's number: with
 //! temporaries, sources at points, masks and parameters that vary, but without reductions.
 
 use std::sync::Arc;
@@ -27,6 +27,9 @@ pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
     let dtype = [DType::F32, DType::F64][rng.usize(0..2)];
     let mut problem = Problem::new(Arc::new(program), Shape::new(&extents)?, dtype)?;
     problem.set_boundaries(Boundaries::parse(&boundary(&mut rng, dimensions), Boundary::Clamp)?);
+    if rng.bool() {
+        own_boundaries(&mut rng, &mut problem)?;
+    }
     problem.check()?;
     let fields = (0..problem.program.fields().len())
         .map(|field| {
@@ -35,6 +38,30 @@ pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
         })
         .collect::<Result<_>>()?;
     Ok((problem, fields))
+}
+
+/// Gives some fields boundaries of their own at some sides: signs, values of parameters and scalars, other kinds.
+fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
+    let values = ["constant=h", "constant=gain", "constant=-0.5"];
+    let values = values.into_iter().map(str::parse).collect::<Result<Vec<Boundary>>>()?;
+    for axis in problem.slowest()..3 {
+        for side in 0..2 {
+            let shared = problem.boundaries.0[axis][side];
+            let own: Vec<Boundary> = match shared {
+                Boundary::Fixed | Boundary::Periodic => continue,
+                Boundary::Mirror | Boundary::Clamp => vec![Boundary::MinusMirror],
+                Boundary::Reflect => vec![Boundary::MinusReflect],
+                _ => vec![Boundary::Mirror, Boundary::MinusReflect],
+            };
+            let own: Vec<Boundary> = own.into_iter().chain(values.iter().copied()).collect();
+            for sides in &mut problem.sides {
+                if rng.u8(0..3) == 0 {
+                    sides.0[axis][side] = Some(own[rng.usize(0..own.len())]);
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn boundary(rng: &mut Rng, dimensions: usize) -> String {

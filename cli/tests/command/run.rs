@@ -43,7 +43,7 @@ fn a_file_in_and_a_file_out_to_the_bit() {
         "9 steps",
         "cpu on ",
         "Cells/s",
-        "least possible",
+        "bytes per cell and step; the whole run needs",
         "projected peak",
         "y.npy (u)",
     ] {

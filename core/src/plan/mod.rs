@@ -167,7 +167,11 @@ impl Plan {
         problem.check()?;
         self.check_members(problem)?;
         let own = (&*self.program, self.shape, self.dtype, self.boundaries);
-        let other = (problem.program.name(), problem.shape, problem.dtype, problem.boundaries);
+        // A plan of the plain form has the boundaries that its fields share.
+        let is_of_plain_form =
+            self.boundaries != problem.boundaries && problem.plain_boundaries() == Some(self.boundaries);
+        let boundaries = if is_of_plain_form { self.boundaries } else { problem.boundaries };
+        let other = (problem.program.name(), problem.shape, problem.dtype, boundaries);
         // Two programs of the same name may still differ in their stages.
         let stages = self.stages().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
         if own == other && stages {

@@ -53,7 +53,10 @@ impl Clock {
     ///
     /// A slab, whose sides are open, has none: its scalars are those of the whole domain's run.
     pub fn of(problem: &Problem) -> Option<Clock> {
-        Clock::with_growth(problem, GROWTH)
+        // Choices beyond sides cost a CPU, which computes both values, more than its passes gain.
+        let shares = |field: usize| problem.boundaries_of(field) == problem.boundaries;
+        let is_shared = problem.boundaries.is_plain() && (0..problem.program.fields().len()).all(shares);
+        if is_shared { Clock::with_growth(problem, GROWTH) } else { None }
     }
 
     /// Returns the clock of a problem as [`Clock::of`] does, for a device whose kernels note no rows while they go over several
@@ -72,7 +75,13 @@ impl Clock {
         if problem.program.steps().len() != 1 || problem.is_batch() || is_slab || problem.is_plain() {
             return None;
         }
-        let flat = problem.flattened()?;
+        let (flat, boundaries) = problem.with_shared_boundaries(problem.flattened()?)?;
+        // Cells that are held are as many as the radius.
+        let is_held = |axis: usize| boundaries.0[axis].contains(&Boundary::Fixed);
+        let [old, new] = [&*problem.program, &flat].map(Program::radius);
+        if (0..3).any(|axis| is_held(axis) && old[axis] != new[axis]) {
+            return None;
+        }
         let made: Vec<usize> = flat.stages.iter().filter_map(|stage| stage.does.scalar()).collect();
         let (program, stages) = flat.timed(&made)?;
         if program.flops() as f64 > growth * problem.program.flops() as f64 + SLIGHT {
@@ -84,6 +93,8 @@ impl Clock {
         let plain = Problem {
             program: Arc::new(program),
             parameters: values.clone(),
+            boundaries,
+            sides: Vec::new(),
             scalars: Vec::new(),
             until: None,
             marks: None,
@@ -111,6 +122,19 @@ impl Clock {
         let mut program = (*self.plain.program).clone();
         program.parameters.iter_mut().for_each(|parameter| parameter.varies = false);
         Problem { program: Arc::new(program), ..self.plain.clone() }
+    }
+
+    /// Returns what a plan says of boundaries that are choices in the formulas of the plain problem.
+    pub fn note(&self, problem: &Problem) -> Option<String> {
+        let shared = self.plain.boundaries;
+        let fields = problem.program.fields();
+        let own = (0..fields.len()).filter(|&field| problem.boundaries_of(field) != shared);
+        let own: Vec<&str> = own.map(|field| &*fields[field]).collect();
+        let dimensions = problem.shape.dimensions();
+        (!own.is_empty()).then(|| {
+            let (shared, own) = (shared.describe(dimensions), own.join(", "));
+            format!("ghost cells of all fields are those of {shared}; formulas choose what the own boundaries of {own} say beyond")
+        })
     }
 
     /// Returns whether the program has scalars.

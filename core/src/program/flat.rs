@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use super::{Footprint, Problem, Program, Stage, StageKind};
-use crate::domain::Boundary;
 use crate::expr::{Binary, Constant, Dag, Id, Node, Tap};
 use crate::real::DType;
 
@@ -22,13 +21,13 @@ const MOST_NODES: usize = 2000;
 
 /// A formula in the making: equal nodes are stored once.
 #[derive(Default)]
-struct Formula {
+pub(super) struct Formula {
     nodes: Vec<Node>,
     known: HashMap<Node, Id>,
 }
 
 impl Formula {
-    fn put(&mut self, node: Node) -> Id {
+    pub(super) fn put(&mut self, node: Node) -> Id {
         let nodes = &mut self.nodes;
         *self.known.entry(node).or_insert_with(|| {
             nodes.push(node);
@@ -67,7 +66,7 @@ impl Formula {
         dag.outputs.iter().map(|&output| new[output as usize]).collect()
     }
 
-    fn finished(&self, outputs: &[Id]) -> Dag {
+    pub(super) fn finished(&self, outputs: &[Id]) -> Dag {
         Dag::pruned(&self.nodes, outputs)
     }
 }
@@ -143,10 +142,7 @@ impl Problem {
             temporaries: Vec::new(),
             ..program.clone()
         };
-        // Cells that are held are as many as the radius.
-        let is_held = |axis: usize| self.boundaries.0[axis].contains(&Boundary::Fixed);
-        let same = (0..3).all(|axis| !is_held(axis) || flat.radius()[axis] == program.radius()[axis]);
-        same.then_some(flat)
+        Some(flat)
     }
 }
 

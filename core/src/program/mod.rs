@@ -11,6 +11,7 @@ mod definition;
 mod derived;
 mod flat;
 mod footprint;
+mod ghosts;
 mod groups;
 mod linear;
 mod marks;

@@ -102,13 +102,9 @@ impl Problem {
             1 => String::new(),
             more => format!(" and {} more coefficients", more - 1),
         };
-        let launches = match self.program.is_plain() && self.boundaries.is_plain() {
-            true => "; the program runs a launch per stage for it",
-            false => "",
-        };
         Some(format!(
             "{first}{more}: no stage sets it, so where the boundary of all fields is a constant it has its value at the \
-             edge (clamp), unless it has a boundary of its own ({first}:constant=C){launches}"
+             edge (clamp), unless it has a boundary of its own ({first}:constant=C)"
         ))
     }
 

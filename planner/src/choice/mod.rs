@@ -64,7 +64,10 @@ pub fn plan_of_clock(
     }
     let clock = Clock::on_device(problem)?;
     match plan(&clock.at_rest()) {
-        Ok(plan) if is_of_clock(&plan) => Some(Ok(plan)),
+        Ok(mut plan) if is_of_clock(&plan) => {
+            plan.notes.extend(clock.note(problem));
+            Some(Ok(plan))
+        }
         // A persistent kernel of the program as it is may do.
         Err(error) if !matches!(options.execution, Execution::Auto | Execution::Persistent) => {
             Some(Err(error))
