@@ -42,16 +42,22 @@ pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
 
 /// Gives some fields boundaries of their own at some sides: signs, values of parameters and scalars, other kinds.
 fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
-    let values = ["constant=h", "constant=gain", "constant=-0.5"];
-    let values = values.into_iter().map(str::parse).collect::<Result<Vec<Boundary>>>()?;
+    let fields = problem.program.fields().len();
+    let is_temporary = |value: &usize| *value >= fields;
+    // A temporary would read the scalar of its own place.
+    let values = match problem.program.stages().iter().any(|stage| stage.writes.iter().any(is_temporary)) {
+        true => &["constant=h", "constant=-0.5"][..],
+        false => &["constant=h", "constant=gain", "constant=-0.5"],
+    };
+    let values = values.iter().map(|value| value.parse()).collect::<Result<Vec<Boundary>>>()?;
     for axis in problem.slowest()..3 {
         for side in 0..2 {
             let shared = problem.boundaries.0[axis][side];
             let own: Vec<Boundary> = match shared {
                 Boundary::Fixed | Boundary::Periodic => continue,
-                Boundary::Mirror | Boundary::Clamp => vec![Boundary::MinusMirror],
+                Boundary::Mirror => vec![Boundary::MinusMirror],
                 Boundary::Reflect => vec![Boundary::MinusReflect],
-                _ => vec![Boundary::Mirror, Boundary::MinusReflect],
+                _ => Vec::new(),
             };
             let own: Vec<Boundary> = own.into_iter().chain(values.iter().copied()).collect();
             for sides in &mut problem.sides {

@@ -27,13 +27,19 @@ impl Problem {
         if own.iter().all(|own| *own == self.boundaries) && self.boundaries.is_plain() {
             return Some((program, self.boundaries));
         }
-        let is_late = |side: &Boundary| matches!(side, Boundary::Scalar(name) if program.number_of_scalar(name.as_str()).is_ok_and(|number| number >= program.parameters.len()));
-        let reads_late = own.iter().any(|own| own.0.as_flattened().iter().any(is_late));
+        // A formula that is computed where a temporary is read has the scalar that is there then.
+        let changes = |side: &Boundary| match side {
+            Boundary::Scalar(name) => {
+                let number = program.number_of_scalar(name.as_str());
+                number.is_ok_and(|number| number >= program.parameters.len())
+            }
+            _ => false,
+        };
+        let sets_temporaries =
+            self.program.stages.iter().any(|stage| stage.writes.iter().any(|&value| value >= own.len()));
+        let reads_late = sets_temporaries && own.iter().any(|own| own.0.as_flattened().iter().any(changes));
         let is_untold = self.dtype == DType::F32 && self.shape.padded().iter().any(|&n| n > MOST_INDICES_F32);
-        if is_untold
-            || (reads_late && !self.program.temporaries.is_empty())
-            || program.stages.iter().any(|stage| stage.looped.is_some())
-        {
+        if is_untold || reads_late || program.stages.iter().any(|stage| stage.looped.is_some()) {
             return None;
         }
         // Along axes that the domain does not have, no formula taps.
