@@ -19,6 +19,12 @@ use crate::common;
 /// Seeds of which about a third make a program that has a plain form.
 const SEEDS: std::ops::Range<u64> = 0..60;
 
+/// Returns the planner's own choice, and passes of two steps.
+fn ways() -> [Options; 2] {
+    let own = Options::default();
+    [own, Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own }]
+}
+
 fn said(error: abide_core::Error) -> String {
     error.to_string()
 }
@@ -67,11 +73,9 @@ fn check(
 #[test]
 fn random_programs_have_the_bits_of_the_reference() {
     let Some(compiler) = common::compiler() else { return };
-    let own = Options::default();
-    let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own };
     let has_form = |seed| timed::problem(seed).is_ok_and(|(problem, _)| Clock::on_device(&problem).is_some());
     let drawn: Vec<(u64, Options)> =
-        SEEDS.filter(|&seed| has_form(seed)).flat_map(|seed| [(seed, own), (seed, deep)]).collect();
+        SEEDS.filter(|&seed| has_form(seed)).flat_map(|seed| ways().map(|way| (seed, way))).collect();
     let has_own = |problem: Problem| problem.sides.iter().any(|sides| *sides != Sides::default());
     let own_boundaries =
         drawn.iter().filter(|(seed, _)| timed::problem(*seed).is_ok_and(|(p, _)| has_own(p)));
@@ -99,8 +103,6 @@ fn planes_are_chosen_in_every_schedule() {
         });
         p.build()
     };
-    let own = Options::default();
-    let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own };
     let mut cases: Vec<(Problem, Options)> = Vec::new();
     for (number, boundary) in [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror].into_iter().enumerate()
     {
@@ -109,7 +111,7 @@ fn planes_are_chosen_in_every_schedule() {
             let dtype = [DType::F32, DType::F64][axes];
             let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
             problem.set_boundaries(Boundaries::all(boundary));
-            cases.extend([(problem.clone(), own), (problem, deep)]);
+            cases.extend(ways().map(|way| (problem.clone(), way)));
         }
     }
     all(&cases, |(problem, options)| {

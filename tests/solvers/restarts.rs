@@ -13,9 +13,7 @@ pub fn bicgstab_starts_anew_where_it_breaks_down(subject: &Subject) {
         return;
     }
     let (mut restarts, mut failed) = (0, Vec::new());
-    // A software driver takes seconds for each.
-    let is_whole = subject.name != "wgpu" || std::env::var_os("ABIDE_ALL").is_some();
-    for &cell in if is_whole { &[8.0, 30.0, 100.0][..] } else { &[30.0] } {
+    for &cell in if crate::has_all_cases(subject.name) { &[8.0, 30.0, 100.0][..] } else { &[30.0] } {
         for peclet in [[0.0, cell], [0.7 * cell, 0.7 * cell], [0.3 * cell, 0.95 * cell]] {
             let matrix = Matrix::from(convective(&[16, 16], peclet, DType::F64));
             for b in [abide::solve::ones_vector(DType::F64, 256), random_vector(DType::F64, 256, 7)] {

@@ -89,16 +89,14 @@ impl Subject {
         [DType::F32, DType::F64].into_iter().filter(|&dtype| probe(dtype)).collect()
     }
 
-    /// Returns the types, each with a question whether a case of this number is of its turn: cases take turns in the types. On
-    /// wgpu, whose software driver takes longest, every third turn is taken unless `ABIDE_ALL` is set, as
-    /// `cargo xtask test --full` does.
+    /// Returns the types, each with a question whether a case of this number is of its turn: cases take turns in the types. Every
+    /// third turn is taken where the backend does not have all cases.
     pub fn types_by_turns(
         &self,
     ) -> impl Iterator<Item = (DType, impl Fn(usize) -> bool + Copy + Send + Sync)> {
         let dtypes = self.dtypes();
         let count = dtypes.len();
-        let is_whole = self.name != "wgpu" || std::env::var_os("ABIDE_ALL").is_some();
-        let turns = if is_whole { count } else { 3 * count };
+        let turns = if crate::has_all_cases(self.name) { count } else { 3 * count };
         dtypes
             .into_iter()
             .enumerate()

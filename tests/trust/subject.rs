@@ -83,11 +83,11 @@ impl Subject {
         self.name != "wgpu"
     }
 
-    /// Returns a third of the cases where each costs much: on wgpu, whose software driver takes longest, unless `ABIDE_ALL` is
-    /// set, as `cargo xtask test --full` does. The choice keeps step with no list of three that cases are made of.
+    /// Returns all cases, or a third where the backend does not have all. The choice keeps step with no list of three that
+    /// cases are made of.
     pub fn sampled<T>(&self, cases: Vec<T>) -> Vec<T> {
         let is_chosen = |n: usize| (n + n / 3 + n / 9).is_multiple_of(3);
-        let is_whole = self.name != "wgpu" || std::env::var_os("ABIDE_ALL").is_some();
+        let is_whole = crate::has_all_cases(self.name);
         let numbered = cases.into_iter().enumerate();
         numbered.filter(|&(number, _)| is_whole || is_chosen(number)).map(|(_, case)| case).collect()
     }

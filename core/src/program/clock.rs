@@ -54,9 +54,7 @@ impl Clock {
     /// A slab, whose sides are open, has none: its scalars are those of the whole domain's run.
     pub fn of(problem: &Problem) -> Option<Clock> {
         // Choices beyond sides cost a CPU, which computes both values, more than its passes gain.
-        let shares = |field: usize| problem.boundaries_of(field) == problem.boundaries;
-        let is_shared = problem.boundaries.is_plain() && (0..problem.program.fields().len()).all(shares);
-        if is_shared { Clock::with_growth(problem, GROWTH) } else { None }
+        if problem.has_shared_boundaries() { Clock::with_growth(problem, GROWTH) } else { None }
     }
 
     /// Returns the clock of a problem as [`Clock::of`] does, for a device whose kernels note no rows while they go over several

@@ -8,13 +8,9 @@ use std::collections::HashMap;
 
 use super::{Footprint, Problem, Program, Stage, StageKind};
 use crate::expr::{Binary, Constant, Dag, Id, Node, Tap};
-use crate::real::DType;
 
 /// The most points of a step that formulas choose by: each costs every cell some comparisons.
 const MOST_POINTS: usize = 8;
-
-/// Indices from which an `f32` does not tell one from the next, so that no formula finds a point.
-const MOST_INDICES_F32: usize = 1 << 24;
 
 /// The most nodes of a stage's formulas.
 const MOST_NODES: usize = 2000;
@@ -209,9 +205,8 @@ impl Step<'_> {
     fn points(&mut self, stage: &Stage) -> Option<()> {
         let (shape, fields) = (self.problem.shape, self.fields());
         self.points += stage.points.len();
-        let is_untold =
-            self.problem.dtype == DType::F32 && shape.padded().iter().any(|&n| n > MOST_INDICES_F32);
-        if self.points > MOST_POINTS || is_untold || stage.writes.iter().any(|&target| target >= fields) {
+        let sets_temporaries = stage.writes.iter().any(|&target| target >= fields);
+        if self.points > MOST_POINTS || sets_temporaries || !self.problem.tells_indices() {
             return None;
         }
         // Cells that are held are none that formulas set.

@@ -5,10 +5,6 @@ use super::flat::Formula;
 use super::{Footprint, Problem, Program};
 use crate::domain::{Boundaries, Boundary};
 use crate::expr::{Binary, Constant, Dag, Id, Node, Tap, Unary};
-use crate::real::DType;
-
-/// Indices from which an `f32` does not tell one from the next, so that no formula finds a cell.
-const MOST_INDICES_F32: usize = 1 << 24;
 
 /// The side of an axis beyond which a tap may reach, and how far.
 #[derive(Clone, Copy)]
@@ -23,10 +19,10 @@ impl Problem {
     /// have there; `None` where the cells that ghost cells show differ from field to field, or a temporary would read a boundary's
     /// scalar too late.
     pub(super) fn with_shared_boundaries(&self, program: Program) -> Option<(Program, Boundaries)> {
-        let own: Vec<Boundaries> = (0..program.fields.len()).map(|field| self.boundaries_of(field)).collect();
-        if own.iter().all(|own| *own == self.boundaries) && self.boundaries.is_plain() {
+        if self.has_shared_boundaries() {
             return Some((program, self.boundaries));
         }
+        let own: Vec<Boundaries> = (0..program.fields.len()).map(|field| self.boundaries_of(field)).collect();
         // A formula that is computed where a temporary is read has the scalar that is there then.
         let changes = |side: &Boundary| match side {
             Boundary::Scalar(name) => {
@@ -38,8 +34,8 @@ impl Problem {
         let sets_temporaries =
             self.program.stages.iter().any(|stage| stage.writes.iter().any(|&value| value >= own.len()));
         let reads_late = sets_temporaries && own.iter().any(|own| own.0.as_flattened().iter().any(changes));
-        let is_untold = self.dtype == DType::F32 && self.shape.padded().iter().any(|&n| n > MOST_INDICES_F32);
-        if is_untold || reads_late || program.stages.iter().any(|stage| stage.looped.is_some()) {
+        let has_loops = program.stages.iter().any(|stage| stage.looped.is_some());
+        if reads_late || has_loops || !self.tells_indices() {
             return None;
         }
         // Along axes that the domain does not have, no formula taps.
@@ -187,6 +183,7 @@ mod tests {
     use super::*;
     use crate::domain::{Shape, Sides};
     use crate::program::{Centring, Clock, Definition};
+    use crate::real::DType;
 
     fn problem(extents: &[usize], own: &str, others: &str) -> Problem {
         let mut p = Definition::new("p", extents.len());

@@ -153,9 +153,19 @@ impl Problem {
     pub fn is_plain(&self) -> bool {
         let (extents, radius) = (self.shape.padded(), self.program.radius());
         self.program.is_plain()
-            && self.boundaries.is_plain()
+            && self.has_shared_boundaries()
             && (0..3).all(|axis| self.boundaries.is_wide(axis, extents[axis], radius[axis]))
-            && (0..self.program.fields().len()).all(|field| self.boundaries_of(field) == self.boundaries)
+    }
+
+    /// Returns whether the boundaries are plain and every field's.
+    pub(super) fn has_shared_boundaries(&self) -> bool {
+        let is_shared = |field: usize| self.boundaries_of(field) == self.boundaries;
+        self.boundaries.is_plain() && (0..self.program.fields().len()).all(is_shared)
+    }
+
+    /// Returns whether formulas in the fields' type tell all indices along an axis from one another.
+    pub(super) fn tells_indices(&self) -> bool {
+        self.shape.padded().iter().all(|&extent| extent <= self.dtype.indices())
     }
 
     /// Checks that domain, boundaries, parameters and scalars fit the program.

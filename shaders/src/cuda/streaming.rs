@@ -5,7 +5,7 @@ use abide_core::expr::{Id, Node, Tap};
 use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
 use abide_core::plan::streaming::warp::Edges;
-use abide_core::{DType, Problem, Program, Stage};
+use abide_core::{Problem, Program, Stage};
 
 use super::{COMMON, COPIES, Cuda, constant, constants, list, method, values};
 use crate::emit::{Place, part};
@@ -89,9 +89,6 @@ fn edges(text: &mut Text, edges: Option<&Edges>) {
 /// The most choices at single planes of all stages: a window has a bit for each.
 const MOST_CHOICES: usize = 32;
 
-/// Indices from which an `f32` does not tell one from the next.
-const MOST_INDICES_F32: usize = 1 << 24;
-
 /// Writes the struct of a stage, without its end: how far the stage taps, what it carries, where it makes choices, and what it
 /// does when a plane arrives. Stages before it make `choices`; returns how many there are with its own.
 pub(super) fn arriving(
@@ -130,8 +127,8 @@ pub(super) fn arriving(
         (body, places)
     };
     let (mut arrivals, mut places) = body(true);
-    let is_told = |place: &Place| place.iter().flatten().all(|&index| index < MOST_INDICES_F32);
-    if choices + places.len() > MOST_CHOICES || (problem.dtype == DType::F32 && !places.iter().all(is_told)) {
+    let is_told = |place: &Place| place.iter().flatten().all(|&index| index < problem.dtype.indices());
+    if choices + places.len() > MOST_CHOICES || !places.iter().all(is_told) {
         (arrivals, places) = body(false);
     }
     text.push(

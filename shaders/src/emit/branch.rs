@@ -78,24 +78,28 @@ mod tests {
     use super::*;
     use abide_core::expr::{Binary, Constant, Tap};
 
-    /// `x == 3 ? (y == 5 ? u + 1 : u) : u * u`: the inner choice stands in the branch of the outer one, and its sum in its own.
-    #[test]
-    fn what_a_choice_alone_needs_stands_in_its_branch() {
+    /// Returns the nodes of a source, `at[axis] == 5 ? u + 1 : u`, as the last one, and before them `x == index`, the fourth.
+    fn source(axis: u8, index: f64) -> Vec<Node> {
         let constant = |value: f64| Node::Const(Constant::new(value));
-        let nodes = [
+        vec![
             Node::Tap(Tap { field: 0, offset: [0; 3] }),
             Node::Coord(2),
-            constant(3.0),
+            constant(index),
             Node::Binary(Binary::Equal, 1, 2),
-            Node::Coord(1),
+            Node::Coord(axis),
             constant(5.0),
             Node::Binary(Binary::Equal, 4, 5),
             constant(1.0),
             Node::Binary(Binary::Add, 0, 7),
             Node::Select(6, 8, 0),
-            Node::Binary(Binary::Mul, 0, 0),
-            Node::Select(3, 9, 10),
-        ];
+        ]
+    }
+
+    /// `x == 3 ? (y == 5 ? u + 1 : u) : u * u`: the inner choice stands in the branch of the outer one, and its sum in its own.
+    #[test]
+    fn what_a_choice_alone_needs_stands_in_its_branch() {
+        let mut nodes = source(1, 3.0);
+        nodes.extend([Node::Binary(Binary::Mul, 0, 0), Node::Select(3, 9, 10)]);
         let found = of(&nodes, &[11], &[true; 12]);
         let none = [0, 1, 2, 3, 10, 11];
         assert!(none.iter().all(|&node| found[node].is_none()), "{found:?}");
@@ -109,21 +113,10 @@ mod tests {
     /// `x == 3 ? (y == 5 ? u + 1 : u) : u` is made at a point; `x == 3.5` and a corner at two indices of an axis nowhere.
     #[test]
     fn choices_with_the_same_second_value_are_one() {
-        let constant = |value: f64| Node::Const(Constant::new(value));
         let nodes = |axis: u8, x: f64| {
-            [
-                Node::Tap(Tap { field: 0, offset: [0; 3] }),
-                Node::Coord(2),
-                constant(x),
-                Node::Binary(Binary::Equal, 1, 2),
-                Node::Coord(axis),
-                constant(5.0),
-                Node::Binary(Binary::Equal, 4, 5),
-                constant(1.0),
-                Node::Binary(Binary::Add, 0, 7),
-                Node::Select(6, 8, 0),
-                Node::Select(3, 9, 0),
-            ]
+            let mut nodes = source(axis, x);
+            nodes.push(Node::Select(3, 9, 0));
+            nodes
         };
         let found = |nodes: &[Node]| places(nodes, &[true; 11], &of(nodes, &[10], &[true; 11]), 2);
         assert_eq!(found(&nodes(1, 3.0)), [[None, Some(5), Some(3)]]);
