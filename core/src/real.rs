@@ -29,12 +29,13 @@ impl DType {
         }
     }
 
-    /// Returns how many indices along an axis the type tells from one another, as formulas that compare them must.
-    pub fn indices(self) -> usize {
-        match self {
-            DType::F32 => 1 << 24,
-            DType::F64 => 1 << 53,
-        }
+    /// Checks whether the type tells all indices below `extent` from one another, as formulas that compare them must.
+    pub fn tells_indices(self, extent: usize) -> bool {
+        let digits = match self {
+            DType::F32 => f32::MANTISSA_DIGITS,
+            DType::F64 => f64::MANTISSA_DIGITS,
+        };
+        extent as u64 <= 1 << digits
     }
 
     /// Returns `f32` or `f64`.

@@ -165,7 +165,7 @@ impl Problem {
 
     /// Returns whether formulas in the fields' type tell all indices along an axis from one another.
     pub(super) fn tells_indices(&self) -> bool {
-        self.shape.padded().iter().all(|&extent| extent <= self.dtype.indices())
+        self.shape.padded().iter().all(|&extent| self.dtype.tells_indices(extent))
     }
 
     /// Checks that domain, boundaries, parameters and scalars fit the program.

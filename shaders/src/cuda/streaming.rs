@@ -127,7 +127,7 @@ pub(super) fn arriving(
         (body, places)
     };
     let (mut arrivals, mut places) = body(true);
-    let is_told = |place: &Place| place.iter().flatten().all(|&index| index < problem.dtype.indices());
+    let is_told = |place: &Place| place.iter().flatten().all(|&index| problem.dtype.tells_indices(index + 1));
     if choices + places.len() > MOST_CHOICES || !places.iter().all(is_told) {
         (arrivals, places) = body(false);
     }
