@@ -49,7 +49,7 @@ impl Modules {
 async fn compile(gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
     let mut phases: Vec<&Phase> = Vec::new();
     for phase in script.phases() {
-        if !phases.iter().any(|other| other.entry == phase.entry) {
+        if !phases.iter().any(|other| other.name == phase.name) {
             phases.push(phase);
         }
     }
@@ -65,7 +65,7 @@ async fn compile(gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
             let descriptor = wgpu::ShaderModuleDescriptor { label, source };
             gpu.device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
         };
-        phases.into_iter().map(|phase| (phase.entry, pipeline(gpu, &module, phase))).collect()
+        phases.into_iter().map(|phase| (phase.name, pipeline(gpu, &module, phase))).collect()
     });
     compiled.await.map_err(|error| match error {
         Error::Device { message, .. } => {
@@ -90,7 +90,7 @@ fn pipeline(gpu: &Gpu, module: &wgpu::ShaderModule, phase: &Phase) -> Compiled {
     });
     let vectors = phase.uses.iter().map(|used| entry(used.role.binding(), storage(used.role.is_written())));
     let entries: Vec<_> = fixed.chain(vectors).collect();
-    let label = Some(phase.entry);
+    let label = Some(phase.name);
     let layout =
         gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
     let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
@@ -101,7 +101,7 @@ fn pipeline(gpu: &Gpu, module: &wgpu::ShaderModule, phase: &Phase) -> Compiled {
             immediate_size: 0,
         })),
         module,
-        entry_point: Some(phase.entry),
+        entry_point: Some(&phase.entry()),
         compilation_options: wgpu::PipelineCompilationOptions {
             // Threads read only words of workgroup memory that threads wrote.
             zero_initialize_workgroup_memory: false,

@@ -117,7 +117,7 @@ impl System {
     fn bound(&self, gpu: &Gpu, phase: &Phase, entries: &Entries, calls: &Calls) -> Result<Step> {
         let missing = |what: String| Error::invalid(what, "it was not made", "open the system anew");
         let compiled =
-            entries.get(phase.entry).ok_or_else(|| missing(format!("phase {} of a solver", phase.entry)))?;
+            entries.get(phase.name).ok_or_else(|| missing(format!("phase {} of a solver", phase.name)))?;
         let mut bindings = Vec::with_capacity(phase.fixed.len() + phase.uses.len());
         for &part in &phase.fixed {
             let buffer = self.fixed(part).ok_or_else(|| missing(format!("buffer {part:?} of a solver")))?;
@@ -138,11 +138,11 @@ impl System {
             bindings.push(wgpu::BindGroupEntry { binding: used.role.binding(), resource });
         }
         let buffers = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some(phase.entry),
+            label: Some(phase.name),
             layout: &compiled.layout,
             entries: &bindings,
         });
-        let workgroups = match phase.work {
+        let workgroups = match phase.work() {
             Work::Vectors => self.layout.groups,
             Work::Product => self.layout.product_groups,
             Work::Scalars => 1,

@@ -5,30 +5,16 @@
 // their residual is small enough and the true one far from it: residual, confirm.
 
 // (r, u), (w, u), (r, r).
-@compute @workgroup_size(THREADS)
-fn squares(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    if state.status != call.when { return; }
-    let first = group.x * task.share;
-    for (var at = 0u; at < task.share && first + at < task.rows; at += THREADS) {
-        let i = first + at + thread;
-        clear();
-        if i < task.rows {
-            let value = r[i];
-            let u = preconditioned(i, value);
-            terms[0] = value * u;
-            terms[1] = w[i] * u;
-            terms[2] = value * value;
-        }
-        enter(at, THREADS, false, thread, 3u);
-    }
-    leave(group.x, thread, 3u);
+fn squares(i: u32) {
+    let value = r[i];
+    let u = preconditioned(i, value);
+    terms[0] = value * u;
+    terms[1] = w[i] * u;
+    terms[2] = value * value;
 }
 
 // The flag says that r, u and w are recurred, not computed, and that there is a direction before.
-@compute @workgroup_size(THREADS)
-fn test(@builtin(local_invocation_index) thread: u32) {
-    gather(thread, 3u, task.groups);
-    if thread != 0u || stop_test.status != RUNNING { return; }
+fn test() {
     let rho = total(0u);
     let delta = total(1u);
     let is_recurred = stop_test.flag != 0u;
@@ -55,22 +41,15 @@ fn test(@builtin(local_invocation_index) thread: u32) {
 }
 
 // s = w + beta s, z = n + beta z, w -= alpha z.
-@compute @workgroup_size(THREADS)
-fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    if state.status != call.when { return; }
-    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-        let product = n[i] + state.beta * z[i];
-        s[i] = w[i] + state.beta * s[i];
-        z[i] = product;
-        w[i] -= state.alpha * product;
-    }
+fn products(i: u32) {
+    let product = n[i] + state.beta * z[i];
+    s[i] = w[i] + state.beta * s[i];
+    z[i] = product;
+    w[i] -= state.alpha * product;
 }
 
 // Checks whether the true residual bears out the recurred one; else the true one replaces it in the history.
-@compute @workgroup_size(THREADS)
-fn confirm(@builtin(local_invocation_index) thread: u32) {
-    gather(thread, 1u, task.product_groups);
-    if thread != 0u || stop_test.status != CONFIRM { return; }
+fn confirm() {
     let square = total(0u);
     stop_test.status = RUNNING;
     if !goes_on(select(square, stop_test.omega, square <= task.near)) { return; }
@@ -79,9 +58,7 @@ fn confirm(@builtin(local_invocation_index) thread: u32) {
     stop_test.least = square;
 }
 
-@compute @workgroup_size(THREADS)
-fn restart(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || stop_test.status != RENEW { return; }
+fn restart() {
     stop_test.status = RUNNING;
     stop_test.flag = 0u;
 }

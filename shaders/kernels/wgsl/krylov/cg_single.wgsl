@@ -3,47 +3,26 @@
 // rounding, the product is computed afresh (suspect.wgsl), then resume.
 
 // p = z + beta p, s = w + beta s, x += alpha p, r -= alpha s.
-@compute @workgroup_size(THREADS)
-fn step(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    if state.status != call.when { return; }
-    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-        let direction = preconditioned(i, r[i]) + state.beta * p[i];
-        let product = w[i] + state.beta * s[i];
-        p[i] = direction;
-        s[i] = product;
-        x[i] += state.alpha * direction;
-        r[i] -= state.alpha * product;
-    }
+fn step(i: u32) {
+    let direction = preconditioned(i, r[i]) + state.beta * p[i];
+    let product = w[i] + state.beta * s[i];
+    p[i] = direction;
+    s[i] = product;
+    x[i] += state.alpha * direction;
+    r[i] -= state.alpha * product;
 }
 
 // w = A z, and (r, z), (w, z), (r, r).
-@compute @workgroup_size(THREADS)
-fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    if state.status != call.when { return; }
-    let first = group.x * task.product_share;
-    let end = min(task.rows, first + task.product_share);
-    for (var at = 0u; first + at < end; at += ROWS) {
-        let base = first + at;
-        clear();
-        let product = product(base, thread);
-        let row = base + thread;
-        if thread < ROWS && row < task.rows {
-            let z = gathered[row];
-            let value = residual_at(row);
-            w[row] = product;
-            terms[0] = value * z;
-            terms[1] = product * z;
-            terms[2] = value * value;
-        }
-        enter(at, ROWS, first + at + ROWS >= end, thread, 3u);
-    }
-    leave(group.x, thread, 3u);
+fn products(i: u32, product: real) {
+    let z = gathered[i];
+    let value = residual_at(i);
+    w[i] = product;
+    terms[0] = value * z;
+    terms[1] = product * z;
+    terms[2] = value * value;
 }
 
-@compute @workgroup_size(THREADS)
-fn test(@builtin(local_invocation_index) thread: u32) {
-    gather(thread, 3u, task.product_groups);
-    if thread != 0u || stop_test.status != RUNNING { return; }
+fn test() {
     let rho = total(0u);
     let delta = total(1u);
     let is_first = stop_test.length == 0u;
@@ -60,9 +39,7 @@ fn test(@builtin(local_invocation_index) thread: u32) {
 }
 
 // The suspected failure was rounding: the run continues from a new first direction.
-@compute @workgroup_size(THREADS)
-fn resume(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || stop_test.status != RENEW { return; }
+fn resume() {
     stop_test.status = RUNNING;
     stop_test.beta = ZERO;
     stop_test.alpha = stop_test.rho / stop_test.delta;

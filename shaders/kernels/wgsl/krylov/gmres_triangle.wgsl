@@ -18,47 +18,28 @@ fn starts(norm: real) {
     triangle[rotated(0u)] = norm;
 }
 
-@compute @workgroup_size(THREADS)
-fn begin(@builtin(local_invocation_index) thread: u32) {
-    gather(thread, 1u, task.product_groups);
-    if thread != 0u || stop_test.status != RUNNING { return; }
+fn begin() {
     let norm = sqrt(total(0u));
     if goes_on(norm) { starts(norm); }
 }
 
+// The vectors of the basis that the phase at hand goes over.
 var<workgroup> vectors: u32;
 
-// Adds up the shares of the projections, and the second time adds the sums to the column.
-fn collected(thread: u32, again: bool) {
-    if thread == 0u { vectors = select(0u, stop_test.flag + 1u, stop_test.status == RUNNING); }
-    let count = workgroupUniformLoad(&vectors);
-    for (var k = 0u; k < count; k++) {
-        parts[thread] = four_shares(thread, k, task.groups);
-        let sum = fold(thread, 1u);
-        if thread == 0u {
-            let entry = column(count - 1u) + k;
-            triangle[projection(k)] = sum;
-            triangle[entry] = select(ZERO, triangle[entry], again) + sum;
-        }
-    }
+// Takes (v_k, w) as the column's entry, and the second time adds it.
+fn collect(k: u32, sum: real) {
+    triangle[projection(k)] = sum;
+    triangle[column(stop_test.flag) + k] = ZERO + sum;
 }
 
-@compute @workgroup_size(THREADS)
-fn collect(@builtin(local_invocation_index) thread: u32) {
-    collected(thread, false);
-}
-
-@compute @workgroup_size(THREADS)
-fn collect_again(@builtin(local_invocation_index) thread: u32) {
-    collected(thread, true);
+fn collect_again(k: u32, sum: real) {
+    triangle[projection(k)] = sum;
+    triangle[column(stop_test.flag) + k] += sum;
 }
 
 // Applies the old rotations to the new column, and a rotation of its own. The rest of the right-hand side is
 // the residual's norm.
-@compute @workgroup_size(THREADS)
-fn rotate(@builtin(local_invocation_index) thread: u32) {
-    gather(thread, 1u, task.groups);
-    if thread != 0u || stop_test.status != RUNNING { return; }
+fn rotate() {
     let j = stop_test.flag;
     let below = sqrt(total(0u));
     if !finite(below) {
@@ -99,9 +80,7 @@ fn rotate(@builtin(local_invocation_index) thread: u32) {
 }
 
 // Computes the minimiser, by back substitution.
-@compute @workgroup_size(THREADS)
-fn minimise(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || stop_test.status != CLOSING { return; }
+fn minimise() {
     let count = stop_test.flag;
     for (var back = 1u; back <= count; back++) {
         let i = count - back;
@@ -119,10 +98,7 @@ fn minimise(@builtin(local_invocation_index) thread: u32) {
 // After x has changed, the true residual decides. It can meet the threshold before the recurred residual
 // does. Where the basis was not quite orthogonal, the recurred residual met it too early, and another cycle
 // refines x.
-@compute @workgroup_size(THREADS)
-fn close(@builtin(local_invocation_index) thread: u32) {
-    gather(thread, 1u, task.product_groups);
-    if thread != 0u || stop_test.status != CLOSING { return; }
+fn close() {
     if stop_test.outcome == ENDED {
         stop_test.status = ENDED;
         return;

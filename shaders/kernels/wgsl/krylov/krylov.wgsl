@@ -3,6 +3,9 @@
 // and makes the stopping tests. The order of dispatches is all the synchronisation there is. A phase whose
 // turn it is not, because the run has ended, returns at once.
 //
+// A method says what a phase does at a row, or with its sums, in a function of the phase's name. The entry
+// points around these functions are made of `entries/`.
+//
 // `State`, `Task` and `Call`, and the buffers, stand before this text. They are made of the tables in
 // shaders/src/state.rs and shaders/src/wgsl/krylov, from which the host's are made, too.
 
@@ -59,11 +62,4 @@ fn gather(thread: u32, count: u32, groups: u32) {
 
 fn total(k: u32) -> real {
     return totals[k];
-}
-
-// The phase of one workgroup after a solution was found: computes the square of its true residual.
-@compute @workgroup_size(THREADS)
-fn check(@builtin(local_invocation_index) thread: u32) {
-    gather(thread, 1u, task.product_groups);
-    if thread == 0u && stop_test.status == CONVERGED { stop_test.true_square = total(0u); }
 }

@@ -1,15 +1,18 @@
-//! Solvers of linear systems as phases, one dispatch per phase: `krylov*.wgsl`, and the phases that make an
-//! iteration.
+//! Solvers of linear systems as phases, one dispatch per phase, and the phases that make an iteration.
 //!
-//! One module holds all phases of a method, each as an entry point. A buffer has one binding number, whatever
+//! One module holds all phases of a method: a function per phase, which says what happens at a row or with the
+//! sums, and an entry point around each, made by its form. A buffer has one binding number, whatever
 //! phase binds it. The text holds no extent of a stored matrix, so that systems of one layout share their
 //! pipelines.
 
+mod entries;
 mod fixed;
 mod records;
 mod script;
 #[cfg(test)]
 mod tests;
+
+use std::collections::HashSet;
 
 use abide_core::domain::Axes;
 use abide_core::solver::plan::Dispatches;
@@ -119,7 +122,6 @@ pub fn module(
         text.push(format!("const {name}: u32 = {value}u;"));
     }
     text.push(format!("const HAS_LONG: bool = {};", layout.longest.is_some()));
-    text.push(format!("const POINTWISE: bool = {is_pointwise};"));
     let measure = options.method.profile().measure;
     text.push(format!("const BY_ENERGY: bool = {};", measure == Measure::Energy));
     for (name, value) in
@@ -161,6 +163,12 @@ pub fn module(
     };
     for part in [PHASES, preconditioner].iter().chain(method).filter(|part| !part.is_empty()) {
         text.file(part);
+    }
+    let mut known = HashSet::new();
+    for entry in script.phases().map(entries::entry) {
+        if known.insert(entry.clone()) {
+            text.file(&entry);
+        }
     }
     Ok(text.into())
 }

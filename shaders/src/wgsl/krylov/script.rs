@@ -18,6 +18,29 @@ pub enum Work {
     Scalars,
 }
 
+/// What the entry point of a phase does around the function of the phase's name, and what it gives to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Calls it for each row `i`.
+    Rows,
+    /// Calls it for each row and leaves so many sums of its terms.
+    RowSums(usize),
+    /// Calls it for each row and each vector `k` of GMRES's basis, and leaves a sum per vector.
+    BasisSums,
+    /// Calls it for each row, with the row's product.
+    Product,
+    /// Calls it for each row, with the row's product, and leaves so many sums of its terms.
+    ProductSums(usize),
+    /// Calls it once.
+    Scalars,
+    /// Calls it once so many sums over rows are added up.
+    OfRows(usize),
+    /// Calls it once so many sums of a product are added up.
+    OfProduct(usize),
+    /// Calls it for each vector `k` of GMRES's basis with the vector's sum.
+    OfBasis,
+}
+
 /// The role in which a phase binds a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -47,10 +70,10 @@ pub struct Use {
 /// A dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
-    /// The entry point.
-    pub entry: &'static str,
-    /// The work that the dispatch covers.
-    pub work: Work,
+    /// The phase's name, and its function's.
+    pub name: &'static str,
+    /// The entry point's form.
+    pub(super) form: Form,
     /// The status of the run in which the phase does its work.
     pub when: Status,
     /// The step of the polynomial preconditioner; 0 is the first.
@@ -59,6 +82,31 @@ pub struct Phase {
     pub uses: Vec<Use>,
     /// The other buffers that the phase binds.
     pub fixed: Vec<Fixed>,
+}
+
+impl Phase {
+    /// Returns the name of the entry point.
+    pub fn entry(&self) -> String {
+        format!("{}_phase", self.name)
+    }
+
+    /// Returns the work that the dispatch covers.
+    pub fn work(&self) -> Work {
+        match self.form {
+            Form::Rows | Form::RowSums(_) | Form::BasisSums => Work::Vectors,
+            Form::Product | Form::ProductSums(_) => Work::Product,
+            Form::Scalars | Form::OfRows(_) | Form::OfProduct(_) | Form::OfBasis => Work::Scalars,
+        }
+    }
+
+    /// Returns the phase with so many sums over its rows.
+    fn with_sums(self, sums: usize) -> Phase {
+        let form = match self.work() {
+            Work::Product => Form::ProductSums(sums),
+            _ => Form::RowSums(sums),
+        };
+        Phase { form, ..self }
+    }
 }
 
 /// The dispatches of a method.
@@ -106,7 +154,7 @@ impl Script {
         Effort {
             dispatches: self.turn.len(),
             passes: self.turn.iter().flat_map(|phase| &phase.uses).map(passes).sum::<usize>() + of_basis,
-            products: self.turn.iter().filter(|phase| phase.work == Work::Product).count(),
+            products: self.turn.iter().filter(|phase| phase.work() == Work::Product).count(),
             // The right-hand side b counts too.
             vectors: self.vectors().len() + self.basis + 1,
         }
@@ -173,16 +221,16 @@ impl Writer {
         }
     }
 
-    fn vectors(&self, entry: &'static str, uses: &[&[Use]]) -> Phase {
+    fn vectors(&self, name: &'static str, uses: &[&[Use]]) -> Phase {
         use Fixed::{Call, Partials, State, Task};
         let fixed = vec![Task, Call, State, Partials];
-        Phase { entry, work: Work::Vectors, when: Status::Running, step: 0, uses: uses.concat(), fixed }
+        Phase { name, form: Form::Rows, when: Status::Running, step: 0, uses: uses.concat(), fixed }
     }
 
-    fn product(&self, entry: &'static str, gathered: Vector, uses: &[&[Use]]) -> Phase {
+    fn product(&self, name: &'static str, gathered: Vector, uses: &[&[Use]]) -> Phase {
         use Fixed::{Columns, Offsets, Values};
-        let mut phase = self.vectors(entry, uses);
-        phase.work = Work::Product;
+        let mut phase = self.vectors(name, uses);
+        phase.form = Form::Product;
         phase.uses.push(Use { role: Role::Gathered, vector: gathered, access: [true, false] });
         if self.is_stored {
             phase.fixed.extend([Offsets, Columns, Values]);
@@ -190,7 +238,7 @@ impl Writer {
         phase
     }
 
-    fn scalars(&self, entry: &'static str) -> Phase {
+    fn scalars(&self, name: &'static str, form: Form) -> Phase {
         use Fixed::{Factors, History, Partials, StopTest, Task, Triangle};
         let mut fixed = vec![Task, StopTest, Partials, History];
         match self.method {
@@ -198,7 +246,7 @@ impl Writer {
             Method::Gmres(_) => fixed.push(Triangle),
             _ => {}
         }
-        Phase { entry, work: Work::Scalars, when: Status::Running, step: 0, uses: Vec::new(), fixed }
+        Phase { name, form, when: Status::Running, step: 0, uses: Vec::new(), fixed }
     }
 
     /// Returns the phase that computes `to = A from`.
@@ -208,7 +256,7 @@ impl Writer {
 
     /// Returns the phase that computes `to = b - A x` and its square.
     fn residual(&self, to: Vector) -> Phase {
-        let mut phase = self.product("residual", Vector::X, &[&[made(to)]]);
+        let mut phase = self.product("residual", Vector::X, &[&[made(to)]]).with_sums(1);
         phase.fixed.push(Fixed::RightHandSide);
         phase
     }
@@ -258,25 +306,31 @@ impl Writer {
         };
         // A vector that the iterations need no more.
         let scratch = if script.basis > 0 { Vector::V } else { Vector::R };
-        script.check = vec![when(Status::Converged, self.residual(scratch)), self.scalars("check")];
+        script.check = vec![
+            when(Status::Converged, self.residual(scratch)),
+            when(Status::Converged, self.scalars("check", Form::OfProduct(1))),
+        ];
         script
     }
 
     fn cg(&self) -> Script {
         use Vector::{P, Q, R, X, Z};
         let own = self.preconditioned(Z);
-        let squares = self.vectors("squares", &[&[read(R)], &own]);
-        let test = self.scalars("test");
+        let squares = self.vectors("squares", &[&[read(R)], &own]).with_sums(2);
+        let test = self.scalars("test", Form::OfRows(2));
         let mut begin = vec![self.residual(R)];
         begin.extend(self.apply(R, Z));
         begin.extend([squares.clone(), test.clone()]);
         let mut turn = vec![
             self.vectors("direction", &[&[update(P), read(R)], &own]),
-            self.product("curvature", P, &[&[write(Q)]]),
-            self.scalars("step_length"),
-            self.vectors("step", &[&[update(X), update(R), read(P), read(Q)], &own]),
+            self.product("curvature", P, &[&[write(Q)]]).with_sums(1),
+            self.scalars("step_length", Form::OfProduct(1)),
         ];
-        if !self.is_pointwise() {
+        let moved = [update(X), update(R), read(P), read(Q)];
+        if self.is_pointwise() {
+            turn.push(self.vectors("step", &[&moved, &own]).with_sums(2));
+        } else {
+            turn.push(self.vectors("advance", &[&moved]));
             turn.extend(self.apply(R, Z));
             turn.push(squares);
         }
@@ -293,14 +347,14 @@ impl Writer {
             self.product("products", Z, &[&[write(W), read(R)]])
         };
         let mut tail = self.apply(R, Z);
-        tail.extend([products, self.scalars("test")]);
+        tail.extend([products.with_sums(3), self.scalars("test", Form::OfProduct(3))]);
         let mut begin = vec![self.residual(R)];
         begin.extend(tail.clone());
         let mut turn =
             vec![self.vectors("step", &[&[update(P), update(S), update(X), update(R), read(W)], &own])];
         turn.extend(tail);
         let mut mend = self.suspect(Z);
-        mend.push(self.scalars("resume"));
+        mend.push(when(Status::Renew, self.scalars("resume", Form::Scalars)));
         Script { begin, turn, mend, period: Some(SUSPICION), ..Script::default() }
     }
 
@@ -315,7 +369,8 @@ impl Writer {
             phases
         };
         let own = self.preconditioned(U);
-        let mut turn = vec![self.vectors("squares", &[&[read(R), read(W)], &own]), self.scalars("test")];
+        let squares = self.vectors("squares", &[&[read(R), read(W)], &own]).with_sums(3);
+        let mut turn = vec![squares, self.scalars("test", Form::OfRows(3))];
         turn.extend(self.apply(W, M));
         turn.push(self.multiply(or(M, W), N));
         turn.push(self.vectors("products", &[&[read(N), update(S), update(Z), update(W)]]));
@@ -327,10 +382,14 @@ impl Writer {
                 &[&[update(P), update(Q), update(X), update(R), update(U), read(M), read(S)]],
             )
         });
-        let mut mend = vec![when(Status::Confirm, self.residual(R)), self.scalars("confirm")];
+        let confirm = self.scalars("confirm", Form::OfProduct(1));
+        let mut mend = vec![self.residual(R), confirm]
+            .into_iter()
+            .map(|phase| when(Status::Confirm, phase))
+            .collect::<Vec<_>>();
         mend.extend(self.suspect(U));
         mend.extend(afresh().into_iter().map(|phase| when(Status::Renew, phase)));
-        mend.push(self.scalars("restart"));
+        mend.push(when(Status::Renew, self.scalars("restart", Form::Scalars)));
         let mut refresh = Vec::new();
         if replacement > 0 {
             refresh = afresh();
@@ -346,8 +405,9 @@ impl Writer {
     fn suspect(&self, made: Vector) -> Vec<Phase> {
         use Vector::{P, R};
         let suspect = self.vectors("suspect", &[&[update(P), read(R)], &self.preconditioned(made)]);
-        let afresh = self.product("afresh", P, &[]);
-        vec![when(Status::Suspect, suspect), when(Status::Suspect, afresh), self.scalars("verdict")]
+        let afresh = self.product("afresh", P, &[]).with_sums(1);
+        let verdict = self.scalars("verdict", Form::OfProduct(1));
+        [suspect, afresh, verdict].into_iter().map(|phase| when(Status::Suspect, phase)).collect()
     }
 
     fn bicgstab(&self) -> Script {
@@ -356,25 +416,26 @@ impl Writer {
         let begin = vec![
             self.residual(R),
             self.vectors("begin", &[&[write(Shadow), write(P), read(R)]]),
-            self.scalars("begin_test"),
+            self.scalars("begin_test", Form::OfProduct(1)),
         ];
         let mut turn = self.apply(P, PHat);
         turn.extend([
-            self.product("project", p_hat, &[&[write(V), read(Shadow)]]),
-            self.scalars("first"),
+            self.product("project", p_hat, &[&[write(V), read(Shadow)]]).with_sums(1),
+            self.scalars("first", Form::OfProduct(1)),
             self.vectors("half", &[&[update(R), read(V)]]),
         ]);
         turn.extend(self.apply(R, SHat));
         let own = if self.is_plain() { vec![] } else { vec![read(R)] };
         let direction = Use { vector: p_hat, ..read(PHat) };
         turn.extend([
-            self.product("stabilise", s_hat, &[&[write(T)], &own]),
-            self.scalars("second"),
+            self.product("stabilise", s_hat, &[&[write(T)], &own]).with_sums(3),
+            self.scalars("second", Form::OfProduct(3)),
             self.vectors(
                 "advance",
                 &[&[update(X), update(R), direction, read(T), read(Shadow)], &self.preconditioned(SHat)],
-            ),
-            self.scalars("test"),
+            )
+            .with_sums(2),
+            self.scalars("test", Form::OfRows(2)),
             self.vectors("direction", &[&[update(P), read(R), read(V)]]),
         ]);
         Script { begin, turn, ..Script::default() }
@@ -390,9 +451,9 @@ impl Writer {
         let or = |vector: Vector, plain: Vector| if self.is_plain() { plain } else { vector };
         let orthogonal = |collect: &'static str| {
             [
-                with(&[Basis], self.vectors("project", &[&[read(W)]])),
-                self.scalars(collect),
-                with(&[Basis, Coefficients], self.vectors("subtract", &[&[update(W)]])),
+                Phase { form: Form::BasisSums, ..with(&[Basis], self.vectors("project", &[&[read(W)]])) },
+                self.scalars(collect, Form::OfBasis),
+                with(&[Basis, Coefficients], self.vectors("subtract", &[&[update(W)]])).with_sums(1),
             ]
         };
         let mut turn = vec![with(&[Basis], self.vectors("normalise", &[&[read(W), write(V)]]))];
@@ -400,38 +461,39 @@ impl Writer {
         turn.push(self.multiply(or(Z, V), W));
         turn.extend(orthogonal("collect"));
         turn.extend(orthogonal("collect_again"));
-        turn.push(self.scalars("rotate"));
+        turn.push(self.scalars("rotate", Form::OfRows(1)));
         let given = Use { role: Role::Given, vector: or(Z, W), access: [true, false] };
         let mut mend = vec![
-            self.scalars("minimise"),
+            self.scalars("minimise", Form::Scalars),
             with(&[Basis, Coefficients], self.vectors("combine", &[&[write(W)]])),
         ];
         mend.extend(self.apply(W, Z));
         mend.extend([
             self.vectors("correct", &[&[update(X), given]]),
             self.residual(W),
-            self.scalars("close"),
+            self.scalars("close", Form::OfProduct(1)),
         ]);
         let mend = mend.into_iter().map(|phase| when(Status::Closing, phase)).collect();
-        let (begin, period) = (vec![self.residual(W), self.scalars("begin")], Some(restart));
+        let (begin, period) =
+            (vec![self.residual(W), self.scalars("begin", Form::OfProduct(1))], Some(restart));
         Script { begin, turn, mend, period, basis: restart + 1, ..Script::default() }
     }
 
     fn chebyshev(&self) -> Script {
         use Vector::{P, R, X, Z};
-        let begin = vec![self.residual(R), self.scalars("test")];
+        let begin = vec![self.residual(R), self.scalars("test", Form::OfProduct(1))];
         let mut turn = self.apply(R, Z);
         turn.extend([
             self.vectors("advance", &[&[update(P), update(X), read(R)], &self.preconditioned(Z)]),
-            self.product("deduct", P, &[&[update(R)]]),
-            self.scalars("test"),
+            self.product("deduct", P, &[&[update(R)]]).with_sums(1),
+            self.scalars("test", Form::OfProduct(1)),
         ]);
         Script { begin, turn, ..Script::default() }
     }
 
     fn jacobi(&self) -> Script {
         use Vector::{R, X, Z};
-        let begin = vec![self.residual(R), self.scalars("test")];
+        let begin = vec![self.residual(R), self.scalars("test", Form::OfProduct(1))];
         let mut turn = self.apply(R, Z);
         turn.push(self.vectors("relax", &[&[update(X), read(R)], &self.preconditioned(Z)]));
         turn.extend(begin.clone());

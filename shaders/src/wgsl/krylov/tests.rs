@@ -61,8 +61,8 @@ fn every_phase_is_valid_and_binds_what_it_uses() {
         let info =
             validator.validate(&module).unwrap_or_else(|e| panic!("{}\n{text}", e.emit_to_string(text)));
         for phase in script.phases() {
-            let number = module.entry_points.iter().position(|entry| entry.name == phase.entry);
-            let number = number.unwrap_or_else(|| panic!("{what}: no entry point {}", phase.entry));
+            let number = module.entry_points.iter().position(|entry| entry.name == phase.entry());
+            let number = number.unwrap_or_else(|| panic!("{what}: no entry point {}", phase.name));
             assert_eq!(module.entry_points[number].workgroup_size, [layout.threads as u32, 1, 1]);
             let info = info.get_entry_point(number);
             let mut bound: Vec<u32> = phase.fixed.iter().map(|fixed| fixed.binding()).collect();
@@ -73,14 +73,14 @@ fn every_phase_is_valid_and_binds_what_it_uses() {
                     assert!(
                         bound.contains(&binding.binding),
                         "{what}: {} uses {:?}",
-                        phase.entry,
+                        phase.name,
                         variable.name
                     );
                 }
                 if let Some(used) = phase.uses.iter().find(|used| used.role.binding() == binding.binding) {
                     assert_eq!(variable.name.as_deref(), Some(used.role.name().as_str()));
                     let access = [GlobalUse::READ, GlobalUse::WRITE].map(|flag| uses.contains(flag));
-                    assert_eq!(access, used.access, "{what}: {} and {}", phase.entry, used.role.name());
+                    assert_eq!(access, used.access, "{what}: {} and {}", phase.name, used.role.name());
                 }
             }
         }
@@ -98,7 +98,7 @@ fn no_phase_binds_a_vector_twice() {
                 assert!(
                     !twice,
                     "{} {}: {} has {:?} twice",
-                    options.method, options.preconditioner, phase.entry, used.vector
+                    options.method, options.preconditioner, phase.name, used.vector
                 );
             }
         }
@@ -112,12 +112,12 @@ fn phases_bind_few_buffers() {
     every_case(|matrix, options, _, script, _| {
         for phase in script.phases() {
             let storage = phase.fixed.iter().filter(|fixed| !fixed.is_uniform()).count() + phase.uses.len();
-            let most = match (options.method, phase.entry) {
+            let most = match (options.method, phase.name) {
                 (_, "polynomial_step") if matches!(matrix, Matrix::Stored(_)) => 10,
                 (Method::PipelinedCg(_), "directions") => 9,
                 _ => 8,
             };
-            assert!(storage <= most, "{} {}: {} {storage}", options.method, matrix.dtype(), phase.entry);
+            assert!(storage <= most, "{} {}: {} {storage}", options.method, matrix.dtype(), phase.name);
         }
     });
 }

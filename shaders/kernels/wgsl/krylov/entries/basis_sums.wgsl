@@ -1,0 +1,14 @@
+@compute @workgroup_size(THREADS)
+fn NAME_phase(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    let begin = group.x * task.share;
+    for (var k = 0u; k <= state.flag; k++) {
+        for (var at = 0u; at < task.share && begin + at < task.rows; at += THREADS) {
+            let i = begin + at + thread;
+            clear();
+            if i < task.rows { NAME(i, k); }
+            enter(at, THREADS, false, thread, 1u);
+        }
+        if thread == 0u { partials[k * MOST_GROUPS + group.x] = kept(); }
+    }
+}

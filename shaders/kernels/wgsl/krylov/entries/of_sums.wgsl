@@ -1,0 +1,5 @@
+@compute @workgroup_size(THREADS)
+fn NAME_phase(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, COUNT, task.GROUPS);
+    if thread == 0u && stop_test.status == WHEN { NAME(); }
+}
