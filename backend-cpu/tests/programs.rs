@@ -6,7 +6,7 @@ use abide_core::backend::{Segmented, window_of, write_rows};
 use abide_core::catalogue::cloverleaf;
 use abide_core::domain::Sides;
 use abide_core::program::{Boxes, Clock, Marks, Probe, Record, Until};
-use abide_core::{Array, Backend, DType, Options, Problem, Session, Shape};
+use abide_core::{Array, Backend, DType, Options, Plan, Problem, Result, Session, Shape};
 use abide_cpu::{CpuBackend, reference};
 use abide_random::{programs, timed};
 
@@ -65,7 +65,7 @@ fn plain_forms_have_the_bits_of_the_definition() {
     // Of programs whose fields share their boundaries, and of others: those that were drawn, and those that have a plain form.
     let mut drawn = [[0; 2]; 2];
     for (seed, (problem, fields)) in (0..1200).filter_map(|seed| Some((seed, timed::problem(seed).ok()?))) {
-        let clock = Clock::on_device(&problem);
+        let clock = Clock::on_device(&problem, false);
         let has_own = problem.sides.iter().any(|sides| *sides != Sides::default());
         drawn[usize::from(has_own)][0] += 1;
         drawn[usize::from(has_own)][1] += usize::from(clock.is_some());
@@ -88,6 +88,113 @@ fn plain_forms_have_the_bits_of_the_definition() {
     }
     let [[shared, plain], [own, chosen]] = drawn;
     assert!(shared > 150 && plain > shared / 2 && own > 100 && chosen > own / 3, "{drawn:?}");
+}
+
+/// A session that notes values after each step, as kernels of several steps do.
+struct Noting {
+    inner: Box<dyn Session>,
+    problem: Problem,
+    noted: Vec<f64>,
+}
+
+impl Session for Noting {
+    fn plan(&self) -> &Plan {
+        self.inner.plan()
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        self.advance_by(steps, &[])
+    }
+
+    fn advance_by(&mut self, steps: u64, read: &[f64]) -> Result<f64> {
+        self.noted.clear();
+        let mut seconds = 0.0;
+        for step in 0..steps as usize {
+            let of_step = read.len() / steps as usize;
+            seconds += match &read[step * of_step..(step + 1) * of_step] {
+                [] => self.inner.advance(1)?,
+                read => self.inner.advance_by(1, read)?,
+            };
+            for probe in &self.problem.noted {
+                let [low, high] = probe.window();
+                self.noted.extend(self.inner.read_window(probe.field, low, high)?.get(0));
+            }
+        }
+        Ok(seconds)
+    }
+
+    fn take_noted(&mut self) -> Result<Vec<f64>> {
+        Ok(std::mem::take(&mut self.noted))
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        self.inner.read(field)
+    }
+
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.inner.read_window(field, low, high)
+    }
+
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.inner.write(field, values)
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.inner.write_window(field, low, high, values)
+    }
+
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        self.inner.set_parameter(parameter, value)
+    }
+}
+
+/// Rows of noted values are the rows of the definition, with the scalars of their steps, however advances cut the run.
+#[test]
+fn noted_values_are_the_rows_of_the_definition() {
+    let backend = CpuBackend::with_threads(1).unwrap();
+    let mut compared = 0;
+    for (seed, (mut problem, fields)) in (0..300).filter_map(|seed| Some((seed, timed::problem(seed).ok()?)))
+    {
+        let extents = problem.shape.padded();
+        let last = problem.program.fields().len() - 1;
+        let ends =
+            [(0, [0; 3]), (last, extents.map(|extent| extent - 1)), (0, extents.map(|extent| extent / 2))];
+        let probes = ends.map(|(field, index)| Probe { field, index });
+        problem.record = Some(Record::new(&problem.program, 1 + seed % 3, probes.to_vec()));
+        let Some(clock) = Clock::on_device(&problem, true) else { continue };
+        assert!(Clock::on_device(&problem, false).is_none() && clock.noted() == probes);
+        let mut rows = Vec::new();
+        let reference = CpuBackend::reference();
+        let mut defined = reference
+            .open(&problem, &reference.plan(&problem, &Options::default()).unwrap(), fields.clone())
+            .unwrap();
+        let plain = Problem { noted: Vec::new(), ..clock.plain().clone() };
+        let plan = backend.plan(&plain, &Options::default()).unwrap();
+        let cut = Segmented::clocked(&problem, clock, &fields).unwrap();
+        let inner = backend.open(&plain, &plan, fields).unwrap();
+        let noting =
+            Noting { inner, problem: Problem { noted: probes.to_vec(), ..plain }, noted: Vec::new() };
+        let mut session = Segmented::around(Some(cut), Box::new(noting));
+        for steps in [1, 4, 2] {
+            defined.advance(steps).unwrap();
+            session.advance(steps).unwrap();
+            rows.push([defined.take_rows().unwrap(), session.take_rows().unwrap()]);
+        }
+        for [defined, noted] in &rows {
+            assert_eq!(defined.len(), noted.len(), "seed {seed}");
+            for ((step, defined), (other, noted)) in defined.iter().zip(noted.iter()) {
+                assert_eq!((step, bits(defined)), (other, bits(noted)), "seed {seed}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 200, "{compared}");
 }
 
 /// A program whose stages are all in parts (fission) has the bits of the whole one's definition.

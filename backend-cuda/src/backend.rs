@@ -134,7 +134,7 @@ impl Backend for CudaBackend {
             return Ok(plan);
         }
         let plan = |problem: &Problem| tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc);
-        plan_of_clock(problem, options, plan).unwrap_or_else(|| plan(problem))
+        plan_of_clock(problem, options, true, plan).unwrap_or_else(|| plan(problem))
     }
 
     fn compiler(&self) -> Option<&dyn Compiler> {
@@ -159,9 +159,7 @@ impl Backend for CudaBackend {
             return Ok(Box::new(MemberSessions::open(problem, plan, fields, open)?));
         }
         check_fields(problem, &fields)?;
-        if is_of_clock(plan)
-            && let Some(clock) = Clock::on_device(problem)
-        {
+        if let Some(clock) = Clock::on_device(problem, true).filter(|clock| is_of_clock(plan, clock)) {
             let plain = clock.plain().clone();
             let cut = Segmented::clocked(problem, clock, &fields)?;
             return Ok(Segmented::around(Some(cut), self.open(&plain, plan, fields)?));
@@ -210,7 +208,7 @@ impl Compiler for CudaBackend {
 impl Tuner for CudaBackend {
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
         let _alone = alone();
-        let at_rest = Clock::on_device(problem).map(|clock| clock.at_rest());
+        let at_rest = Clock::on_device(problem, true).map(|clock| clock.at_rest());
         let problem = at_rest.as_ref().unwrap_or(problem);
         tune::measure(&self.tuning(problem, options), &self.context, &self.nvrtc)
     }
@@ -218,7 +216,7 @@ impl Tuner for CudaBackend {
 
 /// Returns the problem whose kernels run by a plan.
 fn planned<'a>(problem: &'a Problem, plan: &Plan) -> Cow<'a, Problem> {
-    match Clock::on_device(problem).filter(|_| is_of_clock(plan)) {
+    match Clock::on_device(problem, true).filter(|clock| is_of_clock(plan, clock)) {
         Some(clock) => Cow::Owned(clock.plain().clone()),
         None => Cow::Borrowed(problem),
     }

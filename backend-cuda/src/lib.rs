@@ -34,6 +34,7 @@ mod lent;
 mod mapped;
 mod memory;
 mod nccl;
+mod noted;
 mod nvrtc;
 mod parameters;
 mod peer;

@@ -7,12 +7,18 @@ use abide_core::{Array, DType, Error, Problem, Result};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use crate::driver::during;
+use crate::noted::Notes;
 
 /// The kernels' `Parameters`: a launch takes them by value.
 pub(crate) struct Parameters {
+    /// The values, and room for the addresses behind them.
     bytes: Vec<u8>,
+    /// The bytes before the addresses.
+    values: usize,
     /// What varies, where something does.
     varying: Option<Varying>,
+    /// What the kernels note, where they do.
+    notes: Option<Notes>,
 }
 
 /// The parameters that vary, of each stage of each step that was handed over.
@@ -40,7 +46,8 @@ impl Parameters {
             table: None,
             next: 0,
         });
-        let mut parameters = Parameters { bytes: Vec::new(), varying };
+        let notes = Notes::new(problem);
+        let mut parameters = Parameters { bytes: Vec::new(), values: 0, varying, notes };
         parameters.set(problem);
         parameters
     }
@@ -48,9 +55,11 @@ impl Parameters {
     /// Takes over the values that the problem has now.
     pub fn set(&mut self, problem: &Problem) {
         self.bytes = parameter_bytes(problem.dtype, &problem.parameters);
-        if self.varying.is_some() {
-            // The table's address stands behind them, where C++ puts it.
-            self.bytes.resize(self.bytes.len().next_multiple_of(8) + 8, 0);
+        // Addresses stand behind them, where C++ puts them.
+        self.values = self.bytes.len().next_multiple_of(8);
+        let addresses = usize::from(self.varying.is_some()) + 5 * usize::from(self.notes.is_some());
+        if addresses > 0 {
+            self.bytes.resize(self.values + 8 * addresses, 0);
         }
     }
 
@@ -88,12 +97,26 @@ impl Parameters {
 
     /// Returns the argument of a launch.
     pub fn argument(&mut self, stream: &Arc<CudaStream>) -> *mut c_void {
-        if let Some(varying) = &self.varying {
-            let table = varying.table.as_ref().map_or(0, |table| table.device_ptr(stream).0);
-            let at = self.bytes.len() - 8;
-            self.bytes[at..].copy_from_slice(&(table + varying.next as u64).to_ne_bytes());
+        let varying = self.varying.as_ref().map(|varying| {
+            varying.table.as_ref().map_or(0, |table| table.device_ptr(stream).0) + varying.next as u64
+        });
+        let notes = self.notes.as_ref().map(|notes| notes.argument(stream));
+        let addresses = varying.into_iter().chain(notes.into_iter().flatten());
+        for (number, address) in addresses.enumerate() {
+            let place = self.values + 8 * number;
+            self.bytes[place..place + 8].copy_from_slice(&address.to_ne_bytes());
         }
         self.bytes.as_mut_ptr().cast()
+    }
+
+    /// Makes room for what the kernels note in so many steps.
+    pub fn begin(&mut self, steps: u64, stream: &Arc<CudaStream>) -> Result<()> {
+        self.notes.as_mut().map_or(Ok(()), |notes| notes.begin(steps, stream))
+    }
+
+    /// Returns what the kernels have noted since [`Parameters::begin`].
+    pub fn noted(&self, stream: &Arc<CudaStream>) -> Result<Vec<f64>> {
+        self.notes.as_ref().map_or_else(|| Ok(Vec::new()), |notes| notes.read(stream))
     }
 
     /// Returns the values as a launch takes them, where nothing varies.
@@ -112,6 +135,9 @@ impl Parameters {
     pub fn pass_steps(&mut self, steps: u64) {
         if let Some(varying) = &mut self.varying {
             varying.next += varying.bytes(varying.stages) * steps as usize;
+        }
+        if let Some(notes) = &mut self.notes {
+            notes.pass_steps(steps);
         }
     }
 }

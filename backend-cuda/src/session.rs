@@ -15,6 +15,7 @@ use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::lent::DeviceBuffer;
 use crate::memory::{Fields, no_field};
+use crate::noted::fill_held;
 use crate::nvrtc::Nvrtc;
 use crate::parameters::{Parameters, set_parameter};
 use crate::peer::Neighbours;
@@ -119,6 +120,14 @@ impl Session for CudaSession {
         self.advance(steps)
     }
 
+    fn take_noted(&mut self) -> Result<Vec<f64>> {
+        bind(&self.fields.stream)?;
+        let mut rows = self.parameters.noted(&self.fields.stream)?;
+        let problem = self.fields.problem.clone();
+        fill_held(self, &problem, &mut rows)?;
+        Ok(rows)
+    }
+
     fn read(&mut self, field: usize) -> Result<Array> {
         self.fields.read(field)
     }
@@ -175,6 +184,7 @@ impl Peer for CudaSession {
     fn begin(&mut self, steps: u64) -> Result<bool> {
         bind(&self.fields.stream)?;
         self.parameters.check(steps)?;
+        self.parameters.begin(steps, &self.fields.stream)?;
         let mut left = steps;
         while left > 0 {
             let now = left.min(self.launcher.most_steps());

@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
+use abide_core::backend::Backend;
+use abide_core::catalogue;
 use abide_core::domain::Sides;
 use abide_core::plan::streaming::warp;
-use abide_core::program::{Centring, Clock, Definition};
+use abide_core::program::{Centring, Clock, Definition, Probe, Record};
 use abide_core::{
     Array, Boundaries, Boundary, DType, Depth, DeviceSpec, Execution, Options, Plan, Problem, Shape, Start,
 };
+use abide_cpu::CpuBackend;
 use abide_emulator::{Compiler, Launch, all};
 use abide_planner::streaming::warp::plan_configuration;
 use abide_random::timed;
@@ -32,7 +35,7 @@ fn said(error: abide_core::Error) -> String {
 /// Runs the plain form of a problem by a device's plan, and by passes of one step as remainders do. The error describes what is
 /// wrong.
 fn run(compiler: &Compiler, whole: &Problem, start: &[Array], options: &Options) -> Result<(), String> {
-    let clock = Clock::on_device(whole);
+    let clock = Clock::on_device(whole, true);
     let (plain, rest) = match &clock {
         Some(clock) => (clock.plain().clone(), clock.at_rest()),
         None => (whole.clone(), whole.clone()),
@@ -64,16 +67,109 @@ fn check(
     let varying = clock.map_or(Vec::new(), |mut clock| clock.varying(steps));
     let result = launch.run(start, [&problem.parameters, &varying], 0)?;
     let wrong = |(expected, found): (&Array, &Vec<u8>)| expected.as_bytes() != found;
-    match expected.iter().zip(&result).position(wrong) {
-        Some(field) => Err(format!("field {field} has other bits by {:?}", plan.schedule)),
-        None => Ok(()),
+    if let Some(field) = expected.iter().zip(&result).position(wrong) {
+        return Err(format!("field {field} has other bits by {:?}", plan.schedule));
     }
+    match problem.noted.is_empty() {
+        true => Ok(()),
+        false => check_noted(whole, start, problem, steps, &launch.noted()?)
+            .map_err(|why| format!("{why} by {:?}", plan.schedule)),
+    }
+}
+
+/// Compares what a kernel noted with what the definition records.
+fn check_noted(
+    whole: &Problem,
+    start: &[Array],
+    problem: &Problem,
+    steps: u64,
+    noted: &[f64],
+) -> Result<(), String> {
+    let reference = CpuBackend::reference();
+    let plan = reference.plan(whole, &Options::default()).map_err(said)?;
+    let mut session = reference.open(whole, &plan, start.to_vec()).map_err(said)?;
+    session.advance(steps).map_err(said)?;
+    let (rows, count) = (session.take_rows().map_err(said)?, problem.noted.len());
+    assert_eq!(noted.len() as u64, steps * count as u64);
+    for (step, row) in rows.iter().filter(|(step, _)| *step > 0) {
+        let found = &noted[(step as usize - 1) * count..step as usize * count];
+        for ((probe, expected), found) in problem.noted.iter().zip(&row[row.len() - count..]).zip(found) {
+            // Kernels that keep no held cells note nothing of them: the host knows their values.
+            let is_known = found.is_nan() && problem.is_held(probe.field, probe.index);
+            if expected.to_bits() != found.to_bits() && !is_known {
+                let name = probe.name(&problem.program);
+                return Err(format!("{name} after step {step} is {found}, not {expected},"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns probes of all fields: at corners, in the middle and where the seed says, some twice.
+fn probes(problem: &Problem, seed: u64) -> Vec<Probe> {
+    let (mut rng, extents) = (fastrand::Rng::with_seed(seed), problem.shape.padded());
+    let fields = problem.program.fields().len();
+    let ends = [[0; 3], extents.map(|extent| extent - 1), extents.map(|extent| extent / 2)];
+    let drawn: Vec<[usize; 3]> = (0..5).map(|_| extents.map(|extent| rng.usize(0..extent))).collect();
+    let places = ends.iter().chain(&drawn).chain(&drawn[..1]);
+    places.map(|&index| Probe { field: rng.usize(0..fields), index }).collect()
+}
+
+/// Returns a problem that records probes after each step.
+fn probed(mut problem: Problem, seed: u64) -> Problem {
+    problem.record = Some(Record::new(&problem.program, 1, probes(&problem, seed)));
+    problem
+}
+
+/// Kernels of several steps note the values of probes after each: of random programs, of plain stencils, at all boundaries, in
+/// passes and on the chip.
+#[test]
+fn probes_are_noted_after_each_step() {
+    let Some(compiler) = common::compiler() else { return };
+    let mut cases: Vec<(Problem, Vec<Array>, Options)> = Vec::new();
+    let mut add = |problem: Problem, start: Vec<Array>, seed: u64| {
+        let problem = probed(problem, seed);
+        problem.check().unwrap();
+        assert!(Clock::on_device(&problem, false).is_none());
+        cases.extend(ways().map(|way| (problem.clone(), start.clone(), way)));
+    };
+    for (seed, (problem, start)) in (100..150).filter_map(|seed| Some((seed, timed::problem(seed).ok()?))) {
+        if Clock::on_device(&problem, true).is_some() && problem.shape.cells() > 60 {
+            add(problem, start, seed);
+        }
+    }
+    let boundaries = ["fixed", "periodic", "mirror", "constant=0.5", "y=fixed,x=periodic", "y=clamp,x=fixed"];
+    for (number, boundary) in boundaries.into_iter().enumerate() {
+        let (name, extents) = [
+            ("2d5pt", &[61, 131][..]),
+            ("gray-scott", &[23, 67]),
+            ("wave", &[45, 200]),
+            ("3d7pt", &[9, 21, 67]),
+        ][number % 4];
+        let boundary = if extents.len() == 3 { "periodic" } else { boundary };
+        let dtype = [DType::F32, DType::F64][number % 2];
+        let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
+        problem.set_boundaries(Boundaries::parse(boundary, Boundary::Fixed).unwrap());
+        let random = |seed| Start::Random { seed, low: 0.1, high: 0.9 };
+        let start = (0..problem.program.fields().len())
+            .map(|field| random(field as u64).fill(&problem.shape, dtype).unwrap());
+        let start = start.collect();
+        add(problem, start, number as u64);
+    }
+    assert!(cases.len() > 20, "{}", cases.len());
+    all(&cases, |(problem, start, options)| {
+        let words =
+            format!("{} {} {:?}, {options:?}", problem.program.name(), problem.shape, problem.boundaries);
+        run(&compiler, problem, start, options).map_err(|why| format!("{words}: {why}"))
+    });
 }
 
 #[test]
 fn random_programs_have_the_bits_of_the_reference() {
     let Some(compiler) = common::compiler() else { return };
-    let has_form = |seed| timed::problem(seed).is_ok_and(|(problem, _)| Clock::on_device(&problem).is_some());
+    let has_form =
+        |seed| timed::problem(seed).is_ok_and(|(problem, _)| Clock::on_device(&problem, true).is_some());
     let drawn: Vec<(u64, Options)> =
         SEEDS.filter(|&seed| has_form(seed)).flat_map(|seed| ways().map(|way| (seed, way))).collect();
     let has_own = |problem: Problem| problem.sides.iter().any(|sides| *sides != Sides::default());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use abide_core::plan::resident::{self, Exchange};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options};
-use abide_core::program::Clock;
+use abide_core::program::{Clock, Probe, Record};
 use abide_core::slabs::Slabs;
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
@@ -89,14 +89,19 @@ fn open_sides_have_the_kernels_of_zeros() {
     assert!(compared > 60, "{compared} kernels");
 }
 
-/// Plain forms of random programs, with parameters that vary and choices at points.
+/// Plain forms of random programs, with parameters that vary and choices at points; every second one notes values.
 #[test]
 fn plain_forms_compile() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let device = DeviceSpec::preset("h200").unwrap();
     let own = Options::default();
     let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own };
-    let drawn = (0..16).filter_map(|seed| Clock::on_device(&timed::problem(seed).ok()?.0));
+    let drawn = (0..16).filter_map(|seed| {
+        let (mut problem, _) = timed::problem(seed).ok()?;
+        let probe = Probe { field: 0, index: problem.shape.padded().map(|extent| extent / 2) };
+        problem.record = (seed % 2 == 0).then(|| Record::new(&problem.program, 1, vec![probe]));
+        Clock::on_device(&problem, true)
+    });
     let forms: Vec<(Clock, Options)> =
         drawn.flat_map(|clock| [(clock.clone(), own), (clock, deep)]).collect();
     each(&forms, |(clock, options)| {

@@ -108,7 +108,7 @@ impl WgpuBackend {
             let reason = "a session that is awaited runs a single domain, not a batch";
             return Err(Error::unsupported(format!("backend {NAME}"), reason, "await one for each member"));
         }
-        let Some(clock) = Clock::on_device(problem).filter(|_| is_of_clock(plan)) else {
+        let Some(clock) = Clock::on_device(problem, false).filter(|clock| is_of_clock(plan, clock)) else {
             return self.open_alone(problem, plan, fields).await;
         };
         let plain = clock.plain().clone();
@@ -147,7 +147,7 @@ impl WgpuBackend {
     /// Plans the plain form of a problem whose scalars a clock makes.
     fn plan_at_rest(&self, problem: &Problem, at_rest: &Problem, options: &Options) -> Result<Plan> {
         let mut plan = self.plan(at_rest, options)?;
-        let Some(clock) = Clock::on_device(problem).filter(|_| is_of_clock(&plan)) else {
+        let Some(clock) = Clock::on_device(problem, false).filter(|clock| is_of_clock(&plan, clock)) else {
             return Ok(plan);
         };
         // What varies in a dispatch's steps must lie in one uniform buffer.
@@ -232,7 +232,7 @@ impl Backend for WgpuBackend {
         }
         check_type(&self.gpu, problem.dtype)?;
         if let Some(plan) =
-            plan_of_clock(problem, options, |plain| self.plan_at_rest(problem, plain, options))
+            plan_of_clock(problem, options, false, |plain| self.plan_at_rest(problem, plain, options))
         {
             return plan;
         }
@@ -264,7 +264,7 @@ impl Backend for WgpuBackend {
             return Ok(Box::new(MemberSessions::open(problem, plan, fields, open)?));
         }
         // A program records by itself, but halts at no mark; a clock takes note of both.
-        let by_clock = is_of_clock(plan) && Clock::on_device(problem).is_some();
+        let by_clock = Clock::on_device(problem, false).is_some_and(|clock| is_of_clock(plan, &clock));
         if by_clock || (!problem.is_plain() && problem.marks.is_none()) {
             return Ok(Box::new(block_on(self.open_async(problem, plan, fields))?));
         }
@@ -277,7 +277,7 @@ impl Backend for WgpuBackend {
 impl Tuner for WgpuBackend {
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
         let _alone = alone();
-        let at_rest = Clock::on_device(problem).map(|clock| clock.at_rest());
+        let at_rest = Clock::on_device(problem, false).map(|clock| clock.at_rest());
         measure(&self.tuning(at_rest.as_ref().unwrap_or(problem), options), self)
     }
 }

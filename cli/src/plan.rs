@@ -4,7 +4,7 @@ use abide::backend::{self, Advances, Devices, Ran, Timing};
 use abide::device::{Link, PRESETS};
 use abide::plan::fused::{Report, report};
 use abide::plan::papers::{Compared, compare};
-use abide::plan::{Alike, plan_ranks};
+use abide::plan::{Alike, notes_probes, plan_ranks};
 use abide::program::Problem;
 use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use abide_console::RunOptions;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::devices_chosen::DeviceArguments;
 use super::fusion::{Answer, LoopArgs};
 use super::problem::Domain;
-use super::record::every;
+use super::record::{Probe, every, probing};
 use super::{Ended, measured, print, print_json};
 
 const EXAMPLES: &str = "\
@@ -78,6 +78,10 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = every, allow_negative_numbers = true, conflicts_with = "measured")]
     record_every: Option<u64>,
 
+    /// A value of a field that the record has: u@12,40; may be given several times
+    #[arg(long = "probe", value_name = "FIELD@I,J,K", requires = "record_every")]
+    probes: Vec<Probe>,
+
     #[command(flatten)]
     loops: LoopArgs,
 
@@ -139,7 +143,11 @@ impl Halting {
 impl PlanArgs {
     /// Plans and explains.
     pub fn execute(&self) -> Ended {
-        let problem = self.domain.describe(&[], None)?.builder.problem()?;
+        let mut builder = self.domain.describe(&[], None)?.builder;
+        if let Some(every) = self.record_every.filter(|_| !self.probes.is_empty()) {
+            builder = probing(builder.record(every), &self.probes)?;
+        }
+        let problem = builder.problem()?;
         let options = self.run_options.options();
         if self.papers && problem.is_batch() {
             let error = Error::unsupported(
@@ -212,7 +220,8 @@ impl PlanArgs {
         fusion: Option<Answer>,
         groups: Option<Report>,
     ) -> Ended {
-        let halting = self.record_every.map(|every| Halting::of(problem, plan, every));
+        let halts = self.record_every.filter(|_| !notes_probes(problem, plan));
+        let halting = halts.map(|every| Halting::of(problem, plan, every));
         if self.json {
             let groups = groups.as_ref().map(measured::groups_as_json);
             print_json(&Reported { plan, halting, papers, fusion, groups })?;

@@ -28,7 +28,7 @@ pub struct Recorded {
 
 /// One `--probe`.
 #[derive(Clone)]
-struct Probe {
+pub struct Probe {
     field: String,
     index: Vec<usize>,
 }
@@ -52,13 +52,18 @@ impl Recorded {
             return Ok(builder);
         }
         builder = builder.record(self.record_every.unwrap_or(1));
-        let name = |probe: &Probe| {
-            let index: Vec<String> = probe.index.iter().map(usize::to_string).collect();
-            format!("{}@{}", probe.field, index.join(","))
-        };
-        super::once("--probe", self.probes.iter().map(name).collect::<Vec<_>>().iter())?;
-        Ok(self.probes.iter().fold(builder, |builder, probe| builder.probe(&probe.field, &probe.index)))
+        probing(builder, &self.probes)
     }
+}
+
+/// Adds probes to a description.
+pub fn probing(builder: Builder, probes: &[Probe]) -> Result<Builder> {
+    let name = |probe: &Probe| {
+        let index: Vec<String> = probe.index.iter().map(usize::to_string).collect();
+        format!("{}@{}", probe.field, index.join(","))
+    };
+    super::once("--probe", probes.iter().map(name).collect::<Vec<_>>().iter())?;
+    Ok(probes.iter().fold(builder, |builder, probe| builder.probe(&probe.field, &probe.index)))
 }
 
 /// The file of a record while a run goes on.

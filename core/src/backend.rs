@@ -150,6 +150,16 @@ pub trait Session: Send {
         ))
     }
 
+    /// Returns the values that the problem's kernels have noted in the last advance, those of [`Problem::noted`] after each of
+    /// its steps; none where the problem has none.
+    ///
+    /// # Errors
+    ///
+    /// What reading them from the device meets.
+    fn take_noted(&mut self) -> Result<Vec<f64>> {
+        Ok(Vec::new())
+    }
+
     /// Advances one step and returns the seconds that the device took for each of its launches, in order; see
     /// [`time_launches`]. Sessions that cannot time launches separately do nothing and return an empty list. The
     /// problem has no record, no marks and no condition that ends it.

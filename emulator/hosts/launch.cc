@@ -1,7 +1,8 @@
 // Runs one launch of a kernel whose text is in kernel.h: main FOLDER SEED.
 //
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, FOLDER/varying those that vary from
-// stage to stage, all of the kernel's type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
+// stage to stage, all of the kernel's type; of a kernel that notes values, FOLDER/places, lines and columns its tables. The fields
+// after the launch go to FOLDER/result, what is noted to FOLDER/noted. Macros from the command line describe the launch:
 // ARRAY_ENDS, BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, STAGE for
 // the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with EXCHANGES_LAUNCHED, the number of exchanges, if tiles
 // exchange words with tags; MEMBERS_LAUNCHED of a batch, whose members lie one after another in fields and parameters.
@@ -131,12 +132,49 @@ void read(const std::string& path, void* to, size_t bytes)
 
 // The parameters that vary, of each stage of all steps of the launch.
 emulated::DeviceVector<real> varying;
-void vary(ParametersOf<false>&, const std::string&) {}
-void vary(ParametersOf<true>& all, const std::string& folder)
+template <bool NOTE>
+void vary(ParametersOf<false, NOTE>&, const std::string&) {}
+template <bool NOTE>
+void vary(ParametersOf<true, NOTE>& all, const std::string& folder)
 {
     varying.resize(VARYING_VALUES);
     read(folder + "/varying", varying.data(), VARYING_VALUES * sizeof(real));
     all.varying = varying.data();
+}
+
+// What a kernel notes, and the tables by which it finds that.
+struct Notes {
+    std::vector<int> places, lines, columns;
+    emulated::DeviceVector<real> values;
+
+    std::vector<int> read_all(const std::string& path)
+    {
+        std::vector<int> all;
+        FILE* file = fopen(path.c_str(), "rb");
+        if (!file) emulated::fail("cannot read " + path);
+        for (int word; fread(&word, sizeof word, 1, file) == 1;) all.push_back(word);
+        fclose(file);
+        return all;
+    }
+} notes;
+template <bool VARY>
+void note(ParametersOf<VARY, false>&, const std::string&) {}
+template <bool VARY>
+void note(ParametersOf<VARY, true>& all, const std::string& folder)
+{
+    notes.places = notes.read_all(folder + "/places");
+    notes.lines = notes.read_all(folder + "/lines");
+    notes.columns = notes.read_all(folder + "/columns");
+    const size_t count = notes.places.size() / 3;
+    notes.values.resize(STEPS_NOTED * count);
+    for (size_t i = 0; i < STEPS_NOTED * count; ++i) notes.values[i] = NAN;
+    all.noted = {notes.places.data(), notes.lines.data(), notes.columns.data(), notes.values.data(), int(count)};
+}
+void leave(const std::string& folder)
+{
+    FILE* file = fopen((folder + "/noted").c_str(), "wb");
+    if (!file || fwrite(notes.values.data(), sizeof(real), notes.values.size(), file) != notes.values.size()) emulated::fail("cannot write what was noted");
+    fclose(file);
 }
 
 }  // namespace
@@ -151,6 +189,7 @@ int main(int, char** arguments)
     read(folder + "/fields", start.data(), start.size() * sizeof(real));
     if (PARAMETERS > 0) read(folder + "/parameters", parameters, MEMBERS * PARAMETERS * sizeof(real));
     vary(*parameters, folder);
+    note(*parameters, folder);
     bool changes[FIELDS];
     each<FIELDS>([&](auto f) { changes[f.value] = written<f.value>(); });
     std::vector<std::vector<Array>> arrays;
@@ -184,6 +223,7 @@ int main(int, char** arguments)
 #ifdef PASSES
     check_given(passes, arrays);
 #endif
+    if (NOTES) leave(folder);
     FILE* result = fopen((folder + "/result").c_str(), "wb");
     const bool flipped[] = {FLIPPED};    // the fields whose result is in the second buffer
     for (const auto& copies : arrays)

@@ -3,6 +3,7 @@
 use abide_core::plan::Schedule;
 use abide_core::plan::resident::Exchange;
 use abide_core::{Array, DType, Plan, Problem};
+use abide_shaders::cuda::Noted;
 
 use crate::{Compiler, Emulation, Kernel};
 
@@ -11,6 +12,7 @@ pub struct Launch {
     emulation: Emulation,
     dtype: DType,
     cells: usize,
+    noted: Noted,
 }
 
 impl Launch {
@@ -63,6 +65,7 @@ impl Launch {
         let program = &problem.program;
         kernel
             .define("VARYING_VALUES", program.varying().len() as u64 * program.stages().len() as u64 * steps);
+        kernel.define("STEPS_NOTED", steps);
         let ends: Vec<String> = problem.program.arrays().iter().map(|array| array.end.to_string()).collect();
         kernel.define("ARRAY_ENDS", ends.join(","));
         match plan.schedule {
@@ -80,7 +83,8 @@ impl Launch {
             kernel.define("MEMBERS_LAUNCHED", plan.members());
         }
         let emulation = kernel.compile(compiler)?;
-        Ok(Launch { emulation, dtype: problem.dtype, cells: plan.cells() })
+        let noted = if problem.noted.is_empty() { Noted::default() } else { Noted::of(problem) };
+        Ok(Launch { emulation, dtype: problem.dtype, cells: plan.cells(), noted })
     }
 
     /// Returns the bytes of each field after a launch whose lanes take turns in the order that the seed
@@ -106,8 +110,27 @@ impl Launch {
         self.emulation.write("fields", fields)?;
         self.emulation.write("parameters", bytes(parameters))?;
         self.emulation.write("varying", bytes(varying))?;
+        let Noted { places, lines, columns, .. } = &self.noted;
+        for (name, words) in [("places", places.as_flattened()), ("lines", lines), ("columns", columns)] {
+            self.emulation
+                .write(name, words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>())?;
+        }
         self.emulation.run([seed])?;
         let result = self.emulation.read("result")?;
         Ok(result.chunks(self.cells * self.dtype.bytes()).map(<[u8]>::to_vec).collect())
+    }
+    /// Returns the values that the kernel noted in the last run, those of the problem after each step.
+    ///
+    /// # Errors
+    ///
+    /// What reading them meets.
+    pub fn noted(&self) -> Result<Vec<f64>, String> {
+        let bytes = self.emulation.read("noted")?;
+        let values: Vec<f64> = match self.dtype {
+            DType::F32 => bytes.as_chunks().0.iter().map(|&value| f32::from_ne_bytes(value).into()).collect(),
+            DType::F64 => bytes.as_chunks().0.iter().map(|&value| f64::from_ne_bytes(value)).collect(),
+        };
+        let rows = values.chunks(self.noted.places.len().max(1));
+        Ok(rows.flat_map(|row| self.noted.column_of.iter().map(|&column| row[column])).collect())
     }
 }

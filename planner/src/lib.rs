@@ -32,7 +32,8 @@ pub mod streaming;
 mod workgroups;
 
 pub use choice::{
-    candidates, is_of_clock, on_chip_plans, plan, plan_batch, plan_members, plan_of_clock, plan_on_chip,
+    candidates, is_of_clock, notes_probes, on_chip_plans, plan, plan_batch, plan_members, plan_of_clock,
+    plan_on_chip,
 };
 pub use cpu::{MAX_CPU_DEPTH, is_too_small_to_choose, plan_cpu};
 pub use overlapped::{overlapped_plans, plan_overlapped};

@@ -7,6 +7,7 @@ mod functions;
 mod krylov;
 mod late;
 mod meet;
+mod noted;
 mod pitch;
 mod program;
 mod puts;
@@ -31,6 +32,7 @@ pub use count::{COUNT, count_entry, count_launch};
 pub use functions::{EACH_THREADS, Whose, each_entry, each_kernels};
 pub use krylov::{KRYLOV_ALWAYS, KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
+pub use noted::Noted;
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{
     KernelLaunch, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, TaskSchedule, persistent_kernels,
@@ -380,6 +382,7 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     line(format!("int FIELDS = {}", program.fields().len()));
     line(format!("int ARRAYS = {}", program.arrays().len()));
     parameters(&mut text, program.parameters().len(), &program.varying(), program.stages().len());
+    text.push(format!("constexpr bool NOTES = {};", !problem.noted.is_empty()));
     text.push("struct Buffers { real* current[ARRAYS]; real* next[ARRAYS]; };");
     text.push("// How far into a neighbour any stage taps a field along S, Y and X, and whether any stage writes it.");
     // Neighbours of the same value are told together: components may be thousands.

@@ -36,8 +36,9 @@ impl Question {
             }
             false => String::new(),
         };
+        let notes = if problem.noted.is_empty() { "" } else { "notes" };
         let content =
-            format!("{} fields\n{}{lowering}", program.fields().len(), formulas.collect::<String>());
+            format!("{} fields\n{}{lowering}{notes}", program.fields().len(), formulas.collect::<String>());
         let kind = |boundary: Boundary| match boundary {
             Boundary::Constant(_) => "constant".to_owned(),
             other => other.to_string(),

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use super::{Advances, Part, RankReport, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::{Clock, Probe, Problem, Rows, Watch};
 use crate::real::Array;
@@ -11,13 +11,17 @@ use crate::real::Array;
 /// The most steps whose scalars are made at a time.
 const STEPS: u64 = 4096;
 
+/// The most values that kernels note before they are read.
+const NOTED: u64 = 1 << 20;
+
 /// What a session that takes no note of marks and records by itself needs around it: its advances end where a
 /// row is due, whose values are then read one by one; with marks, after each step.
 ///
 /// Plain programs run so where a run has a record: their kernels and schedules stay what they are, and the
 /// host's trips are as many as the rows.
 ///
-/// With a [`Clock`], scalars are known before the steps: advances go on over conditions, marks and rows of scalars alone.
+/// With a [`Clock`], scalars are known before the steps: advances go on over conditions, marks and rows of scalars alone; and
+/// over rows of probes where kernels note them.
 pub struct Segmented {
     watch: Watch,
     problem: Problem,
@@ -87,13 +91,14 @@ impl Segmented {
         if self.remaining == 0 || !self.watch.goes_on() {
             return Ok(None);
         }
-        let Some(clock) = self.clock.as_mut().filter(|clock| clock.has_scalars()) else {
+        let noted = self.noted() as u64;
+        let Some(clock) = self.clock.as_mut().filter(|clock| clock.has_scalars() || noted > 0) else {
             let due = self.watch.until_due(self.step).unwrap_or(u64::MAX);
             return Ok(Some((due.min(self.remaining), due <= self.remaining)));
         };
         let depth = u64::from(depth).max(1);
-        let passes = (STEPS / depth).max(1);
-        let probed = self.problem.record.as_ref().filter(|record| !record.probes.is_empty());
+        let passes = (STEPS.min(NOTED / noted.max(1)) / depth).max(1);
+        let probed = self.problem.record.as_ref().filter(|record| !record.probes.is_empty() && noted == 0);
         let due = probed.map_or(u64::MAX, |record| record.until_due(self.step));
         let most = due.min(self.remaining).min(passes * depth);
         self.read.clear();
@@ -120,6 +125,24 @@ impl Segmented {
     pub fn advanced(&mut self, steps: u64) {
         self.step += steps;
         self.remaining -= steps;
+    }
+
+    /// Returns how many values the kernels of the session within note after each step.
+    pub fn noted(&self) -> usize {
+        self.clock.as_ref().map_or(0, |clock| clock.noted().len())
+    }
+
+    /// Takes over what kernels have noted after each of the last steps.
+    fn fill(&mut self, steps: u64, values: &[f64]) -> Result<()> {
+        let (first, noted) = (self.step - steps, self.noted());
+        if values.len() as u128 != u128::from(steps) * noted as u128 {
+            return Err(Error::device("a session", "reading noted values", "there are too few or too many"));
+        }
+        self.watch.fill(first, |step| {
+            let row = (step - first - 1) as usize;
+            &values[row * noted..(row + 1) * noted]
+        });
+        Ok(())
     }
 
     /// Takes note of the step that was just done, after which the session within has these scalars.
@@ -218,6 +241,10 @@ impl Session for SegmentedSession {
             let done = asked - self.inner.remaining();
             self.advances.add(done, 1);
             self.cut.advanced(done);
+            if self.cut.noted() > 0 {
+                let values = self.inner.take_noted()?;
+                self.cut.fill(done, &values)?;
+            }
             if done < asked {
                 break;
             }

@@ -220,6 +220,12 @@ impl Plan {
         }
     }
 
+    /// Returns whether the kernels can note values of fields after each step ([`Problem::noted`]): those that go over several
+    /// steps with a single domain.
+    pub fn notes(&self) -> bool {
+        matches!(self.schedule, Schedule::WarpStreaming(_) | Schedule::Resident(_)) && !self.is_at_once()
+    }
+
     /// Returns the windows of a streaming plan by warps.
     pub fn warp_streaming(&self) -> Option<&WarpStreaming> {
         match &self.schedule {

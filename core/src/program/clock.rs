@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::stage::StageKind;
-use super::{Footprint, Parameter, Problem, Program, Record};
+use super::{Footprint, Parameter, Probe, Problem, Program, Record};
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Id, Node};
@@ -17,6 +17,9 @@ const ROWS_APART: u64 = 32;
 /// How often as many operations a cell may have on a device without temporaries: kernels of several steps have time for them
 /// while they wait for memory.
 const GROWTH_ON_DEVICE: f64 = 4.0;
+
+/// The most lines of cells, of all fields, that kernels which note values look up: 256 MiB of their places.
+const MOST_LINES: usize = 1 << 26;
 
 /// Operations that no cell feels.
 const SLIGHT: f64 = 16.0;
@@ -54,26 +57,33 @@ impl Clock {
     /// A slab, whose sides are open, has none: its scalars are those of the whole domain's run.
     pub fn of(problem: &Problem) -> Option<Clock> {
         // Choices beyond sides cost a CPU, which computes both values, more than its passes gain.
-        if problem.has_shared_boundaries() { Clock::with_growth(problem, GROWTH) } else { None }
+        if problem.has_shared_boundaries() { Clock::with_growth(problem, GROWTH, Vec::new()) } else { None }
     }
 
-    /// Returns the clock of a problem as [`Clock::of`] does, for a device whose kernels note no rows while they go over several
-    /// steps: none where rows of probes are so close that halting at each would take longer than a launch per stage.
-    /// Temporaries are computed where they are read.
-    pub fn on_device(problem: &Problem) -> Option<Clock> {
-        let is_close = |record: &Record| !record.probes.is_empty() && record.every < ROWS_APART;
-        match problem.record.as_ref().is_some_and(is_close) {
-            true => None,
-            false => Clock::with_growth(problem, GROWTH_ON_DEVICE),
-        }
-    }
-
-    fn with_growth(problem: &Problem, growth: f64) -> Option<Clock> {
-        let is_slab = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
-        if problem.program.steps().len() != 1 || problem.is_batch() || is_slab || problem.is_plain() {
+    /// Returns the clock of a problem as [`Clock::of`] does, for a device. Temporaries are computed where they are read.
+    ///
+    /// Where rows of probes are so close that halting at each would take longer than a launch per stage, kernels of several
+    /// steps note their values (`notes`), of plain problems, too; there is no clock where a device has none that do.
+    pub fn on_device(problem: &Problem, notes: bool) -> Option<Clock> {
+        let is_close = |record: &&Record| record.every < ROWS_APART;
+        let close = problem.record.as_ref().filter(is_close);
+        let noted = close.map_or(Vec::new(), |record| record.probes.clone());
+        if !noted.is_empty() && !(notes && problem.lines() <= MOST_LINES) {
             return None;
         }
-        let (flat, boundaries) = problem.with_shared_boundaries(problem.flattened()?)?;
+        Clock::with_growth(problem, GROWTH_ON_DEVICE, noted)
+    }
+
+    fn with_growth(problem: &Problem, growth: f64, noted: Vec<Probe>) -> Option<Clock> {
+        let is_slab = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
+        if problem.program.steps().len() != 1 || problem.is_batch() || is_slab {
+            return None;
+        }
+        let (flat, boundaries) = match problem.is_plain() {
+            true if noted.is_empty() => return None,
+            true => ((*problem.program).clone(), problem.boundaries),
+            false => problem.with_shared_boundaries(problem.flattened()?)?,
+        };
         // Cells that are held are as many as the radius.
         let is_held = |axis: usize| boundaries.0[axis].contains(&Boundary::Fixed);
         let [old, new] = [&*problem.program, &flat].map(Program::radius);
@@ -97,6 +107,7 @@ impl Clock {
             until: None,
             marks: None,
             record: None,
+            noted,
             ..problem.clone()
         };
         plain.is_plain().then(|| Clock {
@@ -122,8 +133,17 @@ impl Clock {
         Problem { program: Arc::new(program), ..self.plain.clone() }
     }
 
-    /// Returns what a plan says of boundaries that are choices in the formulas of the plain problem.
-    pub fn note(&self, problem: &Problem) -> Option<String> {
+    /// Returns what a plan of the plain problem says of what kernels note, and of boundaries that are choices in formulas.
+    pub fn notes(&self, problem: &Problem) -> Vec<String> {
+        let noted = match self.noted().len() {
+            0 => None,
+            1 => Some("kernels note the value of the probe after each step".to_owned()),
+            count => Some(format!("kernels note the values of {count} probes after each step")),
+        };
+        noted.into_iter().chain(self.note_of_boundaries(problem)).collect()
+    }
+
+    fn note_of_boundaries(&self, problem: &Problem) -> Option<String> {
         let shared = self.plain.boundaries;
         let fields = problem.program.fields();
         let own = (0..fields.len()).filter(|&field| problem.boundaries_of(field) != shared);
@@ -138,6 +158,11 @@ impl Clock {
     /// Returns whether the program has scalars.
     pub fn has_scalars(&self) -> bool {
         self.counts[0] < self.counts[1]
+    }
+
+    /// Returns the values that kernels note after each step.
+    pub fn noted(&self) -> &[Probe] {
+        &self.plain.noted
     }
 
     /// Returns whether a stage of fields reads a scalar that changes.

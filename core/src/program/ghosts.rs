@@ -212,7 +212,7 @@ mod tests {
             ("clamp", "-mirror", Boundary::Clamp),
         ] {
             let problem = problem(&[7, 9], own, others);
-            let clock = Clock::on_device(&problem).unwrap_or_else(|| panic!("{own} and {others}"));
+            let clock = Clock::on_device(&problem, true).unwrap_or_else(|| panic!("{own} and {others}"));
             let plain = clock.plain();
             assert!(plain.is_plain() && plain.check().is_ok(), "{own} and {others}");
             assert_eq!(plain.boundaries.0[2], [shared; 2], "{own} and {others}");
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn other_cells_of_single_fields_are_no_choices() {
         for (own, others) in [("reflect", "mirror"), ("-reflect", "-mirror")] {
-            assert!(Clock::on_device(&problem(&[7, 9], own, others)).is_none(), "{own} and {others}");
+            assert!(Clock::on_device(&problem(&[7, 9], own, others), true).is_none(), "{own} and {others}");
         }
     }
 }

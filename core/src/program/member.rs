@@ -78,6 +78,7 @@ impl Problem {
             until: self.until,
             marks: self.marks,
             record: self.record.clone(),
+            noted: self.noted.clone(),
         }
     }
 

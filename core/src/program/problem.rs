@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Marks, Member, Program, Record, Scalar, Stage, Until};
+use super::{Boxes, Marks, Member, Probe, Program, Record, Scalar, Stage, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
@@ -37,6 +37,9 @@ pub struct Problem {
     pub marks: Option<Marks>,
     /// What a run records.
     pub record: Option<Record>,
+    /// The values of fields that kernels of several steps note after each step: probes of a plain form ([`super::Clock`])
+    /// whose rows are so close that a run does not halt for them.
+    pub noted: Vec<Probe>,
 }
 
 impl Problem {
@@ -60,6 +63,7 @@ impl Problem {
             until: program.until(),
             marks: None,
             record: None,
+            noted: Vec::new(),
             program,
             shape,
             dtype,
@@ -131,6 +135,19 @@ impl Problem {
     /// Returns the extents of a field's values as a shape, for files and starts.
     pub fn shape_of(&self, field: usize) -> Result<Shape> {
         Shape::new(&self.extents_of(field)[3 - self.shape.dimensions()..])
+    }
+
+    /// Returns the lines of cells along the fastest axis of all fields.
+    pub(super) fn lines(&self) -> usize {
+        let [z, y, _] = self.shape.padded();
+        self.program.fields().len() * z * y
+    }
+
+    /// Returns whether a fixed boundary holds the field's value at an index: its initial one, at every step.
+    pub fn is_held(&self, field: usize, index: [usize; 3]) -> bool {
+        let (boundaries, extents) = (self.boundaries_of(field), self.extents_of(field));
+        let radius = self.program.radius();
+        (0..3).any(|axis| !boundaries.computed(axis, extents[axis], radius[axis]).contains(&index[axis]))
     }
 
     /// Returns the number of a field's values; in a batch, of each member.

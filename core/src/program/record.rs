@@ -224,6 +224,15 @@ impl Rows {
         Ok(())
     }
 
+    /// Sets the values of the rows after a step, from a column on, to what `values` returns for the row's step.
+    pub(super) fn fill<'a>(&mut self, after: u64, column: usize, values: impl Fn(u64) -> &'a [f64]) {
+        let later = self.steps.partition_point(|&step| step <= after);
+        for row in later..self.steps.len() {
+            let own = self.values[row * self.width..(row + 1) * self.width].iter_mut().skip(column);
+            own.zip(values(self.steps[row])).for_each(|(own, value)| *own = *value);
+        }
+    }
+
     /// Returns the rows, and leaves none.
     pub fn take(&mut self) -> Rows {
         let none = Rows::new(self.width);

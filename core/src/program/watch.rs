@@ -98,6 +98,12 @@ impl Watch {
         }
     }
 
+    /// Gives the rows after a step their probes' values: `noted` returns those of a step.
+    pub(crate) fn fill<'a>(&mut self, after: u64, noted: impl Fn(u64) -> &'a [f64]) {
+        let first = self.record.as_ref().map_or(0, |record| record.scalars.len());
+        self.rows.fill(after, first, noted);
+    }
+
     /// Returns the rows recorded since the last call.
     pub fn take_rows(&mut self) -> Rows {
         self.rows.take()

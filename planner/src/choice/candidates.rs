@@ -45,7 +45,10 @@ pub fn candidates(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     }
     let (full, most) = (options.tune == Tune::Full, most(options));
     let mut plans = vec![own];
-    if is_asked(options, Execution::Stepwise) && options.cache == CachePolicy::Auto {
+    if is_asked(options, Execution::Stepwise)
+        && options.cache == CachePolicy::Auto
+        && problem.noted.is_empty()
+    {
         plans.extend(plan_stepwise(problem, device, options));
     }
     let persistent = family(problem, device, options, Execution::Persistent, on_chip_plans);

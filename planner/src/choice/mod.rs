@@ -26,7 +26,7 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     if problem.is_batch() {
         return plan_batch(problem, device, options, |member| plan(member, device, options));
     }
-    if let Some(plan) = plan_of_clock(problem, options, |plain| plan(plain, device, options)) {
+    if let Some(plan) = plan_of_clock(problem, options, true, |plain| plan(plain, device, options)) {
         return plan;
     }
     if !problem.is_plain() {
@@ -54,18 +54,20 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
 
 /// Returns the plan by which the plain form of a problem goes over several steps at a time, as `plan` makes it; `None` for a
 /// problem that has none, or where a launch per stage or group of stages of the program as it is was asked for or is faster.
+/// `notes` says whether the device has kernels that note values ([`Plan::notes`]).
 pub fn plan_of_clock(
     problem: &Problem,
     options: &Options,
+    notes: bool,
     plan: impl FnOnce(&Problem) -> Result<Plan>,
 ) -> Option<Result<Plan>> {
     if options.execution == Execution::Stepwise || options.fuse != Fuse::Auto {
         return None;
     }
-    let clock = Clock::on_device(problem)?;
+    let clock = Clock::on_device(problem, notes)?;
     match plan(&clock.at_rest()) {
-        Ok(mut plan) if is_of_clock(&plan) => {
-            plan.notes.extend(clock.note(problem));
+        Ok(mut plan) if is_of_clock(&plan, &clock) => {
+            plan.notes.extend(clock.notes(problem));
             Some(Ok(plan))
         }
         // A persistent kernel of the program as it is may do.
@@ -77,8 +79,15 @@ pub fn plan_of_clock(
 }
 
 /// Returns whether a plan of a problem that has a clock is one of its plain form.
-pub fn is_of_clock(plan: &Plan) -> bool {
-    plan.stepwise().is_none() && plan.persistent_program().is_none()
+pub fn is_of_clock(plan: &Plan, clock: &Clock) -> bool {
+    let has_several = plan.stepwise().is_none() && plan.persistent_program().is_none();
+    has_several && (clock.noted().is_empty() || plan.notes())
+}
+
+/// Returns whether kernels of a plan note the values of a problem's probes, so that a run does not halt for them.
+pub fn notes_probes(problem: &Problem, plan: &Plan) -> bool {
+    Clock::on_device(problem, true)
+        .is_some_and(|clock| !clock.noted().is_empty() && is_of_clock(plan, &clock))
 }
 
 /// Returns the persistent plans that the options leave open, the least estimate first: of a cache policy that is
@@ -106,6 +115,7 @@ pub fn on_chip_plans(problem: &Problem, device: &DeviceSpec, options: &Options) 
         plans.extend(persistent_plans(problem, device, &Options { cache, ..*options }).unwrap_or_default());
     }
     plans.extend(resident);
+    plans.retain(|plan| problem.noted.is_empty() || plan.notes());
     plans.sort_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds));
     Ok(plans)
 }
@@ -114,6 +124,7 @@ pub fn on_chip_plans(problem: &Problem, device: &DeviceSpec, options: &Options) 
 pub fn plan_on_chip(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match on_chip_plans(problem, device, options)?.into_iter().next() {
         Some(plan) => Ok(plan),
+        None if !problem.noted.is_empty() => Err(resident::too_large(problem, device, options)),
         None => plan_persistent(problem, device, options),
     }
 }
@@ -121,7 +132,7 @@ pub fn plan_on_chip(problem: &Problem, device: &DeviceSpec, options: &Options) -
 /// Returns the plan with the least estimate of those that the options leave open. A cache policy asks for a
 /// persistent kernel, a depth for one of several steps per launch or exchange.
 fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    let mut best = if matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
+    let mut best = if matches!(options.depth, Depth::Auto | Depth::Steps(1)) && problem.noted.is_empty() {
         plan_stepwise(problem, device, options)
     } else {
         plan_streaming(problem, device, options)

@@ -252,6 +252,7 @@ fn taps(text: &mut Text, operator: &GridOperator) {
         }
     }
     parameters(text, 0, &[], 0);
+    text.push("constexpr bool NOTES = false;");
     let all = operator.stencil().taps();
     constant(text, "TAPS", all.len());
     for (axis, [letter, _]) in LETTERS.into_iter().enumerate() {

@@ -39,11 +39,37 @@ __device__ __forceinline__ bool held_x(Offset i) { return (LOW_X == FIXED && i <
 // Model parameters, in the kernel's arguments, so that a formula reads them from the constant bank. Those that vary from
 // stage to stage are read from device memory: VARYING of each stage of each step that the launch does, in order.
 constexpr int PARAMETER_VALUES = PARAMETERS > 0 ? PARAMETERS : 1;
-template <bool VARY> struct ParametersOf { real value[PARAMETER_VALUES]; };
-template <> struct ParametersOf<true> { real value[PARAMETER_VALUES]; const real* varying; };
-typedef ParametersOf<(VARYING > 0)> Parameters;
-__device__ __forceinline__ const real* varying_of(const ParametersOf<false>&) { return nullptr; }
-__device__ __forceinline__ const real* varying_of(const ParametersOf<true>& parameters) { return parameters.varying; }
+// Values that kernels of several steps note after each step (NOTES), and where they go.
+struct Noted {
+    const int* places;                   // [count][3]: the indices along S, Y and X of each cell
+    const int* lines;                    // [FIELDS][EXTENT_S][EXTENT_Y]: which of the lines below it is, or -1
+    const int* columns;                  // [lines][EXTENT_X]: the number of each cell's value, or -1
+    real* values;                        // [steps][count], from the launch's first step
+    int count;
+};
+template <bool VARY, bool NOTE> struct ParametersOf { real value[PARAMETER_VALUES]; };
+template <> struct ParametersOf<true, false> { real value[PARAMETER_VALUES]; const real* varying; };
+template <> struct ParametersOf<false, true> { real value[PARAMETER_VALUES]; Noted noted; };
+template <> struct ParametersOf<true, true> { real value[PARAMETER_VALUES]; const real* varying; Noted noted; };
+typedef ParametersOf<(VARYING > 0), NOTES> Parameters;
+template <bool NOTE>
+__device__ __forceinline__ const real* varying_of(const ParametersOf<false, NOTE>&) { return nullptr; }
+template <bool NOTE>
+__device__ __forceinline__ const real* varying_of(const ParametersOf<true, NOTE>& parameters) { return parameters.varying; }
+template <bool VARY>
+__device__ __forceinline__ Noted noted_of(const ParametersOf<VARY, false>&) { return {}; }
+template <bool VARY>
+__device__ __forceinline__ const Noted& noted_of(const ParametersOf<VARY, true>& parameters) { return parameters.noted; }
+
+// Returns the line of field `f` at plane `s` and row `y` that has noted values, or -1.
+__device__ __forceinline__ int noted_line(const Noted& noted, int f, Offset s, Offset y) { return __ldg(noted.lines + (f * EXTENT_S + s) * EXTENT_Y + y); }
+
+// Notes the value of cell `x` of such a line, if it is one of those.
+__device__ __forceinline__ void note_cell(const Noted& noted, real* row, int line, Offset x, real value)
+{
+    const int column = __ldg(noted.columns + line * EXTENT_X + x);
+    if (column >= 0) row[column] = value;
+}
 
 // Returns parameter I in a stage whose varying ones begin at `varying`.
 template <int I>

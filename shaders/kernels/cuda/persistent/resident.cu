@@ -11,6 +11,7 @@
 
 struct Resident : Exchange {
     unsigned choosing;                   // own planes with cells that make a choice, a bit each
+    unsigned noting;                     // NOTES: own lines that may have values to note, a bit each
 
     // What a formula sees of own cell (Y, X) beside fields.
     template <class S, int Y, int X>
@@ -248,6 +249,51 @@ struct Resident : Exchange {
         choosing = uniform(choosing);
     }
 
+    // Returns the place in the domain of own line (S, Y), or of a column; -1 beyond its ends.
+    __device__ __forceinline__ static Offset inside(bool wraps, Offset i, Offset extent)
+    {
+        const Offset at = wrapped(wraps, i, extent);
+        return at >= 0 && at < extent ? at : -1;
+    }
+
+    // Finds own lines with values that are noted here: a tile keeps them, and no field's line is without.
+    __device__ __forceinline__ void find_noted()
+    {
+        noting = 0;
+        each_own([&](auto s, auto y) {
+            const int in_s = first_s + s.value, in_y = first_y + y.value;
+            const Offset plane = inside(WRAPS_S, s0 + in_s, EXTENT_S), row = inside(WRAPS_Y, y0 + in_y, EXTENT_Y);
+            bool has = false;
+            if (plane >= 0 && row >= 0 && along_s.keeps(in_s) && along_y.keeps(in_y))
+                each<FIELDS>([&](auto f) { has = has || noted_line(noted_of(parameters), f.value, plane, row) >= 0; });
+            noting |= unsigned(has) << (s.value * OWN_Y + y.value) % 32;
+        });
+        noting = uniform(noting);
+    }
+
+    // Notes values of own cells after a step.
+    __device__ __forceinline__ void note(const Planes& kept, real* values) const
+    {
+        each_own([&](auto s, auto y) {
+            constexpr int Q = s.value, Y = y.value;
+            if (!(noting >> (Q * OWN_Y + Y) % 32 & 1u)) return;
+            const int in_s = first_s + Q, in_y = first_y + Y;
+            const Offset plane = inside(WRAPS_S, s0 + in_s, EXTENT_S), row = inside(WRAPS_Y, y0 + in_y, EXTENT_Y);
+            if (plane < 0 || row < 0 || !along_s.keeps(in_s) || !along_y.keeps(in_y)) return;
+            each<FIELDS>([&](auto f) {
+                const int line = noted_line(noted_of(parameters), f.value, plane, row);
+                if (line < 0) return;
+                Line cells;
+                load_own<f.value, Q, Y>(kept, cells);
+                each<OWN_X>([&](auto c) {
+                    const int in_x = lane * OWN_X + c.value;
+                    const Offset column = inside(WRAPS_X, x0 + in_x, EXTENT_X);
+                    if (column >= 0 && along_x.keeps(in_x)) note_cell(noted_of(parameters), values, line, column, cells[c.value]);
+                });
+            });
+        });
+    }
+
     template <class S>
     __device__ static constexpr bool writes(int f)
     {
@@ -271,6 +317,7 @@ struct Resident : Exchange {
                 real next[AT_HAND > 0 ? AT_HAND : 1];
                 each<AT_HAND>([&](auto i) { next[i.value] = __ldg(varying + (done + 1 < steps ? AT_HAND : 0) + i.value); });
                 //@step
+                if constexpr (NOTES) if (noting != 0) note(kept, noted_of(parameters).values + (long long)(done) * noted_of(parameters).count);
                 each<AT_HAND>([&](auto i) { now[i.value] = next[i.value]; });
                 varying += STAGE_COUNT * VARYING;
             }
@@ -296,6 +343,7 @@ __device__ __forceinline__ void run_tile(const Buffers& buffers, const ExchangeB
     tile.look_up();
     tile.enter();
     tile.find_choices();
+    if constexpr (NOTES) tile.find_noted();
     if constexpr (!SIDED_X) tile.run<false>(steps);
     else if constexpr (TILES_X < 3) tile.run<true>(steps);
     else if (tile.tile_x == 0 || tile.tile_x == TILES_X - 1) tile.run<true>(steps);

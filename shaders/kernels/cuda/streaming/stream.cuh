@@ -71,6 +71,7 @@ struct Stream : Window {
     int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
+    Noting<NOTES> noting;
 
     // Returns the first or last rows of the own strip, or of the strip above (-1) or below (1).
     __device__ __forceinline__ real* edge(int half, int level, int field, int strip, int last) const
@@ -293,6 +294,7 @@ struct Stream : Window {
             each<VECTOR>([&](auto l) { distant[K][R][V * VECTOR + l.value] = word.lane[l.value]; });
         });
         take<LEVEL, EDGE>(wide, distant, out, p, slot);
+        if constexpr (NOTES && LEVEL % STAGES == STAGES - 1) note(noting, out, p - S::DELAY, LEVEL / STAGES);
         if constexpr (EDGE == ALL && LEVEL < LEVELS - 1) show_plane<LEVEL + 1>(out, p - S::DELAY);
         if constexpr (SYNCED && LEVEL < LEVELS - 1) publish<LEVEL + 1>(out);
         each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
@@ -300,6 +302,47 @@ struct Stream : Window {
             Word word;
             each<VECTOR>([&](auto l) { word.lane[l.value] = distant[K][R][V * VECTOR + l.value]; });
             words[i.value * THREADS] = word;
+        });
+    }
+
+    // Finds the planes of first … last - 1 with cells that the window stores and notes; `pass` is the launch's.
+    template <class Note>
+    __device__ __forceinline__ void find_noted(Note& noting, int tile_y, int tile_x, Offset first, Offset last, unsigned pass) const
+    {
+        const Noted& noted = noted_of(parameters);
+        noting = {last, first, tile_y == 0 ? 0 : Offset(tile_y) * USE_Y - SHIFT_Y + MARGIN_Y, tile_y == TILES_Y - 1 ? EXTENT_Y : Offset(tile_y + 1) * USE_Y - SHIFT_Y + MARGIN_Y,
+                  tile_x == 0 ? 0 : Offset(tile_x) * USE_X - SHIFT_X + MARGIN_X, tile_x == TILES_X - 1 ? EXTENT_X : Offset(tile_x + 1) * USE_X - SHIFT_X + MARGIN_X, noted.values + pass * (LEVELS / STAGES) * noted.count};
+        #pragma unroll 1
+        for (int i = lane; i < noted.count; i += 32) {
+            const int* const at = noted.places + 3 * i;
+            const Offset s = __ldg(at), y = __ldg(at + 1), x = __ldg(at + 2);
+            if (s < first || s >= last || y < noting.low_y || y >= noting.high_y || x < noting.low_x || x >= noting.high_x) continue;
+            if (s < noting.first) noting.first = s;
+            if (s >= noting.end) noting.end = s + 1;
+        }
+        each<5>([&](auto i) {
+            const Offset least = __shfl_xor_sync(~0u, noting.first, 16 >> i.value), most = __shfl_xor_sync(~0u, noting.end, 16 >> i.value);
+            if (least < noting.first) noting.first = least;
+            if (most > noting.end) noting.end = most;
+        });
+    }
+
+    // Notes values of own cells of plane `q` after a step of the pass.
+    template <class Note>
+    __device__ __forceinline__ void note(const Note& noting, const Cells (&cells)[FIELDS], Offset q, int step) const
+    {
+        if (q < noting.first || q >= noting.end) return;
+        const Noted& noted = noted_of(parameters);
+        real* const values = noting.values + step * noted.count;
+        each<FIELDS>([&](auto f) {
+            each<OWN_Y>([&](auto r) {
+                const Offset row = y(r.value);
+                const int line = row >= noting.low_y && row < noting.high_y ? noted_line(noted, f.value, q, row) : -1;
+                if (line >= 0) each<OWN_X>([&](auto c) {
+                    const Offset column = x(c.value);
+                    if (column >= noting.low_x && column < noting.high_x) note_cell(noted, values, line, column, cells[f.value][r.value][c.value]);
+                });
+            });
         });
     }
 

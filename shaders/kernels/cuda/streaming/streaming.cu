@@ -38,6 +38,7 @@ stream(const __grid_constant__ Turns turns, const __grid_constant__ Parameters p
                 each<FIELDS>([&](auto f) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.arriving[l.value][f.value][r.value][c.value] = real(0); }); }); });
             });
             stream.enter(tile_y, tile_x);
+            if constexpr (NOTES) stream.find_noted(stream.noting, tile_y, tile_x, low, high, pass);
             stream.run(low, high);
             // The next window's planes overwrite this window's, with which all threads must be done.
             copies_wait<0>();

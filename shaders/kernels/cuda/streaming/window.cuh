@@ -59,6 +59,13 @@ template <> struct Given<true> { real* low[ARRAYS]; real* high[ARRAYS]; };
 // The buffers of a launch's first pass, and those of the next: passes take them by turns.
 struct Turns : Given<GIVES> { Buffers buffers[2]; };
 
+// What a window notes: of these planes, and of own cells in these rows and columns, in rows of values from the pass's first step.
+template <bool> struct Noting {};
+template <> struct Noting<true> {
+    Offset first, end, low_y, high_y, low_x, high_x;
+    real* values;
+};
+
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
 typedef real Cells[OWN_Y][OWN_X];                        // a thread's own cells of a plane
