@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import lattice_boltzmann
 import numpy as np
+import pytest
 import shallow_water
 from conftest import Array, check_model, full
 
@@ -109,3 +111,87 @@ def test_shallow_water_converges_further(backend: Any) -> None:
 def test_shallow_water_model() -> None:
     h, sea = pool()
     check_model(shallow_water.shallow_water, 30, h=h, sea=sea, end=2.0, until="time >= 2")
+
+
+def collision(f: State, axes: int, omega: float) -> State:
+    """The collision of populations by their velocities, one after the other."""
+    velocities, weights = {
+        2: (lattice_boltzmann.D2Q9, lattice_boltzmann.W9),
+        3: (lattice_boltzmann.D3Q19, lattice_boltzmann.W19),
+    }[axes]
+    density = f[0].copy()
+    for g in f[1:]:
+        density += g
+    flows = []
+    for axis in range(axes):
+        forth, back = np.zeros_like(density), np.zeros_like(density)
+        for g, c in zip(f, velocities, strict=True):
+            forth += g if c[axis] == 1 else 0.0
+            back += g if c[axis] == -1 else 0.0
+        flows.append((forth - back) / density)
+    squares = flows[0] ** 2
+    for flow in flows[1:]:
+        squares = squares + flow**2
+    new = []
+    for g, c, w in zip(f, velocities, weights, strict=True):
+        cu = np.zeros_like(density)
+        for step, flow in zip(c, flows, strict=True):
+            cu = cu + step * flow
+        equilibrium = w * density * (1 - 1.5 * squares + 3 * cu + 4.5 * cu * cu)
+        new.append(g + omega * (equilibrium - g))
+    return new
+
+
+def cavity(shape: tuple[int, int], steps: int, omega: float, lid: float) -> State:
+    f = [np.full(shape, 1 / 9)] * 9
+    velocities = lattice_boltzmann.D2Q9
+    for _ in range(steps):
+        pulled = []
+        for i, (cy, cx) in enumerate(velocities):
+            g = np.roll(f[i], (cy, cx), (0, 1))
+            opposite = f[velocities.index((-cy, -cx))].copy()
+            if cy < 0 and cx:
+                opposite[-1] += 6 * lattice_boltzmann.W9[i] * cx * lid
+            if cx:
+                column = 0 if cx > 0 else -1
+                g[:, column] = opposite[:, column]
+            if cy:
+                row = 0 if cy > 0 else -1
+                g[row] = opposite[row]
+            pulled.append(g)
+        f = collision(pulled, 2, omega)
+    return f
+
+
+def test_lattice_boltzmann_cavity_has_the_bits_of_numpy(backend: Any) -> None:
+    sim = lattice_boltzmann.lattice_boltzmann.start(shape=(23, 31), dtype="float64", omega=1.3, backend=backend)
+    sim.run(60)
+    for i, g in enumerate(cavity((23, 31), 60, 1.3, 0.1)):
+        assert np.array_equal(sim[f"f[{i}]"], g), i
+
+
+def test_lattice_boltzmann_in_3d_has_the_bits_of_numpy(backend: Any) -> None:
+    velocities = lattice_boltzmann.D3Q19
+    f = list(np.random.default_rng(4).random((19, 7, 9, 11)) + 1)
+    sim = lattice_boltzmann.taylor_green.start(f=f, omega=1.3, backend=backend)
+    sim.run(10)
+    for _ in range(10):
+        f = collision([np.roll(g, c, (0, 1, 2)) for g, c in zip(f, velocities, strict=True)], 3, 1.3)
+    for i, g in enumerate(f):
+        assert np.array_equal(sim[f"f[{i}]"], g), i
+
+
+def test_lattice_boltzmann_vortices_decay(backend: Any) -> None:
+    errors = [lattice_boltzmann.decay_error(n, steps, backend=backend) for n, steps in ((12, 50), (24, 200))]
+    assert errors[1] < 0.012 and errors[0] / errors[1] > 3.5
+
+
+@pytest.mark.parametrize("n", [32, pytest.param(100, marks=full)])
+def test_lattice_boltzmann_cavity_is_ghias(n: int, backend: Any) -> None:
+    steps, most = (4000, 0.012) if n == 32 else (20000, 0.006)
+    _, u = lattice_boltzmann.cavity(n, steps, backend=backend)
+    assert lattice_boltzmann.ghia_error(u) < most
+
+
+def test_lattice_boltzmann_model() -> None:
+    check_model(lattice_boltzmann.lattice_boltzmann, 40, shape=(15, 21), dtype="float64", omega=1.3)
