@@ -1,0 +1,63 @@
+"""The examples of flows with a pressure, heat, phase fields, spins and species against forms of their own in numpy,
+exact solutions and published values."""
+
+from typing import Any
+
+import numpy as np
+import projection
+import pytest
+from conftest import Array, check_model, full
+
+
+def chorin(u: Array, v: Array, p: Array, steps: int, dt: float, h: float, nu: float) -> tuple[Array, Array, Array]:
+    """Chorin's projection in a cavity whose lid moves with velocity 1."""
+
+    def around(w: Array, axis: int, sides: tuple[float, float]) -> Array:
+        """Ghosts at walls along an axis: the mirrored value with the opposite sign, plus twice the wall's."""
+        low, high = w.take([0], axis), w.take([-1], axis)
+        return np.concatenate([2 * sides[0] - low, w, 2 * sides[1] - high], axis)
+
+    for _ in range(steps):
+        w = around(u, 0, (0.0, 1.0))
+        mean = 0.25 * (v[:-1, :-1] + v[:-1, 1:] + v[1:, :-1] + v[1:, 1:])
+        centre, south, north = w[1:-1, 1:-1], w[:-2, 1:-1], w[2:, 1:-1]
+        east, west = w[1:-1, 2:], w[1:-1, :-2]
+        advection = centre * (east - west) / (2 * h) + mean * (north - south) / (2 * h)
+        laplacian = (east + west + north + south - 4 * centre) / (h * h)
+        us = np.pad(centre + dt * (nu * laplacian - advection), ((0, 0), (1, 1)))
+        w = around(v, 1, (0.0, 0.0))
+        mean = 0.25 * (u[:-1, :-1] + u[1:, :-1] + u[:-1, 1:] + u[1:, 1:])
+        centre, south, north = w[1:-1, 1:-1], w[:-2, 1:-1], w[2:, 1:-1]
+        east, west = w[1:-1, 2:], w[1:-1, :-2]
+        advection = mean * (east - west) / (2 * h) + centre * (north - south) / (2 * h)
+        laplacian = (east + west + north + south - 4 * centre) / (h * h)
+        vs = np.pad(centre + dt * (nu * laplacian - advection), ((1, 1), (0, 0)))
+        rhs = (us[:, 1:] - us[:, :-1] + vs[1:] - vs[:-1]) * (h / dt)
+        for _ in range(projection.SWEEPS):
+            q = np.pad(p, 1, mode="edge")
+            p = 0.25 * (q[:-2, 1:-1] + q[1:-1, :-2] + q[1:-1, 2:] + q[2:, 1:-1] - rhs)
+        u, v = us, vs
+        u[:, 1:-1] -= dt / h * (p[:, 1:] - p[:, :-1])
+        v[1:-1] -= dt / h * (p[1:] - p[:-1])
+    return u, v, p
+
+
+def test_projection_has_the_bits_of_numpy(backend: Any) -> None:
+    ny, nx = 15, 19
+    sim = projection.projection.start(shape=(ny, nx), dtype="float64", dt=0.01, h=1 / 19, backend=backend)
+    sim.run(40)
+    start = np.zeros((ny, nx + 1)), np.zeros((ny + 1, nx)), np.zeros((ny, nx))
+    for name, values in zip("uvp", chorin(*start, 40, 0.01, 1 / 19, 0.01), strict=True):
+        assert np.array_equal(sim[name], values), name
+
+
+@pytest.mark.parametrize(("n", "time", "most"), [(32, 15, 0.007), pytest.param(64, 30, 0.0075, marks=full)])
+def test_projection_is_ghias(n: int, time: float, most: float, backend: Any) -> None:
+    sim = projection.cavity(n, time, backend=backend)
+    u, v = sim["u"], sim["v"]
+    assert max(projection.ghia_errors(u, v)) < most
+    assert np.abs(np.diff(u, axis=1) + np.diff(v, axis=0)).max() < 2e-3
+
+
+def test_projection_model() -> None:
+    check_model(projection.projection, 15, shape=(11, 13), dtype="float64", h=1 / 13)
