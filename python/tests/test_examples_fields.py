@@ -3,6 +3,7 @@ exact solutions and published values."""
 
 from typing import Any
 
+import heat_in_materials
 import numpy as np
 import projection
 import pytest
@@ -61,3 +62,50 @@ def test_projection_is_ghias(n: int, time: float, most: float, backend: Any) -> 
 
 def test_projection_model() -> None:
     check_model(projection.projection, 15, shape=(11, 13), dtype="float64", h=1 / 13)
+
+
+def conduction(T: Array, material: Array, steps: int, dt: float, q: float, h: float = 25.0) -> Array:
+    """Conduction by fluxes through faces, of a plate of 0.1 m between air of 293.15 K."""
+    k, c = np.where(material > 0.5, 15.0, 1.0), np.where(material > 0.5, 4e6, 2e6)
+
+    def spacing(n: int) -> Array:
+        r = np.linspace(-1, 1, n)
+        own = 1 - 0.5 * r**2
+        return 0.1 * own / own.sum()
+
+    def gain(T: Array, k: Array) -> Array:
+        """What flows into cells along the last axis, in W/m^3."""
+        d = spacing(T.shape[1])
+        half = 0.5 * d / k
+        flux = np.zeros((T.shape[0], T.shape[1] + 1))
+        flux[:, 1:-1] = (T[:, 1:] - T[:, :-1]) / (half[:, 1:] + half[:, :-1])
+        for wall, sign in ((0, -1), (-1, 1)):
+            flux[:, wall] = sign * (293.15 - T[:, wall]) / (1 / h + half[:, wall])
+        return np.diff(flux, axis=1) / d
+
+    for _ in range(steps):
+        T = T + dt / c * (gain(T, k) + gain(T.T, k.T).T + q * (material > 0.5))
+    return T
+
+
+def plate() -> tuple[Array, Array]:
+    random = np.random.default_rng(6)
+    return 293.15 + 100 * random.random((21, 27)), (random.random((21, 27)) > 0.7).astype(float)
+
+
+def test_heat_in_materials_is_that_of_numpy(backend: Any) -> None:
+    T, material = plate()
+    dt = heat_in_materials.step(T.shape)
+    sim = heat_in_materials.heat_in_materials.start(T=T, material=material, dt=dt, q=1e6, backend=backend)
+    sim.run(200)
+    assert np.abs(sim["T"] - conduction(T, material, 200, dt, 1e6)).max() < 1e-10
+
+
+def test_heat_in_a_slab_converges(backend: Any) -> None:
+    errors = [heat_in_materials.slab_error(n, steps, backend) for n, steps in ((8, 5000), (16, 20000))]
+    assert errors[1] < 0.5 and errors[0] / errors[1] > 4
+
+
+def test_heat_in_materials_model() -> None:
+    T, material = plate()
+    check_model(heat_in_materials.heat_in_materials, 30, T=T, material=material, q=1e6)
