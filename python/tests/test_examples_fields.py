@@ -5,6 +5,7 @@ from typing import Any
 
 import heat_in_materials
 import numpy as np
+import phase_fields
 import projection
 import pytest
 from conftest import Array, check_model, full
@@ -109,3 +110,53 @@ def test_heat_in_a_slab_converges(backend: Any) -> None:
 def test_heat_in_materials_model() -> None:
     T, material = plate()
     check_model(heat_in_materials.heat_in_materials, 30, T=T, material=material, q=1e6)
+
+
+def five_points(w: Array) -> Array:
+    """The sum of the four neighbours less four times the cell, on a periodic plane."""
+    south, west, east, north = (np.roll(w, side, axis) for side, axis in ((1, 0), (1, 1), (-1, 1), (-1, 0)))
+    return south + west + east + north - 4 * w
+
+
+def test_phase_fields_have_the_bits_of_numpy(backend: Any) -> None:
+    random = np.random.default_rng(8)
+    start = random.standard_normal((19, 23))
+    c, n = 0.2 * start, 0.2 * start - 0.35
+    mixture = phase_fields.cahn_hilliard.start(c=c, backend=backend)
+    crystal = phase_fields.phase_field_crystal.start(n=n, h=1.1, backend=backend)
+    u = random.standard_normal(41)
+    front = phase_fields.kuramoto_sivashinsky.start(u=u, backend=backend)
+    for sim in (mixture, crystal, front):
+        sim.run(50)
+    for _ in range(50):
+        c = c + 0.02 * five_points(c * c * c - c - 1.0 * five_points(c))
+        bent = n + five_points(n) / (1.1 * 1.1)
+        mu = -0.6 * n + (bent + five_points(bent) / (1.1 * 1.1)) + n * n * n
+        n = n + 0.002 * five_points(mu) / (1.1 * 1.1)
+        far_low, low, high, far_high = (np.roll(u, side) for side in (2, 1, -1, -2))
+        second = (low - 2 * u + high) / 0.25
+        fourth = (far_low - 4 * low + 6 * u - 4 * high + far_high) / 0.0625
+        u = u - 0.002 * (second + fourth + (high * high - low * low) / 2.0)
+    assert np.array_equal(mixture["c"], c)
+    assert np.array_equal(crystal["n"], n)
+    assert np.array_equal(front["u"], u)
+
+
+def test_phase_fields_grow_as_linear_theory_says(backend: Any) -> None:
+    for measured, theory in phase_fields.growth_rates(backend):
+        assert abs(measured / theory - 1) < 0.01
+
+
+def test_phase_fields_keep_their_mass(backend: Any) -> None:
+    c = 0.2 * np.random.default_rng(9).standard_normal((31, 33))
+    sim = phase_fields.cahn_hilliard.start(c=c, backend=backend)
+    sim.run(2000)
+    assert abs(sim["c"].mean() - c.mean()) < 1e-14
+    assert np.abs(sim["c"]).max() > 0.9
+
+
+def test_phase_field_models() -> None:
+    start = 0.2 * np.random.default_rng(8).standard_normal((19, 23))
+    check_model(phase_fields.cahn_hilliard, 30, c=start, kappa=0.9)
+    check_model(phase_fields.phase_field_crystal, 30, n=start - 0.35, h=1.1)
+    check_model(phase_fields.kuramoto_sivashinsky, 30, u=start[0], h=0.6)
