@@ -4,10 +4,12 @@ exact solutions and published values."""
 from typing import Any
 
 import heat_in_materials
+import ising
 import numpy as np
 import phase_fields
 import projection
 import pytest
+import species
 from conftest import Array, check_model, full
 
 
@@ -160,3 +162,58 @@ def test_phase_field_models() -> None:
     check_model(phase_fields.cahn_hilliard, 30, c=start, kappa=0.9)
     check_model(phase_fields.phase_field_crystal, 30, n=start - 0.35, h=1.1)
     check_model(phase_fields.kuramoto_sivashinsky, 30, u=start[0], h=0.6)
+
+
+def spins(s: Array, r: Array, beta: float, sweeps: int) -> tuple[Array, Array]:
+    """Metropolis with Lehmer's generator in whole numbers of 64 bits."""
+    colour = np.indices(s.shape).sum(axis=0) % 2
+    s, r = s.astype(np.int64), r.astype(np.int64)
+    for _ in range(sweeps):
+        for own in (0, 1):
+            new = 16807 * r % 2147483647
+            cost = 2 * s * (five_points(s) + 4 * s)
+            flips = (cost <= 0) | (new / 2147483647 < np.exp(-beta * cost))
+            s = np.where((colour == own) & flips, -s, s)
+            r = np.where(colour == own, new, r)
+    return s, r
+
+
+def test_ising_has_the_spins_of_whole_numbers(backend: Any) -> None:
+    sim = ising.start((24, 32), 2.2, backend=backend)
+    s, r = spins(sim["s"], sim["r"], 1 / 2.2, 100)
+    sim.run(100)
+    assert np.array_equal(sim["s"], s) and np.array_equal(sim["r"], r)
+    assert 0 < (s < 0).sum() < s.size / 2
+
+
+@pytest.mark.parametrize(
+    ("n", "temperature", "sweeps", "most"),
+    [(64, 1.8, 500, 3e-3), *(pytest.param(256, t, 2000, 2e-3, marks=full) for t in (1.8, 2.0, 2.1))],
+)
+def test_ising_magnetisation_is_onsagers(n: int, temperature: float, sweeps: int, most: float, backend: Any) -> None:
+    measured = ising.magnetisation(n, temperature, sweeps, backend)
+    assert abs(measured - ising.onsager(temperature)) < most
+
+
+def test_ising_model() -> None:
+    r = np.random.default_rng(1).integers(1, 2147483647, (16, 18)).astype(float)
+    check_model(ising.ising, 40, r=r, beta=0.44)
+
+
+def test_species_have_the_bits_of_numpy(backend: Any, dtype: Any) -> None:
+    sim = species.start((13, 17), dtype=dtype, backend=backend)
+    y = species.shares(sim)
+    sim.run(40)
+    d, k, dt = (dtype.type(value) for value in (0.1, 5.0, 0.1))
+    for _ in range(40):
+        growth = k * y * np.roll(y, 1, axis=0)
+        shared = np.add.accumulate(growth)[-1]
+        around = np.array([five_points(w) for w in y])
+        y = y + d * around + dt * (growth - shared * y)
+    assert y.dtype == dtype and np.array_equal(species.shares(sim), y)
+    assert np.abs(y.sum(axis=0) - 1).max() < 10 * np.finfo(dtype).eps
+
+
+def test_species_model() -> None:
+    y = np.random.default_rng(3).random((species.SPECIES, 9, 11)) / species.SPECIES
+    check_model(species.species, 20, y=list(y), k=4.0)
