@@ -11,8 +11,8 @@ import pyabide as ab
 
 
 def spacings(n, length, stretch):
-    """The spacing of cell i along an axis, as a function: (1 + stretch r^2) of a mean, r = -1 and 1 in the outermost
-    cells; all n cells together have the length. Of numbers and arrays, or of a recorded formula's values."""
+    """Returns the spacing as a function of the index: (1 + stretch r^2) times a mean, where r is -1 and 1 in the
+    outermost cells. All n cells together have the length. Numbers, arrays and recorded formulas may be given."""
     unit = length / (n * (1.0 + stretch * (n + 1.0) / (3.0 * (n - 1.0))))
     middle = 0.5 * (n - 1.0)
 
@@ -51,7 +51,8 @@ def heat_in_materials(
         i, spacing = ab.coord(axis), spacings(n, length, stretch)
         offset = (side, 0) if axis == 0 else (0, side)
         # Resistances in series: half a cell, and half its neighbour or the air at the wall.
-        half, beside = 0.5 * spacing(i) / conductivity(material), 0.5 * spacing(i + side) / conductivity(material[offset])
+        half = 0.5 * spacing(i) / conductivity(material)
+        beside = 0.5 * spacing(i + side) / conductivity(material[offset])
         at_wall = i == (0 if side < 0 else n - 1)
         return ab.where(at_wall, h * (outside - T) / (1.0 + h * half), (T[offset] - T) / (half + beside))
 
@@ -64,11 +65,8 @@ def heat_in_materials(
 
 def step(shape, *, width=0.1, height=0.1, stretch=-0.5, diffusivity=15 / 4e6):
     """A stable time step: 0.2 of the smallest spacing's square over the largest diffusivity."""
-    least = min(
-        spacings(n, length, stretch)(np.arange(float(n))).min()
-        for n, length in zip(shape, (height, width), strict=True)
-        if n > 4
-    )
+    axes = zip(shape, (height, width), strict=True)
+    least = min(spacings(n, length, stretch)(np.arange(float(n))).min() for n, length in axes)
     return 0.2 * least**2 / diffusivity
 
 
