@@ -1,6 +1,8 @@
 """What all tests share: backends, extents, and runs of numpy beside those of Abide."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,28 @@ def taps(boundary: str) -> Callable[[Array], Any]:
         return Taps()
 
     return of
+
+
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+
+# What takes minutes runs with the full tests.
+full = pytest.mark.skipif("ABIDE_ALL" not in os.environ, reason="examples at full size run with ABIDE_ALL=1")
+
+
+def check_model(program: ab.Program, steps: int, **start: Any) -> None:
+    """Checks that the model file of an example's name has the example's bits, and that it runs with its own starts."""
+    model = ab.load(MODELS / f"{program.name}.toml")
+    sims = [own.start(**start, backend="cpu") for own in (program, model)]
+    for sim in sims:
+        sim.run(steps)
+    one, other = sims
+    assert one.step == other.step > 0 and one.scalars == other.scalars
+    assert one.fields == other.fields
+    for name in one.fields:
+        assert one[name].tobytes() == other[name].tobytes(), name
+    sim = model.start(backend="cpu")
+    sim.run(2)
+    assert sim.step > 0 and sim.non_finite == 0
 
 
 def cuda() -> Any:

@@ -87,7 +87,7 @@ fn seen(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
     Ok(typed && stubs && passed)
 }
 
-/// Checks the wheel, tests it with other interpreters, and runs the notebooks as they stand.
+/// Checks the wheel, tests it with other interpreters, and runs the examples and notebooks as they stand.
 pub fn check_full(counts: &mut Counts) -> Result<bool> {
     let folder = folder()?;
     let mut ok = check(counts)?;
@@ -106,8 +106,13 @@ pub fn check_full(counts: &mut Counts) -> Result<bool> {
             && tests(&venv, &folder, counts)?;
     }
 
-    println!("\n-- notebooks");
+    println!("\n-- examples");
     let venv = folder.join("venv");
+    let mut examples = pytest(&venv, &folder);
+    examples.args(["-k", "example"]).env("ABIDE_ALL", "1");
+    ok &= counted(&mut examples, counts)?;
+
+    println!("\n-- notebooks");
     ok &= install(&venv, &folder, NEEDS_OF_NOTEBOOKS)?;
     let notebooks = root().join("python").join("notebooks");
     let entries =
@@ -132,12 +137,17 @@ fn install(venv: &Path, folder: &Path, needs: &str) -> Result<bool> {
 
 /// Runs the package's tests in an environment. A run without any results is no success.
 fn tests(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
+    let before = counts.passed;
+    Ok(counted(&mut pytest(venv, folder), counts)? && counts.passed > before)
+}
+
+/// Returns the command that runs the package's tests.
+fn pytest(venv: &Path, folder: &Path) -> Command {
     let sources = root().join("python");
     let mut tests = tool(venv, "pytest", folder);
     tests.args(["-q", "-p", "no:cacheprovider", "-c"]).arg(sources.join("pyproject.toml"));
     tests.arg("--rootdir").arg(&sources).arg(sources.join("tests"));
-    let before = counts.passed;
-    Ok(counted(&mut tests, counts)? && counts.passed > before)
+    tests
 }
 
 /// Returns the folder of all that is made for Python, in cargo's for what it builds.

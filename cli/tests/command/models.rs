@@ -164,3 +164,20 @@ fn readers_of_model_files_know_every_option_of_run() {
     let is_known = |name: &&str| abide::io::model::RUN_OPTIONS.contains(name) || *name == "trust-file";
     assert!(names.iter().all(is_known), "{names:?}");
 }
+
+/// The model files of the book's codes run with what their table `run` says, here for fewer steps.
+#[test]
+fn models_of_the_examples_run() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/models");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        std::fs::copy(entry.path(), place.path(&name)).unwrap();
+        let reported = place.works(&format!("run {name} --steps 3 --backend cpu"));
+        assert!(reported.contains(": 3 steps"), "{reported}");
+        count += 1;
+    }
+    assert!(count >= 10, "{count} models");
+}
