@@ -56,7 +56,7 @@ fn follow(backend: &WgpuBackend, case: &Case) -> Result<[f64; 2]> {
 #[test]
 fn programs_agree_with_the_reference() {
     let Some(backend) = backend() else { return };
-    let seeds = if common::is_whole() { 0..60 } else { 0..15 };
+    let seeds = if common::is_whole() { 0..60 } else { 0..5 };
     for case in cases().unwrap().into_iter().chain(random(seeds)) {
         let begun = std::time::Instant::now();
         let [off, bound] = follow(&backend, &case).unwrap_or_else(|error| panic!("{}: {error}", case.name));

@@ -54,8 +54,13 @@ fn every_entry_streams() {
     for entry in catalogue::plain() {
         for dimensions in entry.dimensions.clone().filter(|&dimensions| dimensions > 1) {
             for dtype in [DType::F32, DType::F64] {
-                // One turn of boundaries in f64: compiling takes longer than running.
-                let turns = if dtype == DType::F32 { 0..3 } else { 2..3 };
+                // Compiling takes longer than running: of all boundaries one, another for each entry, unless all cases run.
+                let one = (dimensions + entry.name.len()) % 3;
+                let turns = match dtype {
+                    DType::F32 if common::is_whole() => 0..3,
+                    DType::F32 => one..one + 1,
+                    DType::F64 => 2..3,
+                };
                 for boundary in turns.map(|turn| ["fixed", "periodic", "constant=0.5"][turn]) {
                     let program = entry.program(dimensions).unwrap();
                     let extents = &[13, 29, [67, 68][rng.usize(..2)]][3 - dimensions..];

@@ -242,3 +242,27 @@ fn a_run_that_halts_tells_what_ran() {
         assert!(moved(&report) >= report["bytes_least"].as_f64().unwrap(), "{report}");
     }
 }
+
+/// Probes that kernels note leave the plan what it is; a launch per stage halts for them.
+#[test]
+fn probes_that_kernels_note_keep_the_plan() {
+    let place = Place::new();
+    for (model, probe) in [
+        ("heat --size 8352x8352", "u@7,9"),
+        ("gray-scott --size 4096x4096", "v@4095,0"),
+        ("3d7pt --size 256x256x256", "u@1,2,3"),
+        ("heat --size 512x512", "u@511,511"),
+    ] {
+        let line = format!("plan {model} --device h200 --json");
+        let plain = json(&place.works(&line));
+        let probed = json(&place.works(&format!("{line} --record-every 1 --probe {probe}")));
+        assert_eq!(plain["schedule"], probed["schedule"], "{model}");
+        assert_eq!(plain["estimated_seconds"], probed["estimated_seconds"], "{model}");
+        assert!(probed["notes"].to_string().contains("note the value of the probe"), "{probed}");
+        assert!(probed["halting"].is_null(), "{probed}");
+    }
+    let launched =
+        "plan heat --size 512x512 --device h200 --execution stepwise --record-every 1 --probe u@5,5";
+    let text = place.works(launched);
+    assert!(text.contains("halting") && !text.contains("note the value"), "{text}");
+}
