@@ -17,7 +17,7 @@ use abide_emulator::{Compiler, Launch, all};
 use abide_planner::streaming::warp::plan_configuration;
 use abide_random::timed;
 
-use crate::common;
+use crate::common::{self, by_sixths, sixth};
 
 /// Seeds of which about a third make a program that has a plain form.
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -123,8 +123,7 @@ fn probed(mut problem: Problem, seed: u64) -> Problem {
 
 /// Kernels of several steps note the values of probes after each: of random programs, of plain stencils, at all boundaries, in
 /// passes and on the chip.
-#[test]
-fn probes_are_noted_after_each_step() {
+fn probes_are_noted_after_each_step(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let mut cases: Vec<(Problem, Vec<Array>, Options)> = Vec::new();
     let mut add = |problem: Problem, start: Vec<Array>, seed: u64| {
@@ -158,15 +157,20 @@ fn probes_are_noted_after_each_step() {
         add(problem, start, number as u64);
     }
     assert!(cases.len() > 20, "{}", cases.len());
-    all(&cases, |(problem, start, options)| {
+    all(&sixth(&cases, is_other), |(problem, start, options)| {
         let words =
             format!("{} {} {:?}, {options:?}", problem.program.name(), problem.shape, problem.boundaries);
         run(&compiler, problem, start, options).map_err(|why| format!("{words}: {why}"))
     });
 }
 
-#[test]
-fn random_programs_have_the_bits_of_the_reference() {
+by_sixths!(
+    random_programs_have_the_bits_of_the_reference,
+    planes_are_chosen_in_every_schedule,
+    probes_are_noted_after_each_step,
+);
+
+fn random_programs_have_the_bits_of_the_reference(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let has_form =
         |seed| timed::problem(seed).is_ok_and(|(problem, _)| Clock::on_device(&problem, true).is_some());
@@ -176,7 +180,7 @@ fn random_programs_have_the_bits_of_the_reference() {
     let own_boundaries =
         drawn.iter().filter(|(seed, _)| timed::problem(*seed).is_ok_and(|(p, _)| has_own(p)));
     assert!(own_boundaries.count() > 4, "too few have boundaries of single fields");
-    all(&drawn, |(seed, options)| {
+    all(&sixth(&drawn, is_other), |(seed, options)| {
         let (problem, start) = timed::problem(*seed).map_err(said)?;
         run(&compiler, &problem, &start, options).map_err(|why| format!("seed {seed}, {options:?}: {why}"))
     });
@@ -184,8 +188,7 @@ fn random_programs_have_the_bits_of_the_reference() {
 
 /// Formulas that choose in some planes: from their results alone, from other values, and both; beside cells that are held, and in
 /// planes that ghost planes show.
-#[test]
-fn planes_are_chosen_in_every_schedule() {
+fn planes_are_chosen_in_every_schedule(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let define = |kind: usize, extents: &[usize]| {
         let mut p = Definition::new("planes", extents.len());
@@ -210,7 +213,7 @@ fn planes_are_chosen_in_every_schedule() {
             cases.extend(ways().map(|way| (problem.clone(), way)));
         }
     }
-    all(&cases, |(problem, options)| {
+    all(&sixth(&cases, is_other), |(problem, options)| {
         let start = |seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
         let start = [start(1).map_err(said)?, start(2).map_err(said)?];
         let words = format!("{} {:?}, {options:?}", problem.shape, problem.boundaries);

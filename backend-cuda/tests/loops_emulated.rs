@@ -188,7 +188,11 @@ fn starts(problem: &Problem) -> Vec<Array> {
     fields.map(start).collect()
 }
 
-by_sixths!(loops_have_the_bits_of_the_reference, teams_have_the_bits_of_the_reference);
+by_sixths!(
+    loops_have_the_bits_of_the_reference,
+    teams_have_the_bits_of_the_reference,
+    loops_compile_for_every_architecture,
+);
 
 fn loops_have_the_bits_of_the_reference(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
@@ -393,12 +397,12 @@ fn other_results_are_noticed() {
     are_noticed(&compiler, &problem, &device, &cases);
 }
 
-#[test]
-fn loops_compile_for_every_architecture() {
+fn loops_compile_for_every_architecture(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
     // Each compiles for some seconds: of the older devices one way is enough.
     let ways = [LOOPS, JAMMED, SHARED];
+    let mut runs = Vec::new();
     for (number, device) in names.iter().map(|name| DeviceSpec::preset(name).unwrap()).enumerate() {
         let is_newest = number + 1 == names.len();
         for (problem, ways) in [
@@ -411,16 +415,18 @@ fn loops_compile_for_every_architecture() {
             (two_stages(), &ways[..]),
             (trees(32, 53, &[301], DType::F64, "fixed"), &[LOOPS, TEAMS[1].0][..]),
         ] {
-            for way in if is_newest { ways } else { &ways[..1] } {
-                let plan = planned(&problem, &device, *way);
-                let compiled = report(&problem, &plan, &target(&device)).unwrap();
-                println!("{} on {}, {way:?}: {compiled:?}", problem.program.name(), problem.shape);
-                // A few values around the calls of divisions' rare cases; on sm_70 more of them, because the compiler
-                // takes 48 registers there for what has 54 on sm_80 and 62 on sm_90.
-                let most = if target(&device) == "sm_70" { 64 } else { 32 };
-                assert_eq!(compiled.len(), problem.program.stages().len());
-                assert!(compiled.iter().all(|kernel| kernel.spill_bytes <= most), "{compiled:?}");
-            }
+            let ways = if is_newest { ways } else { &ways[..1] };
+            runs.extend(ways.iter().map(|&way| (problem.clone(), device.clone(), way)));
         }
+    }
+    for (problem, device, way) in sixth(runs, is_other) {
+        let plan = planned(&problem, &device, way);
+        let compiled = report(&problem, &plan, &target(&device)).unwrap();
+        println!("{} on {}, {way:?}: {compiled:?}", problem.program.name(), problem.shape);
+        // A few values around the calls of divisions' rare cases; on sm_70 more of them, because the compiler
+        // takes 48 registers there for what has 54 on sm_80 and 62 on sm_90.
+        let most = if target(&device) == "sm_70" { 64 } else { 32 };
+        assert_eq!(compiled.len(), problem.program.stages().len());
+        assert!(compiled.iter().all(|kernel| kernel.spill_bytes <= most), "{compiled:?}");
     }
 }

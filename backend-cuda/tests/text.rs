@@ -19,6 +19,8 @@ use parallel::each;
 
 by_sixths!(
     every_entry_compiles_for_every_architecture,
+    planes_in_registers_do_not_spill,
+    tiles_of_whole_domains_do_not_spill,
     tags_do_not_spill_where_counters_do_not,
     streaming_plans_do_not_spill,
     kernels_that_give_planes_do_not_spill,
@@ -161,8 +163,7 @@ fn every_entry_compiles_for_every_architecture(is_other: bool) {
 
 /// Full-size domains: planes in registers must really be in registers, on every architecture and in both
 /// types.
-#[test]
-fn planes_in_registers_do_not_spill() {
+fn planes_in_registers_do_not_spill(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let domains: [(&str, &[usize], DType); 4] = [
         ("2d5pt", &[2304, 2304], DType::F64),
@@ -171,7 +172,7 @@ fn planes_in_registers_do_not_spill() {
         ("gray-scott", &[1024, 1024], DType::F64),
     ];
     let devices = devices(&nvrtc);
-    for (number, (name, extents, dtype)) in domains.into_iter().enumerate() {
+    for (number, (name, extents, dtype)) in sixth(domains.into_iter().enumerate(), is_other) {
         let device = &devices[devices.len() - 1 - number % devices.len()];
         let problem = problem(name, extents, dtype, Boundary::Fixed);
         let cache = CachePolicy::Mixed;
@@ -192,8 +193,7 @@ fn planes_in_registers_do_not_spill() {
 }
 
 /// Tiles that hold a whole domain have room for it, on every architecture and in both types.
-#[test]
-fn tiles_of_whole_domains_do_not_spill() {
+fn tiles_of_whole_domains_do_not_spill(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let domains: [(&str, &[usize], DType); 5] = [
         ("2d5pt", &[1024, 1024], DType::F64),
@@ -203,7 +203,7 @@ fn tiles_of_whole_domains_do_not_spill() {
         ("2d9pt", &[256, 256], DType::F32),
     ];
     let devices = devices(&nvrtc);
-    for (number, (name, extents, dtype)) in domains.into_iter().enumerate() {
+    for (number, (name, extents, dtype)) in sixth(domains.into_iter().enumerate(), is_other) {
         let device = &devices[devices.len() - 1 - number / 2 % devices.len()];
         let boundary = [Boundary::Fixed, Boundary::Mirror][number % 2];
         let problem = problem(name, extents, dtype, boundary);
