@@ -41,6 +41,7 @@ macro_rules! suite {
 }
 
 mod cloverleaf;
+mod codes;
 mod models;
 mod solvers;
 mod trust;

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use abide_core::program::{Centring, Definition, Marks, Probe, Record, Until};
 use abide_core::slabs::Slabs;
-use abide_core::{Array, Boundary, DType, Problem, Shape};
+use abide_core::{Array, Boundary, DType, Problem, Shape, catalogue};
 use abide_emulator::{Compiler, Form, Program, all};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
@@ -37,6 +37,9 @@ fn programs_have_the_references_bits_without_a_gpu() {
         let name = format!("cloverleaf {}", problem.shape);
         cases.insert(0, Case { name, problem, start, steps });
     }
+    for name in ["shallow-water", "lbm-cavity", "seismic-shot", "euler"] {
+        cases.push(from_its_start(name, &[21, 45], 3));
+    }
     // A slab in the midst of others: open sides, and reductions of its own planes.
     let (whole, start) = clover(&Deck::parse(&larger).unwrap()).unwrap();
     let slabs = Slabs::new(&whole, 1, &[1; 3]).unwrap();
@@ -48,6 +51,17 @@ fn programs_have_the_references_bits_without_a_gpu() {
     let start = start.iter().enumerate().map(part).collect();
     cases.insert(0, Case { name: "a slab of cloverleaf".to_owned(), problem, start, steps: 3 });
     check(&compiler, &cases);
+}
+
+/// Returns the case of an entry of the catalogue with its own boundaries and start.
+fn from_its_start(name: &str, extents: &[usize], steps: u64) -> Case {
+    let program = Arc::new(catalogue::find(name).unwrap().program(extents.len()).unwrap());
+    let mut problem = Problem::unchecked(program.clone(), Shape::new(extents).unwrap(), DType::F64);
+    problem.boundaries = program.boundaries();
+    problem.check().unwrap();
+    let start = |field| program.start(field).fill(&problem.shape_of(field).unwrap(), DType::F64).unwrap();
+    let start = (0..program.fields().len()).map(start).collect();
+    Case { name: name.to_owned(), problem, start, steps }
 }
 
 #[test]

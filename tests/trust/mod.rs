@@ -5,6 +5,7 @@
 
 mod batch;
 mod clocks;
+mod codes;
 mod contract;
 mod equivalence;
 mod independent;
@@ -45,6 +46,7 @@ suite! { cpu, wgpu, cuda: {
     clocks::a_clock_costs_no_schedule,
     clocks::conditions_marks_and_records_are_noted,
     clocks::random_programs_have_the_bits_of_the_definition,
+    codes::programs_agree_with_the_reference,
     batch::members_have_the_bits_of_single_runs,
     several::slabs_have_the_bits_of_the_whole,
     batch::a_batch_is_changed_and_kept,

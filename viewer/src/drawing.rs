@@ -16,6 +16,10 @@ pub enum Drawing {
     Obstacle,
     /// For `fdtd-dielectric`: a pulse beside a lens of glass.
     Lens,
+    /// For `shallow-water`: a column of water that falls into a sea with three islands.
+    Islands,
+    /// For `seismic-shot`: folded layers around a dome of salt.
+    Rock,
 }
 
 /// Courant number for which the packet of [`Drawing::TwoSlits`] runs one way.
@@ -36,6 +40,9 @@ impl Drawing {
             (Drawing::Obstacle, "u") => hot_spots,
             (Drawing::Lens, "eta") => lens,
             (Drawing::Lens, "ez") => pulse,
+            (Drawing::Islands, "bed") => islands,
+            (Drawing::Islands, "level") => column,
+            (Drawing::Rock, "c") => rock,
             _ => {
                 return Err(Error::invalid(
                     format!("drawing {self:?}"),
@@ -123,6 +130,36 @@ fn pulse(at: Place) -> f64 {
     (-0.5 * (x * x + y * y) / (radius * radius)).exp()
 }
 
+/// Returns the ground's height: three hills.
+fn islands(at: Place) -> f64 {
+    let hills = [(0.5, 0.45, 0.16, 0.9), (0.8, 0.75, 0.09, 0.75), (0.75, 0.2, 0.08, 0.65)];
+    let hill = |(x, y, radius, height): (f64, f64, f64, f64)| {
+        let (dx, dy) = (at.x - x * at.width, at.y - y * at.height);
+        height * (-(dx * dx + dy * dy) / (radius * at.height).powi(2)).exp()
+    };
+    hills.into_iter().map(hill).sum()
+}
+
+/// Returns the water's level: a column beside the islands stands above the sea.
+fn column(at: Place) -> f64 {
+    let (dx, dy) = (at.x - 0.17 * at.width, at.y - 0.6 * at.height);
+    if dx.hypot(dy) < 0.12 * at.height { 1.4 } else { 0.45 }
+}
+
+/// Returns the speed of sound in m/s.
+fn rock(at: Place) -> f64 {
+    let (x, y) = at.shares();
+    let dome = ((x - 0.66) / 0.14).powi(2) + ((y - 0.72) / 0.2).powi(2);
+    if dome < 1.0 {
+        return 3900.0;
+    }
+    // The dome has lifted the layers above it.
+    let lift = 0.1 * (-((x - 0.66) / 0.16).powi(2)).exp() * y;
+    let depth = y + lift + 0.05 * (7.0 * x).sin() * y - 0.08 * x;
+    let layers = [(0.24, 1700.0), (0.42, 2100.0), (0.58, 2600.0), (0.76, 3000.0)];
+    layers.into_iter().find(|(bottom, _)| depth < *bottom).map_or(3400.0, |(_, speed)| speed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +172,8 @@ mod tests {
                 (Drawing::TwoSlits, ["c", "u", "w"]),
                 (Drawing::Obstacle, ["kappa", "u", "u"]),
                 (Drawing::Lens, ["eta", "ez", "ez"]),
+                (Drawing::Islands, ["bed", "level", "level"]),
+                (Drawing::Rock, ["c", "c", "c"]),
             ] {
                 for field in fields {
                     let values = drawing.values(field, &shape, DType::F64).unwrap();

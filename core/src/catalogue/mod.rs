@@ -1,17 +1,26 @@
 //! The stencils and models that come with Abide.
 
 mod cloverleaf;
+mod euler;
 mod fdtd;
+mod finite_volume;
+mod lbm_cavity;
 mod linear;
 mod media;
 mod models;
+mod seismic_shot;
+mod shallow_water;
 
 use std::ops::RangeInclusive;
 
 pub use cloverleaf::{cloverleaf, cloverleaf_3d};
+pub use euler::euler;
 pub use fdtd::fdtd_tm;
+pub use lbm_cavity::lbm_cavity;
 pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
+pub use seismic_shot::seismic_shot;
+pub use shallow_water::shallow_water;
 
 use crate::error::{Error, Result};
 use crate::program::Program;
@@ -68,7 +77,14 @@ impl Entry {
 /// fields.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     let plain = linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES);
-    plain.chain(cloverleaf::ENTRIES)
+    let codes = [
+        cloverleaf::ENTRIES,
+        shallow_water::ENTRIES,
+        lbm_cavity::ENTRIES,
+        seismic_shot::ENTRIES,
+        euler::ENTRIES,
+    ];
+    plain.chain(codes.into_iter().flatten())
 }
 
 /// Returns the entries whose programs are plain, so that every schedule can run them.
@@ -106,10 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn all_but_cloverleaf_are_plain() {
+    fn simulation_codes_are_not_plain() {
         let names: Vec<&str> = plain().map(|entry| entry.name).collect();
         let others = entries().map(|entry| entry.name).filter(|name| !names.contains(name));
-        assert_eq!(others.collect::<Vec<_>>(), ["cloverleaf", "cloverleaf-3d"]);
+        let expected =
+            ["cloverleaf", "cloverleaf-3d", "shallow-water", "lbm-cavity", "seismic-shot", "euler"];
+        assert_eq!(others.collect::<Vec<_>>(), expected);
     }
 
     /// Points and radii as in table 1 of the PERKS paper.
