@@ -69,5 +69,6 @@ mod slabs;
 mod soak;
 mod stress;
 mod tagged_emulated;
+mod tails_emulated;
 mod text;
 mod tune;

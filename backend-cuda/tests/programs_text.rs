@@ -6,7 +6,7 @@ use abide_planner::with_fewer_blocks;
 use std::sync::Arc;
 
 use abide_core::plan::{Compiled, Execution, Fuse, Options};
-use abide_core::program::{Marks, Probe, Record, Until};
+use abide_core::program::{Centring, Definition, Marks, Probe, Record, Reduction, Until};
 use abide_core::{DType, DeviceSpec, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 use abide_planner::plan;
@@ -136,5 +136,32 @@ fn the_end_of_a_step_compiles() {
         let compiled = report(&problem, &plan, &target(&device)).unwrap();
         assert!(compiled.iter().any(|kernel| kernel.kernel.contains("end_of_step")), "{compiled:?}");
         assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+    }
+}
+
+/// Updates whose kernels reduce what they make compile without spills, in both types and on every number of axes.
+#[test]
+fn reductions_of_what_is_made_compile() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
+    for (number, name) in names.iter().enumerate() {
+        let device = DeviceSpec::preset(name).unwrap();
+        for (dimensions, extents) in [(1, &[4000][..]), (2, &[1000, 900]), (3, &[90, 70, 110])] {
+            let mut p = Definition::new("limited", dimensions);
+            p.field("u", Centring::CELL).scalar("most", Some(0.0), "of all");
+            let mut step = p.step();
+            step.stage("heat", |s| {
+                let u = s.field("u");
+                s.set("u", u.here() + 0.1 * u.laplacian() / (1.0 + s.param("most")));
+            });
+            step.reduce("most", Reduction::Max, Centring::CELL, |s| s.field("u").here().abs());
+            let dtype = [DType::F32, DType::F64][(dimensions + number) % 2];
+            let program = Arc::new(p.build().unwrap());
+            let problem = Problem::new(program, Shape::new(extents).unwrap(), dtype).unwrap();
+            let plan = plan(&problem, &device, &Options::default()).unwrap();
+            let compiled = report(&problem, &plan, &target(&device)).unwrap();
+            assert!(compiled.iter().any(|kernel| kernel.kernel.contains("reduce_made")), "{compiled:?}");
+            assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use abide_core::program::{Boxes, Launch, Storage, is_renamed};
 use abide_core::{Plan, Problem, Result};
 use serde::Serialize;
 
-use crate::fused::estimate::{bytes_alone, grouped};
+use crate::fused::estimate::{bytes_alone, grouped, tail};
 use crate::fusion;
 use crate::rates::MEMORY_SHARE;
 use crate::stepwise::{moved, reached_cells, stage_seconds};
@@ -115,7 +115,12 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
             let fused = partition.all().find(|group| group.stages == row.stages);
             row.projected = match fused.and_then(|group| group.fused.as_ref()) {
                 Some(fused) => grouped(problem, &boxes, device, fused).seconds + device.launch_seconds,
-                None => row.projected_alone,
+                None => match row.stages[..] {
+                    [update, reduction] => {
+                        tail(problem, &boxes, device, [update, reduction]).seconds + device.launch_seconds
+                    }
+                    _ => row.projected_alone,
+                },
             };
         }
         rows.push(row);

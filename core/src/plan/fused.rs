@@ -165,7 +165,7 @@ pub struct Partition {
 pub struct Group {
     /// The numbers of the stages, ascending.
     pub stages: Vec<usize>,
-    /// How they run as one kernel; `None` for a single stage.
+    /// How they run as one kernel by rows; `None` for a single stage, and for a reduction in the kernel of the update before it.
     pub fused: Option<Fused>,
 }
 

@@ -101,7 +101,10 @@ impl Describe for Stepwise {
         }
         let fused: Vec<(&[usize], &Fused)> =
             self.partition.all().filter_map(|group| Some((&*group.stages, group.fused.as_ref()?))).collect();
-        if !fused.is_empty() {
+        let tails: Vec<&[usize]> =
+            self.partition.all().filter(|g| g.fused.is_none()).map(|g| &*g.stages).collect();
+        let tails: Vec<&&[usize]> = tails.iter().filter(|stages| stages.len() > 1).collect();
+        if !(fused.is_empty() && tails.is_empty()) {
             let (kernels, stages) =
                 (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));
             lines.push(("groups", format!("{} stages in {kernels} groups", stages.sum::<usize>())));
@@ -114,6 +117,15 @@ impl Describe for Stepwise {
             lines.push((
                 "split",
                 format!("stage {} of the program runs in parts, as stages {first} to {last}", split.stage),
+            ));
+        }
+        for stages in tails {
+            lines.push((
+                "group",
+                format!(
+                    "stages {} and {}: the first one's kernel reduces what it has made",
+                    stages[0], stages[1]
+                ),
             ));
         }
         for (stages, fused) in fused {

@@ -27,6 +27,10 @@ const KEPT: f64 = 5.0;
 
 const STORED: f64 = 5.0;
 
+/// Instructions of joining a value to those of its leaf: of eight warps each stores a row, and one joins them. Counted in the
+/// kernel, not measured.
+const JOINED: f64 = 10.0;
+
 /// How much longer a tile at the domain's sides takes, where boundaries are asked.
 const SIDES: f64 = 1.5;
 
@@ -86,6 +90,37 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     let [memory, issue] = seconds(device, bytes, slots * own.indices(problem) as f64, ISSUED);
     // Other blocks compute while one waits for memory.
     Estimate { bytes, slots, seconds: memory.hypot(issue) }
+}
+
+/// Estimates a reduction in the kernel of the update before it ([`super::is_tail`]).
+pub fn tail(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    [update, reduction]: [usize; 2],
+) -> Estimate {
+    let stages = problem.program.stages();
+    let (update, reduction) = (&stages[update], &stages[reduction]);
+    let bytes = bytes_of_tail(problem, boxes, [update, reduction]);
+    let slots = instructions(update, problem.dtype) + reducing(reduction, problem.dtype);
+    let [memory, issue] = seconds(device, bytes, slots * update.indices(problem) as f64, ISSUED);
+    Estimate { bytes, slots, seconds: memory.hypot(issue) }
+}
+
+/// Returns the instructions of a reduction for each index whose values are at hand.
+pub fn reducing(reduction: &Stage, dtype: DType) -> f64 {
+    let taps = TAP * reduction.dag.taps().count() as f64;
+    JOINED + formulas(reduction, dtype) - taps
+}
+
+/// Returns the bytes that an update and a reduction of what it makes read and write.
+pub fn bytes_of_tail(problem: &Problem, boxes: &Boxes, [update, reduction]: [&Stage; 2]) -> f64 {
+    let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
+    let reads = reduction.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
+    let others = reads
+        .map(|(name, _)| name)
+        .filter(|&name| !update.writes.contains(&name) && update.footprint.field_radius[name].is_none());
+    bytes_alone(problem, boxes, update) + others.map(bytes).sum::<f64>()
 }
 
 /// Returns the bytes that a stage by itself reads and writes: its fields and temporaries once, or what it reads and writes at

@@ -5,6 +5,7 @@ pub(crate) mod estimate;
 mod geometry;
 mod partition;
 mod search;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -12,3 +13,4 @@ pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
 pub use self::partition::{greedy, partition_of, worthwhile};
 pub use self::search::searched;
+pub use self::tail::is_tail;

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use abide_core::device::Capability;
 use abide_core::plan::fused::{Fused, Partition};
 use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
 use abide_core::{DeviceSpec, Problem};
 
 use super::candidates::fastest;
 use super::estimate;
+use super::tail::is_tail;
 
 /// Returns groups that were found before with their kernels; `None` where they are no groups of the problem, or one has
 /// no kernel on the device.
@@ -161,6 +163,14 @@ impl<'a> Costs<'a> {
             [stage] => {
                 let alone = estimate::alone(self.problem, self.boxes, self.device, stage);
                 Some((alone.seconds + launch, None))
+            }
+            // Kernels of CUDA join what they have at hand.
+            [update, reduction]
+                if self.device.has(Capability::Warps) && is_tail(self.problem, self.boxes, group) =>
+            {
+                let stages = [update, reduction];
+                let tail = estimate::tail(self.problem, self.boxes, self.device, stages);
+                Some((tail.seconds + launch, None))
             }
             _ => fastest(self.problem, self.boxes, self.device, group)
                 .ok()

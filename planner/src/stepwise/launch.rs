@@ -2,7 +2,7 @@
 
 use abide_core::{DeviceSpec, Problem, Stage};
 
-use crate::fused::estimate::{instructions, issued_at_best};
+use crate::fused::estimate::{instructions, issued_at_best, reducing};
 use crate::rates::{ARITHMETIC, MEMORY_SHARE};
 
 /// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².
@@ -34,21 +34,44 @@ pub(crate) fn stage_seconds(
     bytes: f64,
     reached: f64,
 ) -> f64 {
+    seconds_with(problem, device, stage, bytes, reached, 0.0)
+}
+
+/// Returns the same for an update whose kernel reduces what it makes; `bytes` are those of both.
+pub(crate) fn tail_seconds(
+    problem: &Problem,
+    device: &DeviceSpec,
+    [update, reduction]: [&Stage; 2],
+    bytes: f64,
+    reached: f64,
+) -> f64 {
+    seconds_with(problem, device, update, bytes, reached, reducing(reduction, problem.dtype))
+}
+
+/// Returns the seconds of a stage with so many more instructions for each index.
+fn seconds_with(
+    problem: &Problem,
+    device: &DeviceSpec,
+    stage: &Stage,
+    bytes: f64,
+    reached: f64,
+    more: f64,
+) -> f64 {
     let over = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
     let indices = stage.indices(problem) as f64;
     let memory = over(bytes, device.memory_bandwidth * MEMORY_SHARE);
     // Shared memory moves 128 bytes per clock and multiprocessor, which has four schedulers.
     let clocks = 4.0 * device.shared_bandwidth / 128.0;
-    let reading = over(indices * (CELL_CLOCKS + READ_CLOCKS * reached) / 32.0, clocks);
+    let reading = over(indices * (CELL_CLOCKS + READ_CLOCKS * reached + more) / 32.0, clocks);
     let flops = indices * stage.footprint.flops as f64;
     let short = memory.max(reading) + ARITHMETIC * over(flops, device.flops(problem.dtype));
-    short.max(memory.hypot(issue_seconds(problem, device, stage)))
+    short.max(memory.hypot(issue_seconds(problem, device, stage, more)))
 }
 
 /// Returns the seconds that a stage's instructions take to be issued; 0 where the device does not report its rate.
-fn issue_seconds(problem: &Problem, device: &DeviceSpec, stage: &Stage) -> f64 {
+fn issue_seconds(problem: &Problem, device: &DeviceSpec, stage: &Stage, more: f64) -> f64 {
     if device.flops(abide_core::DType::F32) <= 0.0 {
         return 0.0;
     }
-    instructions(stage, problem.dtype) * stage.indices(problem) as f64 / issued_at_best(device)
+    (instructions(stage, problem.dtype) + more) * stage.indices(problem) as f64 / issued_at_best(device)
 }

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use abide_core::plan::fused::Group;
 use abide_core::plan::{PersistentProgram, Stepwise};
-use abide_core::program::{Boxes, Launch, StageKind, made};
+use abide_core::program::{Boxes, Launch, StageKind, made, outlasts};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Program, Result, Stage};
 
@@ -156,13 +156,18 @@ fn kernels(
     let mut groups: Distinct<'_, GroupBody> = Distinct::default();
     // Groups that do the same may read other fields.
     let mut all: Vec<Numbered<'_>> = Vec::new();
-    let mut stage_of = |number: usize| {
-        let (stage, own) = (&program.stages()[number], &boxes.stages[number]);
-        let body = match stage.does {
-            StageKind::Update if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
-            StageKind::Update => stages::update(problem, &kinds, stage, own, tiles),
-            StageKind::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
-            StageKind::Scalar(scalar) => Some(stages::scalar(stage, scalar)),
+    let mut body_of = |numbers: &[usize]| {
+        let (stage, own) = (&program.stages()[numbers[0]], &boxes.stages[numbers[0]]);
+        let body = match (numbers, stage.does) {
+            (&[_, reduction], _) => {
+                let (reduced, region) = (&program.stages()[reduction], &boxes.stages[reduction]);
+                let stored = outlasts(problem, &boxes, numbers);
+                stages::tail(problem, &kinds, [stage, reduced], [own, region], &stored)
+            }
+            (_, StageKind::Update) if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
+            (_, StageKind::Update) => stages::update(problem, &kinds, stage, own, tiles),
+            (_, StageKind::Reduce(..)) => stages::reduce(problem, &kinds, stage, own),
+            (_, StageKind::Scalar(scalar)) => Some(stages::scalar(stage, scalar)),
         }?;
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
         Some((bodies.number(&text, body, &stage.name), slots))
@@ -172,7 +177,7 @@ fn kernels(
             continue;
         }
         let Some(fused) = fused else {
-            let body = stage_of(stages[0]);
+            let body = body_of(stages);
             let (number, slots) = body.map_or((None, Vec::new()), |(number, slots)| (Some(number), slots));
             all.push(Numbered { stages, body: number, group: None, slots });
             continue;
@@ -180,7 +185,7 @@ fn kernels(
         let threads = persistent.map_or(fused.threads, |plan| plan.threads());
         let names = made(&program, stages);
         let body = group::group(problem, &kinds, program.stages(), &boxes, fused, threads, &names);
-        let reduced = body.reduced.and_then(|member| stage_of(fused.members[member].stage));
+        let reduced = body.reduced.and_then(|member| body_of(&[fused.members[member].stage]));
         let (text, slots) = (format!("{reduced:?}{}", body.text.as_ref()), body.slots.clone());
         let reduced = reduced.map(|(number, _)| number);
         let names: Vec<&str> = stages.iter().map(|&stage| &*program.stages()[stage].name).collect();
@@ -193,7 +198,7 @@ fn kernels(
     let slots = all.iter().map(|own| own.slots.len()).chain(end.iter().map(StepEnd::slots));
     let slots = slots.max().unwrap_or(0).max(1);
     let may_stop = problem.until.is_some() || problem.marks.is_some();
-    let is_reduced = |body: &Body| body.entries.contains(&Entry::Reduce);
+    let is_reduced = |body: &Body| body.entries.contains(&Entry::JoinLeaves);
     // Leaves are joined into as many values again.
     let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.count());
     let leaves = leaves.max().unwrap_or(0);

@@ -4,10 +4,10 @@
 use abide_core::plan::PersistentProgram;
 use abide_core::plan::fused::{Group, Partition};
 use abide_core::program::{Boxes, around, is_renamed};
-use abide_core::{DeviceSpec, Problem};
+use abide_core::{DeviceSpec, Problem, Stage};
 
-use crate::fused::estimate::{bytes_alone, grouped, held_at_once, multiprocessors};
-use crate::stepwise::launch::{launch_seconds, stage_seconds};
+use crate::fused::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
+use crate::stepwise::launch::{launch_seconds, stage_seconds, tail_seconds};
 use crate::stepwise::reached_cells;
 
 /// Seconds of a task for which a block waits: a flag and a poll (0.75 µs on an H200), and loads that nothing hides.
@@ -20,19 +20,27 @@ pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partit
     mean(problem, boxes, partition, |group| {
         let seconds = match &group.fused {
             Some(fused) => grouped(problem, boxes, device, fused).seconds,
-            None => in_turn(problem, boxes, device, group, &reached),
+            None => of_stages(problem, boxes, device, group, &reached),
         };
         launch_seconds(device, seconds)
     })
 }
 
-/// Returns the seconds of a group's stages one after another, without a launch.
-fn in_turn(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group, reached: &[f64]) -> f64 {
-    let seconds = |&number: &usize| {
-        let stage = &problem.program.stages()[number];
-        stage_seconds(problem, device, stage, bytes_alone(problem, boxes, stage), reached[number])
+/// Returns the seconds of a stage, or of an update that reduces what it makes, without a launch.
+fn of_stages(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group, reached: &[f64]) -> f64 {
+    let stages = group.stages.iter().map(|&number| &problem.program.stages()[number]);
+    let seconds = |(stage, reached): (&Stage, f64)| {
+        stage_seconds(problem, device, stage, bytes_alone(problem, boxes, stage), reached)
     };
-    group.stages.iter().map(seconds).sum()
+    match stages.collect::<Vec<_>>()[..] {
+        [update, reduction] => {
+            let bytes = bytes_of_tail(problem, boxes, [update, reduction]);
+            tail_seconds(problem, device, [update, reduction], bytes, reached[group.stages[0]])
+        }
+        ref all => {
+            all.iter().zip(&group.stages).map(|(stage, &number)| seconds((stage, reached[number]))).sum()
+        }
+    }
 }
 
 /// Returns the seconds of a step as tasks of a persistent kernel, in the same way.
@@ -50,7 +58,7 @@ pub fn of_tasks(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, own: &Per
                 (estimate.seconds, fused.blocks.iter().product())
             }
             None => {
-                let seconds = in_turn(problem, boxes, device, group, &reached);
+                let seconds = of_stages(problem, boxes, device, group, &reached);
                 let all = group.stages.iter().filter_map(|&stage| around(&boxes.stages[stage]));
                 let tiles = all.map(|all| {
                     let extents = [0, 1, 2].map(|axis| all[axis].len());

@@ -50,6 +50,34 @@ __device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile
     if (threadIdx.x == 0) arguments.leaves[tile] = value;
 }
 
+// Computes new values over a tile, which is a leaf, and reduces what they give.
+template <class S>
+__device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned tile)
+{
+    Offset z, y, x;
+    corner<S>(tile, z, y, x);
+    const Offset z1 = z + LEAF_Z - 1, y1 = y + LEAF_Y - 1, x1 = x + LEAF_X - 1;
+    const bool inside = S::Inner::holds(z, y, x) && S::Inner::holds(z1, y1, x1) && S::Region::holds(z, y, x) && S::Region::holds(z1, y1, x1);
+    const int row = threadIdx.x / LEAF_X;
+    z += LEAF_Z == 1 ? 0 : row / LEAF_Y;
+    y += LEAF_Z == 1 ? row : row % LEAF_Y;
+    x += threadIdx.x % LEAF_X;
+    real value = S::neutral();
+    if (inside) value = S::compute(Inside{{arguments, z, y, x}});
+    else {
+        const Edge edge = {{arguments, z, y, x}};
+        const bool counts = S::Region::holds(z, y, x), computed = S::Computed::holds(z, y, x);
+        if (computed) {
+            const real made = S::compute(edge);
+            if (counts) value = made;
+        }
+        S::keep(edge);
+        if (counts && !computed) value = S::value_kept(edge);
+    }
+    value = join_leaf<S>(value);
+    if (threadIdx.x == 0) arguments.leaves[tile] = value;
+}
+
 // Joins `COUNT` rows of `WIDTH` values to one row, eight rows a turn; `from` is then that row.
 template <class S, Offset COUNT, Offset WIDTH>
 __device__ __forceinline__ void join_boxes(real*& from, real*& to)

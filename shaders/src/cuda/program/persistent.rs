@@ -42,7 +42,7 @@ pub(super) fn write(
             let call = entry.call(number, "tile");
             let statement = match entry {
                 // The next tile is joined in the same shared memory.
-                Entry::Reduce => format!("{call} __syncthreads();"),
+                Entry::Reduce | Entry::Tail => format!("{call} __syncthreads();"),
                 Entry::Scalar => format!("if (threadIdx.x == 0) {call}"),
                 _ => call,
             };

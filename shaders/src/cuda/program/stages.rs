@@ -33,6 +33,8 @@ pub enum Entry {
     Carry,
     Points,
     Reduce,
+    /// Computes new values and reduces what they give.
+    Tail,
     JoinLeaves,
     Scalar,
 }
@@ -44,6 +46,7 @@ impl Display for Entry {
             Entry::Carry => "carry",
             Entry::Points => "points",
             Entry::Reduce => "reduce",
+            Entry::Tail => "reduce_made",
             Entry::JoinLeaves => "join_leaves",
             Entry::Scalar => "scalar",
         })
@@ -55,14 +58,16 @@ impl Entry {
         match self {
             Entry::Update => tiles.threads_per_block(),
             // Those of a leaf, on any number of axes.
-            Entry::Carry | Entry::Points | Entry::Reduce | Entry::JoinLeaves => leaf(1).iter().product(),
+            Entry::Carry | Entry::Points | Entry::Reduce | Entry::Tail | Entry::JoinLeaves => {
+                leaf(1).iter().product()
+            }
             Entry::Scalar => 1,
         }
     }
 
     pub fn blocks(self, body: &Body) -> usize {
         match self {
-            Entry::Update | Entry::Carry | Entry::Reduce => body.grid.count(),
+            Entry::Update | Entry::Carry | Entry::Reduce | Entry::Tail => body.grid.count(),
             Entry::Points => body.points.div_ceil(leaf(1).iter().product()),
             Entry::JoinLeaves | Entry::Scalar => 1,
         }
@@ -71,7 +76,7 @@ impl Entry {
     /// Returns what the kernel's blocks go over.
     pub fn part(self, body: &Body) -> Part {
         match self {
-            Entry::Update | Entry::Reduce => Part::Tiles(body.grid.clone()),
+            Entry::Update | Entry::Reduce | Entry::Tail => Part::Tiles(body.grid.clone()),
             Entry::Carry => Part::Carried(body.grid.clone()),
             Entry::Points => Part::Points,
             Entry::JoinLeaves => Part::Leaves(body.grid.clone()),
@@ -193,18 +198,91 @@ pub fn reduce(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
     let StageKind::Reduce(reduction, _, scalar) = stage.does else { return None };
     let work = program::reduce(kinds, stage, own, problem.shape.dimensions())?;
     let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
+    let mut text = Text::default();
+    reduces(&mut text, problem, reduction, scalar);
+    write(&mut text, &work);
+    value(&mut text, &writer.formula(&work.outputs));
+    let entries = &[Entry::Reduce, Entry::JoinLeaves];
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries })
+}
+
+/// Returns the body of an update and the reduction of what it makes; `stored` says of each field and temporary whether somebody
+/// reads it after both.
+pub fn tail(
+    problem: &Problem,
+    kinds: &Kinds,
+    [update, reduction]: [&Stage; 2],
+    [own, region]: [&[Indices]; 2],
+    stored: &[bool],
+) -> Option<Body> {
+    let StageKind::Reduce(joins, _, scalar) = reduction.does else { return None };
+    let (dimensions, fields) = (problem.shape.dimensions(), problem.program.fields().len());
+    let Work { grid, .. } = program::reduce(kinds, reduction, region, dimensions)?;
+    let work = program::update(kinds, update, own, fields, leaf(dimensions), 1)?;
+    let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default() };
+    let body = writer.formula(&work.outputs);
+    let mut text = Text::default();
+    reduces(&mut text, problem, joins, scalar);
+    write(&mut text, &Work { grid: grid.clone(), ..work.clone() });
+    text.push(format!("typedef {} Region;", boxed(region.first()?)));
+    // What the reduction taps of the update's outputs: the values at hand, or those that the kernel took along.
+    let output_of = |tap: &Tap| update.writes.iter().position(|&made| made == usize::from(tap.field));
+    let Dag { nodes, outputs } = &reduction.dag;
+    let mut other = Writer { problem, kinds, stage: reduction, slots: writer.slots };
+    let term = |other: &mut Writer<'_>, kept: bool| {
+        part(
+            nodes,
+            outputs,
+            |_| None,
+            &Cuda::PROGRAM,
+            problem.dtype,
+            |tap| match output_of(&tap) {
+                Some(output) if kept => {
+                    let (kind, slot) =
+                        (kinds.number(update.writes[output]), other.slots.number(Slot::Write(output)));
+                    format!("u.template at<Kind{kind}, {slot}, true, 0, 0, 0>()")
+                }
+                Some(output) => format!("made[{output}]"),
+                None => other.tap(tap),
+            },
+        )
+    };
+    let (at_hand, kept) = (term(&mut other, false), term(&mut other, true));
+    let mut writer = Writer { problem, kinds, stage: update, slots: other.slots };
+    let count = update.writes.len();
+    text.push(format!("{VIEWED} real value(const View& u, const real (&made)[{count}])\n{{"));
+    text.extend(&at_hand.statements);
+    text.push(format!("return {};\n}}", at_hand.outputs[0]));
+    text.push(format!("{VIEWED} real value_kept(const View& u)\n{{"));
+    text.extend(&kept.statements);
+    text.push(format!("return {};\n}}", kept.outputs[0]));
+    text.push(format!("{VIEWED} real compute(const View& u)\n{{"));
+    text.extend(&body.statements);
+    text.push(format!("real made[{count}] = {{}};"));
+    for (&output, value) in work.outputs.iter().zip(&body.outputs) {
+        text.push(format!("made[{output}] = {value};"));
+        let name = update.writes[output];
+        if stored[name] {
+            let (kind, slot, indices) =
+                (kinds.number(name), writer.slots.number(Slot::Write(output)), boxed(&own[output]));
+            text.push(format!("u.template store<Kind{kind}, {slot}, {indices}>(made[{output}]);"));
+        }
+    }
+    text.push("return value(u, made);\n}");
+    writer.keep(&mut text, &work, own);
+    let entries = &[Entry::Tail, Entry::JoinLeaves];
+    Some(Body { text, slots: writer.slots.0, grid, points: 0, entries })
+}
+
+/// Writes how a reduction joins values, and to which scalar.
+fn reduces(text: &mut Text, problem: &Problem, reduction: Reduction, scalar: usize) {
     let name = match reduction {
         Reduction::Min => "LEAST",
         Reduction::Max => "GREATEST",
         Reduction::Sum => "SUM",
     };
-    let mut text = Text::default();
-    text.push(format!("static constexpr int REDUCTION = {name}, SCALAR = {};", scalar));
-    write(&mut text, &work);
+    text.push(format!("static constexpr int REDUCTION = {name}, SCALAR = {scalar};"));
     text.push(neutral(problem, reduction));
-    value(&mut text, &writer.formula(&work.outputs));
-    let entries = &[Entry::Reduce, Entry::JoinLeaves];
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries })
 }
 
 /// Returns the function of a reduction's neutral value.
