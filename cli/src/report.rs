@@ -66,7 +66,7 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     }
     if !report.scalars.is_empty() {
         let scalars: Vec<String> =
-            report.scalars.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            report.scalars.iter().map(|(name, &value)| format!("{name} {}", plain(value))).collect();
         line("scalars", scalars.join(", "));
     }
     for note in &report.notes {
@@ -85,5 +85,23 @@ pub fn duration(seconds: f64) -> String {
         s if s < 1.0 => format!("{:.1} ms", s * 1e3),
         s if s < 120.0 => format!("{s:.2} s"),
         s => format!("{:.0} min {:.0} s", (s / 60.0).floor(), s % 60.0),
+    }
+}
+/// Returns a number with all its digits, and with an exponent where it would have many zeros.
+fn plain(value: f64) -> String {
+    match value.abs() {
+        0.0 | 1e-5..1e16 => value.to_string(),
+        _ => format!("{value:e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_many_zeros_have_an_exponent() {
+        let words = [0.0, -0.5, 12.0, 1e-160, -3.5e20, f64::INFINITY].map(plain);
+        assert_eq!(words, ["0", "-0.5", "12", "1e-160", "-3.5e20", "inf"]);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use abide_core::device::Caches;
 use abide_core::plan::{Cpu, Levels, Output, Schedule, Tiling};
+use abide_core::program::{Centring, Definition};
 use abide_core::{
     CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Shape, catalogue,
 };
@@ -179,4 +180,40 @@ fn what_is_asked_is_kept_to_or_refused() {
     assert!(matches!(plan(Execution::Stepwise, Depth::Steps(2)), Err(Error::Limit { .. })));
     let registers = Options { cache: CachePolicy::Registers, ..options(Execution::Persistent, Depth::Auto) };
     assert!(matches!(plan_cpu(&problem, &machine(), &registers), Err(Error::Unsupported { .. })));
+}
+
+/// Seven fields in two stages, as of Maxwell's equations in three dimensions: rings of deep passes leave all caches, and passes
+/// whose rings stay in them are chosen. (Measured on two cores with 1 MiB each and 32 MiB together: 0.14 GCells/s at depth 10,
+/// whose rings take 48 MB, 0.48 at depth 2.)
+#[test]
+fn rings_of_many_fields_stay_in_the_caches() {
+    let mut p = Definition::new("maxwell", 3);
+    let (e, h) = (["ex", "ey", "ez"], ["hx", "hy", "hz"]);
+    e.iter().chain(&h).chain(&["cb"]).for_each(|field| {
+        p.field(field, Centring::CELL);
+    });
+    let mut step = p.step();
+    for (made, read, side) in [(h, e, 1), (e, h, -1)] {
+        step.stage(made[0], |s| {
+            for axis in 0..3 {
+                let [b, c] = [(axis + 1) % 3, (axis + 2) % 3];
+                let (one, other) = (s.field(read[b]), s.field(read[c]));
+                let curl = one.along(c, side) - one.here() - (other.along(b, side) - other.here());
+                s.set(made[axis], s.field(made[axis]).here() + s.field("cb").here() * curl);
+            }
+        });
+    }
+    let shape = Shape::new(&[128; 3]).unwrap();
+    let problem = Problem::new(Arc::new(p.build().unwrap()), shape, DType::F32).unwrap();
+    let device = DeviceSpec {
+        caches: Some(Caches { level1_bytes: None, level2_bytes: Some(1 << 20) }),
+        l2_bytes: 32 << 20,
+        f32_flops: 332e9,
+        ..machine()
+    };
+    for execution in [Execution::Auto, Execution::Streaming] {
+        let plan = plan_cpu(&problem, &device, &options(execution, Depth::Auto)).unwrap();
+        let ring_bytes = if plan.depth > 1 { tiling(&plan).ring_bytes } else { 0 };
+        assert!(ring_bytes < 8 << 20, "{}", plan.explain());
+    }
 }

@@ -56,8 +56,9 @@ const SECOND_CACHE_SECONDS: f64 = 5e-12;
 /// Planes per turn of a level to choose from.
 const BLOCKS: [usize; 5] = [1, 2, 3, 4, 6];
 
-/// The additional time of a cell whose rings spill from a core's own cache, as a share of its time through
-/// memory. It is less than 1 because the spilled planes go to a cache that is closer than memory.
+/// The additional time of a cell whose rings spill from a core's own cache, for each stage of a step, as a share of its time
+/// through memory. It is less than 1 as long as the spilled planes go to a cache that is closer than memory, of which a thread
+/// has its share.
 const SPILL_SHARE: f64 = 0.3;
 
 /// Seconds from one pass to the next if all threads meet.
@@ -83,8 +84,11 @@ struct Model<'p> {
     row: RowCosts,
     /// Rows that taps reach on either side.
     reach: f64,
-    /// Bytes of the cache that a core has to itself.
+    /// Bytes of the cache that a core has to itself, and of a thread's share of the cache that all have.
     own_cache: f64,
+    shared_cache: f64,
+    /// The stages of a step.
+    stages: f64,
     /// Whether both arrays of all fields fit in the private caches of all cores combined.
     is_cached: bool,
     /// Computed cells along each axis.
@@ -116,6 +120,8 @@ impl<'p> Model<'p> {
             row: if sums_alone(problem) { SUMS } else { STEPS },
             reach: radius[1] as f64,
             own_cache,
+            shared_cache: (device.l2_bytes as f64 / threads).max(own_cache),
+            stages: problem.program.stages().len() as f64 / problem.program.steps().len().max(1) as f64,
             is_cached,
             cells: std::array::from_fn(|axis| {
                 problem.boundaries.computed(axis, extents[axis], radius[axis]).len()
@@ -143,13 +149,15 @@ impl<'p> Model<'p> {
         let count = tiles.iter().product::<usize>().max(1) as f64;
         let rounds = (count / self.threads).ceil() * self.threads / count;
         // Planes that do not stay in the core's own cache pass through the shared one at every level.
-        let spilled = ((ring_bytes as f64 / (RING_SHARE * self.own_cache)) - 1.0).clamp(0.0, 1.0);
+        let over = |cache: f64| ((ring_bytes as f64 / (RING_SHARE * cache)) - 1.0).clamp(0.0, 1.0);
+        let (spilled, far) = (over(self.own_cache), over(self.shared_cache));
+        let share = SPILL_SHARE + (1.0 - SPILL_SHARE) * far;
         let lines = tile[across(levels.stream)].max(1) as f64;
         let RowCosts { tiled, operation, turn, .. } = self.row;
         let turn = tiled + operation * self.operations + turn / (lines * levels.block as f64);
         let row = turn * levels.levels.len() as f64 / depth / tile[2].max(1) as f64;
-        let compute =
-            overlap * (self.compute + self.again(tile[2]) + row) + spilled * SPILL_SHARE * self.memory;
+        let compute = overlap * (self.compute + self.again(tile[2]) + row)
+            + spilled * share * self.stages * self.memory;
         // Memory works while levels compute, but what levels load from their caches waits for the same few
         // line buffers. So the two times are added.
         let cell = compute + overlap * self.memory / depth;
