@@ -76,7 +76,7 @@ fn check(
     let (partition, count) = tails(problem);
     if count > 0 {
         // As launches, and as one persistent kernel.
-        let blocks = (problem.shape.cells() % 2 == 0).then_some(3);
+        let blocks = problem.shape.cells().is_multiple_of(2).then_some(3);
         let form = Form { partition: Some(partition), blocks, ..Form::default() };
         Program::compile_as(compiler, problem, form, changes)?.check(start, steps)?;
     }

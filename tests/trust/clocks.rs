@@ -47,9 +47,12 @@ fn fields(problem: &Problem) -> Vec<Array> {
         .collect()
 }
 
+/// A recorded row: the step, and the values' bits.
+type Row = (u64, Vec<u64>);
+
 /// What a run leaves: fields, scalars, rows, and the steps that were not done.
 #[derive(Debug, PartialEq)]
-struct Left(Vec<Vec<u64>>, Vec<u64>, Vec<(u64, Vec<u64>)>, Vec<u64>);
+struct Left(Vec<Vec<u64>>, Vec<u64>, Vec<Row>, Vec<u64>);
 
 impl Left {
     /// Returns whether the rows and steps are the same, and the values and scalars almost.
@@ -75,9 +78,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
 /// Advances in several calls, between which a parameter and a field change.
 fn run(mut session: Box<dyn Session>, problem: &Problem) -> Left {
     let (mut remaining, mut rows) = (Vec::new(), Vec::new());
-    let keep = |rows: &mut Vec<(u64, Vec<u64>)>, own: Rows| {
-        rows.extend(own.iter().map(|(step, values)| (step, bits(values))));
-    };
+    let keep = |rows: &mut Vec<Row>, own: Rows| rows.extend(of_rows(&own));
     for (call, steps) in [1, 5, 12, 3].into_iter().enumerate() {
         session.advance(steps).unwrap();
         remaining.push(session.remaining());
@@ -165,13 +166,31 @@ pub fn conditions_marks_and_records_are_noted(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
+/// Returns the rows of the definition after seven steps.
+fn recorded(problem: &Problem, start: &[Array]) -> Result<Vec<Row>> {
+    let reference = CpuBackend::reference();
+    let plan = reference.plan(problem, &Options::default())?;
+    let mut session = reference.open(problem, &plan, start.to_vec())?;
+    session.advance(7)?;
+    Ok(of_rows(&session.take_rows()?))
+}
+
+fn of_rows(rows: &Rows) -> Vec<Row> {
+    rows.iter().map(|(step, values)| (step, bits(values))).collect()
+}
+
 /// Random programs with scalars, temporaries and points, as the backend chooses and by passes of two steps.
 pub fn random_programs_have_the_bits_of_the_definition(subject: &Subject) -> Result<()> {
     let most = if subject.name == "cpu" { 60 } else { 12 };
     let drawn = (0..).filter_map(|seed| Some((seed, timed::problem(seed).ok()?)));
     let drawn = drawn
         .filter(|(_, (problem, _))| Clock::on_device(problem, true).is_some() && subject.has(problem.dtype));
-    for (seed, (problem, start)) in drawn.take(most) {
+    for (seed, (mut problem, start)) in drawn.take(most) {
+        // Every second one has a row after each step, with values of a corner and of the middle.
+        let middle = problem.shape.padded().map(|extent| extent / 2);
+        let probes = [[0; 3], middle].map(|index| Probe { field: 0, index });
+        problem.record = (seed % 2 == 1).then(|| Record::new(&problem.program, 1, probes.to_vec()));
+        let rows = recorded(&problem, &start)?;
         let mut expected = start.clone();
         let scalars = reference::run_program(&problem, &mut expected, 7, |_, _, _| {})?;
         let own = Options { tune: Tune::Off, ..Options::default() };
@@ -182,6 +201,12 @@ pub fn random_programs_have_the_bits_of_the_definition(subject: &Subject) -> Res
             session.advance(2)?;
             session.advance(5)?;
             let words = format!("{}: seed {seed}: {} {options:?}", subject.name, describe(&problem));
+            let found = of_rows(&session.take_rows()?);
+            let is_same = |(a, b): (&Row, &Row)| match subject.is_exact() {
+                true => a == b,
+                false => a.0 == b.0 && near(&a.1, &b.1),
+            };
+            assert!(found.len() == rows.len() && found.iter().zip(&rows).all(is_same), "{words}: rows");
             for (number, expected) in expected.iter().enumerate() {
                 let found = session.read(number)?;
                 match subject.is_exact() {

@@ -68,7 +68,8 @@ impl Clock {
         let is_close = |record: &&Record| record.every < ROWS_APART;
         let close = problem.record.as_ref().filter(is_close);
         let noted = close.map_or(Vec::new(), |record| record.probes.clone());
-        if !noted.is_empty() && !(notes && problem.lines() <= MOST_LINES) {
+        let is_possible = notes && problem.lines() <= MOST_LINES;
+        if !noted.is_empty() && !is_possible {
             return None;
         }
         Clock::with_growth(problem, GROWTH_ON_DEVICE, noted)
