@@ -127,12 +127,12 @@ fn a_lost_rank_ends_all_others_at_once() {
 fn a_fault_while_a_system_is_opened_ends_all_ranks() {
     let (matrix, options) = system();
     let options = SolveOptions { preconditioner: Preconditioning::Chebyshev { degree: 2 }, ..options };
-    for (fault, says) in
-        [(Fault::Silence, "nothing came from rank 1"), (Fault::Panic, "its thread has ended")]
-    {
+    // A silent rank may reach its own deadline before the others reach theirs, and be gone.
+    let silence = &["nothing came from rank 1", "rank 1 is gone"][..];
+    for (fault, says) in [(Fault::Silence, silence), (Fault::Panic, &["its thread has ended"])] {
         let begun = Instant::now();
         let error = open(&faulty(fault, 3), &matrix, &options).err().unwrap().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(says.iter().any(|words| error.contains(words)), "{error}");
         assert!(begun.elapsed() < 5 * DEADLINE, "{:?}", begun.elapsed());
     }
 }
