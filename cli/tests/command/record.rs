@@ -261,8 +261,10 @@ fn probes_that_kernels_note_keep_the_plan() {
         assert!(probed["notes"].to_string().contains("note the value of the probe"), "{probed}");
         assert!(probed["halting"].is_null(), "{probed}");
     }
-    let launched =
-        "plan heat --size 512x512 --device h200 --execution stepwise --record-every 1 --probe u@5,5";
-    let text = place.works(launched);
-    assert!(text.contains("halting") && !text.contains("note the value"), "{text}");
+    // A launch per stage halts, and so do several devices.
+    for other in ["--execution stepwise", "--devices 2"] {
+        let line = format!("plan heat --size 4096x4096 --device h200 {other} --record-every 1 --probe u@5,5");
+        let text = place.works(&line);
+        assert!(text.contains("halting") && !text.contains("note the value"), "{text}");
+    }
 }

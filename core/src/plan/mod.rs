@@ -221,9 +221,10 @@ impl Plan {
     }
 
     /// Returns whether the kernels can note values of fields after each step ([`Problem::noted`]): those that go over several
-    /// steps with a single domain.
+    /// steps with a single domain on one device.
     pub fn notes(&self) -> bool {
-        matches!(self.schedule, Schedule::WarpStreaming(_) | Schedule::Resident(_)) && !self.is_at_once()
+        let has_several = self.is_at_once() || self.ranks.is_some();
+        matches!(self.schedule, Schedule::WarpStreaming(_) | Schedule::Resident(_)) && !has_several
     }
 
     /// Returns the windows of a streaming plan by warps.
