@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use abide_core::backend::probed;
 use abide_core::{DType, Error, Problem, Result, Session};
 use abide_shaders::cuda::Noted;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
@@ -96,8 +97,7 @@ impl Notes {
 pub(crate) fn fill_held(session: &mut dyn Session, problem: &Problem, rows: &mut [f64]) -> Result<()> {
     for (number, probe) in problem.noted.iter().enumerate() {
         if problem.is_held(probe.field, probe.index) {
-            let [low, high] = probe.window();
-            let value = session.read_window(probe.field, low, high)?.get(0).unwrap_or(f64::NAN);
+            let value = probed(session, probe)?;
             rows.chunks_exact_mut(problem.noted.len()).for_each(|row| row[number] = value);
         }
     }

@@ -192,8 +192,12 @@ impl Segmented {
     }
 }
 
-/// Reads the value of a probe.
-fn probed(session: &mut dyn Session, probe: &Probe) -> Result<f64> {
+/// Reads the value of a probe; NaN where there is none.
+///
+/// # Errors
+///
+/// Those of [`Session::read_window`].
+pub fn probed(session: &mut dyn Session, probe: &Probe) -> Result<f64> {
     let [low, high] = probe.window();
     let value = session.read_window(probe.field, low, high)?;
     Ok(value.get(0).unwrap_or(f64::NAN))

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::description::{Describe, Line};
-use super::fused::{Fused, Partition};
+use super::fused::{Fused, Group, Partition};
 use super::options::Lowering;
 use super::tables::PlacedTable;
 use super::{Plan, tables};
@@ -101,9 +101,8 @@ impl Describe for Stepwise {
         }
         let fused: Vec<(&[usize], &Fused)> =
             self.partition.all().filter_map(|group| Some((&*group.stages, group.fused.as_ref()?))).collect();
-        let tails: Vec<&[usize]> =
-            self.partition.all().filter(|g| g.fused.is_none()).map(|g| &*g.stages).collect();
-        let tails: Vec<&&[usize]> = tails.iter().filter(|stages| stages.len() > 1).collect();
+        let is_tail = |group: &&Group| group.fused.is_none() && group.stages.len() > 1;
+        let tails: Vec<&[usize]> = self.partition.all().filter(is_tail).map(|group| &*group.stages).collect();
         if !(fused.is_empty() && tails.is_empty()) {
             let (kernels, stages) =
                 (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));

@@ -34,6 +34,11 @@ impl Buffer {
         self.len() == 0
     }
 
+    /// Returns the box of all indices.
+    pub fn indices(&self) -> Indices {
+        std::array::from_fn(|axis| self.low[axis]..self.low[axis] + self.extents[axis] as isize)
+    }
+
     /// Returns the position of the value at an index.
     pub fn position(&self, at: [isize; 3]) -> usize {
         let [z, y, x] = [0, 1, 2].map(|axis| (at[axis] - self.low[axis]) as usize);

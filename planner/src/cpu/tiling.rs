@@ -226,7 +226,7 @@ fn sums_alone(problem: &Problem) -> bool {
 /// Returns the estimate in seconds per step of a run in which every stage sweeps the whole domain.
 pub(super) fn stepwise_seconds(problem: &Problem, device: &DeviceSpec) -> f64 {
     let model = Model::new(problem, device);
-    let stages = problem.program.stages().len() as f64 / problem.program.steps().len() as f64;
+    let stages = model.stages;
     let row = stages * model.row.swept / model.cells[2].max(1) as f64;
     let compute = model.compute + model.again(model.cells[2]) + row;
     model.total() * compute.max(model.memory) / model.threads + stages * MEETING_SECONDS

@@ -138,8 +138,7 @@ impl<'a> Geometry<'a> {
                 if name < fields && is_empty(&own(member)[output]) {
                     return refuse(format!("{} computes no value of a field", stage.name));
                 }
-                let whole: Indices =
-                    [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize);
+                let whole = buffer.indices();
                 if name < fields && own(member)[output] != whole {
                     // What the stage does not compute it takes along.
                     if (0..member).any(|earlier| makes(earlier, name).is_some()) {

@@ -27,7 +27,7 @@ pub fn is_tail(problem: &Problem, boxes: &Boxes, stages: &[usize]) -> bool {
     let is_at_hand = |name: usize| match output_of(name) {
         // What is kept in no buffer is only known where it is computed; a ghost value is another thread's.
         Some(output) => {
-            let known = if outlasts[name] { whole(boxes, name) } else { own[output].clone() };
+            let known = if outlasts[name] { boxes.buffers[name].indices() } else { own[output].clone() };
             own[output] == computed && holds(&known, region)
         }
         None => true,
@@ -43,14 +43,10 @@ pub fn is_tail(problem: &Problem, boxes: &Boxes, stages: &[usize]) -> bool {
 /// Returns the box around all values that an update's kernel makes or takes along.
 fn held(problem: &Problem, boxes: &Boxes, update: &Stage, own: &[Indices]) -> Option<Indices> {
     let fields = problem.program.fields().len();
-    let of = |(own, &name): (&Indices, &usize)| if name < fields { whole(boxes, name) } else { own.clone() };
+    let of = |(own, &name): (&Indices, &usize)| {
+        if name < fields { boxes.buffers[name].indices() } else { own.clone() }
+    };
     around(&own.iter().zip(&update.writes).map(of).collect::<Vec<_>>())
-}
-
-/// Returns the box of all values of a field or temporary.
-fn whole(boxes: &Boxes, name: usize) -> Indices {
-    let buffer = &boxes.buffers[name];
-    [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize)
 }
 
 /// Returns whether a box has all indices of another one.

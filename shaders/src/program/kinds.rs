@@ -32,7 +32,7 @@ impl Kinds {
             let boundaries = (number < fields).then(|| problem.boundaries_of(number));
             let is_alike = |kind: &Kind| kind.buffer == *buffer && kind.boundaries == boundaries;
             let place = kinds.all.iter().position(is_alike).unwrap_or_else(|| {
-                let (buffer, asked) = (buffer.clone(), all(buffer));
+                let (buffer, asked) = (buffer.clone(), buffer.indices());
                 kinds.all.push(Kind { buffer, boundaries, asked, names: Vec::new() });
                 kinds.all.len() - 1
             });
@@ -68,7 +68,7 @@ impl Kinds {
 impl Kind {
     /// Returns the box of all values.
     pub fn held(&self) -> Indices {
-        all(&self.buffer)
+        self.buffer.indices()
     }
 
     /// Returns the distances between neighbours along each axis in memory, where a row takes `pitch` values,
@@ -131,11 +131,6 @@ impl Kind {
         let Range { start, end } = self.asked[axis];
         (start..0).chain(n..end).map(turns).max().unwrap_or(0)
     }
-}
-
-/// Returns the box of all values of a buffer.
-fn all(buffer: &Buffer) -> Indices {
-    [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize)
 }
 
 /// Returns the indices by which a stage is computed anew before and behind its own, in any group.

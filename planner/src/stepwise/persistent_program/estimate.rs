@@ -4,7 +4,7 @@
 use abide_core::plan::PersistentProgram;
 use abide_core::plan::fused::{Group, Partition};
 use abide_core::program::{Boxes, around, is_renamed};
-use abide_core::{DeviceSpec, Problem, Stage};
+use abide_core::{DeviceSpec, Problem};
 
 use crate::fused::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
 use crate::stepwise::launch::{launch_seconds, stage_seconds, tail_seconds};
@@ -28,17 +28,18 @@ pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partit
 
 /// Returns the seconds of a stage, or of an update that reduces what it makes, without a launch.
 fn of_stages(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group, reached: &[f64]) -> f64 {
-    let stages = group.stages.iter().map(|&number| &problem.program.stages()[number]);
-    let seconds = |(stage, reached): (&Stage, f64)| {
-        stage_seconds(problem, device, stage, bytes_alone(problem, boxes, stage), reached)
-    };
-    match stages.collect::<Vec<_>>()[..] {
+    let stage = |number: usize| &problem.program.stages()[number];
+    match group.stages[..] {
         [update, reduction] => {
-            let bytes = bytes_of_tail(problem, boxes, [update, reduction]);
-            tail_seconds(problem, device, [update, reduction], bytes, reached[group.stages[0]])
+            let stages = [stage(update), stage(reduction)];
+            tail_seconds(problem, device, stages, bytes_of_tail(problem, boxes, stages), reached[update])
         }
-        ref all => {
-            all.iter().zip(&group.stages).map(|(stage, &number)| seconds((stage, reached[number]))).sum()
+        ref alone => {
+            let seconds = |&number: &usize| {
+                let bytes = bytes_alone(problem, boxes, stage(number));
+                stage_seconds(problem, device, stage(number), bytes, reached[number])
+            };
+            alone.iter().map(seconds).sum()
         }
     }
 }

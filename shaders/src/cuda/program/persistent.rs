@@ -258,7 +258,7 @@ impl Writer<'_> {
     /// Returns the box of all values of a field or temporary.
     fn held(&self, name: usize) -> Indices {
         let buffer = &self.boxes.buffers[name];
-        [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize)
+        buffer.indices()
     }
 
     fn reach(&self, name: usize, by: [[isize; 2]; 3]) -> Reach {
