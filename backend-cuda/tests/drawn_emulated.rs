@@ -168,6 +168,7 @@ by_sixths!(
     random_programs_have_the_bits_of_the_reference,
     planes_are_chosen_in_every_schedule,
     probes_are_noted_after_each_step,
+    single_sides_are_chosen_in_passes,
 );
 
 fn random_programs_have_the_bits_of_the_reference(is_other: bool) {
@@ -211,6 +212,61 @@ fn planes_are_chosen_in_every_schedule(is_other: bool) {
             let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
             problem.set_boundaries(Boundaries::all(boundary));
             cases.extend(ways().map(|way| (problem.clone(), way)));
+        }
+    }
+    all(&sixth(&cases, is_other), |(problem, options)| {
+        let start = |seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
+        let start = [start(1).map_err(said)?, start(2).map_err(said)?];
+        let words = format!("{} {:?}, {options:?}", problem.shape, problem.boundaries);
+        run(&compiler, problem, &start, options).map_err(|why| format!("{words}: {why}"))
+    });
+}
+
+/// Ghost cells of one side show others with a sign or hold a value, which kernels choose in the cells beside it. Sums begin with
+/// the tap that arrives first, so that what is chosen of it is carried on.
+fn single_sides_are_chosen_in_passes(is_other: bool) {
+    let Some(compiler) = common::compiler() else { return };
+    let define = |axes: usize, radius: i32| {
+        let mut p = Definition::new("sides", axes);
+        p.field("u", Centring::CELL).field("v", Centring::CELL);
+        p.step().stage("both", |s| {
+            let (u, v) = (s.field("u"), s.field("v"));
+            let far = (0..axes).fold(0.25 * v.here(), |sum, axis| {
+                sum + 0.0625 * (u.along(axis, -radius) - s.coord(axis) * 0.01 + u.along(axis, radius))
+            });
+            s.set("u", u.here() + 0.1 * u.laplacian() + far);
+            s.set("v", v.along(0, -1) * 0.5 + v.along(axes - 1, 1) * 0.25);
+        });
+        Arc::new(p.build().unwrap())
+    };
+    let mut cases: Vec<(Problem, Options)> = Vec::new();
+    let sides: [(usize, i32, &[&str]); 3] = [
+        (2, 1, &["y-", "y+", "x-", "x+", "y", "x"]),
+        (2, 2, &["y-", "y+", "x"]),
+        (3, 1, &["z-", "z+", "y", "x"]),
+    ];
+    for (axes, radius, sides) in sides {
+        let program = define(axes, radius);
+        for (number, side) in sides.iter().enumerate() {
+            for (turn, kind) in ["-mirror", "-reflect", "constant=0.375"].into_iter().enumerate() {
+                let extents = if axes == 2 { &[37, 141][..] } else { &[9, 13, 70] };
+                let dtype = [DType::F32, DType::F64][(number + turn) % 2];
+                let mut problem = Problem::new(program.clone(), Shape::new(extents).unwrap(), dtype).unwrap();
+                let other = if turn == 1 { Boundary::Reflect } else { Boundary::Mirror };
+                let own = Boundaries::parse(&format!("{side}={kind}"), other).unwrap();
+                if turn < 2 {
+                    problem.set_boundaries(own);
+                } else {
+                    // All schedules have one number beyond a side; a field's own is chosen.
+                    problem.set_boundaries(Boundaries::all(Boundary::Clamp));
+                    problem.sides = vec![Sides::default(); 2];
+                    problem.sides[0] =
+                        Sides::all(Boundaries::parse(&format!("{side}={kind}"), Boundary::Clamp).unwrap());
+                }
+                assert!(Clock::on_device(&problem, true).is_some(), "{side}={kind}");
+                let way = ways()[1];
+                cases.push((problem, Options { depth: Depth::Steps(2 + (turn as u32) % 2), ..way }));
+            }
         }
     }
     all(&sixth(&cases, is_other), |(problem, options)| {

@@ -197,7 +197,7 @@ pub fn what_is_not_finite_is_counted_where_it_lies(subject: &Subject) -> Result<
     Ok(())
 }
 
-/// A record does not change the plan or the bits, and each row has the values that a run of as many steps
+/// A record changes neither the schedule nor the bits, and each row has the values that a run of as many steps
 /// ends with.
 pub fn probes_are_the_values_of_each_step(subject: &Subject) -> Result<()> {
     for (name, extents) in [("1d3pt", &[97][..]), ("gray-scott", &[31, 43]), ("3d7pt", &[7, 11, 13])] {
@@ -206,7 +206,8 @@ pub fn probes_are_the_values_of_each_step(subject: &Subject) -> Result<()> {
             let middle: Vec<usize> = extents.iter().map(|n| n / 2).collect();
             let corner: Vec<usize> = extents.iter().map(|n| n - 1).collect();
             let mut run = build().first_step(4).record(3).probe("u", &middle).probe("u", &corner).build()?;
-            assert!(run.plan() == build().build()?.plan(), "{name} {dtype}");
+            // Kernels may note the values in the pass.
+            assert_eq!(run.plan().execution, build().build()?.plan().execution, "{name} {dtype}");
             run.advance(8)?;
             let rows = run.records()?;
             assert_eq!(rows.iter().map(|(step, _)| step).collect::<Vec<_>>(), [4, 6, 9, 12]);

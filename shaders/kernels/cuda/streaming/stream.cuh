@@ -208,12 +208,12 @@ struct Stream : Window {
     __device__ __forceinline__ void take(Wide& wide, Distant& distant, Cells (&out)[FIELDS], Offset p, int slot)
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
-        auto arrive = [&]() {
+        auto arrive = [&](Offset plane) {
             each<OWN_Y>([&](auto r) {
                 constexpr int R = r.value;
                 each<OWN_X>([&](auto c) {
                     constexpr int C = c.value;
-                    const View<S, LEVEL, R, C> view = {*this, wide, distant, p};
+                    const View<S, LEVEL, R, C> view = {*this, wide, distant, plane};
                     real value[FIELDS];
                     S::template arrive<EDGE == ALL>(view, value);
                     each<FIELDS>([&](auto f) { out[f.value][R][C] = value[f.value]; });
@@ -231,9 +231,10 @@ struct Stream : Window {
             #pragma unroll 1
             for (int plane = p == SHOWN - 1 ? -S::BACK : SHOWN - 1; plane < SHOWN; ++plane) {
                 if (SHOWN > 1 && p == SHOWN - 1) cells([&](int f, int r, int c) { wide[f][r][c] = kept.low[plane < 0 ? below(LOW_S, plane, 0) : plane][f][r][c]; });
-                arrive();
+                // Ghost planes know their own places.
+                arrive(p - (SHOWN - 1) + plane);
             }
-        } else arrive();
+        } else arrive(p);
         if constexpr (EDGE != NONE && HAS_FIXED) {
             const int now = slot - (lag<LEVEL>() + S::DELAY), at = now < 0 ? now + RING : now;
             each<S::WRITES>([&](auto o) { hold<S::writes(o.value), EDGE == ALL>(out[S::writes(o.value)], p - S::DELAY, at); });
