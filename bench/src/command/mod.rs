@@ -2,6 +2,7 @@
 
 mod cases;
 mod chip;
+mod features;
 mod functions;
 mod gas;
 mod helpers;
@@ -47,6 +48,8 @@ enum What {
     Gas(gas::Gas),
     /// Time the planner's choice against every other execution, cache policy and depth, on problems of all kinds
     Planner(planner::Planner),
+    /// Time stencils with one feature more: a scalar, a boundary, a source, probes, a reduction
+    Features(features::Features),
     /// Time whole programs with their stages by themselves and in groups, and compare the results to the bit
     Programs(programs::Programs),
     /// Time iterations of the solvers on matrices of several kinds and sizes, and check their solutions
@@ -71,6 +74,7 @@ impl Bench {
             What::Chip(args) => args.execute(),
             What::Gas(args) => args.execute(),
             What::Planner(args) => args.execute(),
+            What::Features(args) => args.execute(),
             What::Programs(args) => args.execute(),
             What::Solvers(args) => args.execute(),
             What::Portable(args) => args.execute(),
