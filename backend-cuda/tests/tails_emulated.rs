@@ -149,3 +149,22 @@ fn defects_of_tails_are_found() {
         if found { Ok(()) } else { Err(format!("the bits are right without {what}")) }
     });
 }
+
+/// Leaves that are too many for one block: their rows are joined by many, along each axis that may be the first.
+#[test]
+fn rows_of_many_leaves_are_joined_by_many_blocks() {
+    let Some(compiler) = common::compiler() else { return };
+    let cases =
+        [(&[1030, 520][..], 1, DType::F32), (&[524_500], 2, DType::F64), (&[131, 33, 130], 0, DType::F32)];
+    all(&cases, |(extents, kind, dtype)| {
+        let program = Arc::new(limited(extents.len(), *kind));
+        let mut problem = Problem::unchecked(program, Shape::new(extents).unwrap(), *dtype);
+        problem.set_boundaries(Boundaries::all(Boundary::Mirror));
+        let random =
+            |seed| Start::Random { seed, low: -1.0, high: 1.0 }.fill(&problem.shape, *dtype).unwrap();
+        let start = [random(1), random(2)];
+        let program = Program::compile_as(&compiler, &problem, Form::default(), &[])?;
+        program.check(&start, 1)?;
+        check(&compiler, &problem, &start, 1, &[]).map(drop)
+    });
+}

@@ -198,7 +198,7 @@ impl ProgramSession {
         let mut made = launch.made.iter().zip(&launch.writes);
         let moves = made.any(|(&name, target)| launch.reads[name] != *target);
         for (kernel, function) in group.launches.iter().zip(functions) {
-            if (!kernel.carries || moves) && (all || kernel.joined_leaves().is_none()) {
+            if (!kernel.carries || moves) && (all || !kernel.joins_leaves()) {
                 self.launch_kernel(function, kernel, &arguments)?;
             }
         }

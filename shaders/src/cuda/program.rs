@@ -99,6 +99,8 @@ pub(crate) enum Part {
     Carried(Grid),
     /// Points.
     Points,
+    /// Rows of the leaves of a reduction.
+    Rows,
     /// The leaves of a reduction.
     Leaves(Grid),
     /// A formula of scalars.
@@ -108,6 +110,11 @@ pub(crate) enum Part {
 }
 
 impl KernelLaunch {
+    /// Returns whether the kernel joins leaves of a reduction.
+    pub fn joins_leaves(&self) -> bool {
+        matches!(self.part, Part::Rows | Part::Leaves(_))
+    }
+
     /// Returns the leaves of a reduction along each axis, which the kernel joins to its scalar; `None` if it joins none.
     pub fn joined_leaves(&self) -> Option<[usize; 3]> {
         match &self.part {
@@ -162,11 +169,11 @@ fn kernels(
             (&[_, reduction], _) => {
                 let (reduced, region) = (&program.stages()[reduction], &boxes.stages[reduction]);
                 let stored = outlasts(problem, &boxes, numbers);
-                stages::tail(problem, &kinds, [stage, reduced], [own, region], &stored)
+                stages::tail(problem, &kinds, [stage, reduced], [own, region], &stored, persistent.is_none())
             }
             (_, StageKind::Update) if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
             (_, StageKind::Update) => stages::update(problem, &kinds, stage, own, tiles),
-            (_, StageKind::Reduce(..)) => stages::reduce(problem, &kinds, stage, own),
+            (_, StageKind::Reduce(..)) => stages::reduce(problem, &kinds, stage, own, persistent.is_none()),
             (_, StageKind::Scalar(scalar)) => Some(stages::scalar(stage, scalar)),
         }?;
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
@@ -253,7 +260,8 @@ fn kernels(
         launches.extend(group.map(|number| groups[number].0.launch(number, problem.dtype)));
         let entries = body.map_or(&[][..], |number| bodies[number].0.entries).iter();
         // The leaves of a group's reduction are made.
-        for entry in entries.filter(|entry| group.is_none() || **entry == Entry::JoinLeaves) {
+        let joins = |entry: &Entry| matches!(entry, Entry::JoinRows | Entry::JoinLeaves);
+        for entry in entries.filter(|entry| group.is_none() || joins(entry)) {
             let number = body.unwrap_or_default();
             launches.push(KernelLaunch {
                 entry: format!("{entry}_{number}"),

@@ -78,6 +78,40 @@ __device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned
     if (threadIdx.x == 0) arguments.leaves[tile] = value;
 }
 
+// Of a reduction with many leaves, blocks join the rows of the first axis that has several, so many to one each.
+constexpr int ROWS_OF_BLOCK = 64;
+template <class S>
+struct LeafRows {
+    static constexpr Offset ROWS = S::BLOCKS_Z > 1 ? S::BLOCKS_Z : S::BLOCKS_Y > 1 ? S::BLOCKS_Y : S::BLOCKS_X;
+    static constexpr Offset WIDTH = Offset(S::BLOCKS_Z) * S::BLOCKS_Y * S::BLOCKS_X / ROWS;
+    static constexpr Offset ACROSS = (WIDTH + WARP - 1) / WARP;    // blocks for a row of results
+    // Returns how many of an axis's leaves are left.
+    __device__ static constexpr Offset left(Offset count, bool first) { return S::ROWS_JOINED && first ? (count + ROWS_OF_BLOCK - 1) / ROWS_OF_BLOCK : count; }
+};
+
+// Joins the rows of leaves of a block into the room behind all leaves.
+template <class S>
+__device__ __forceinline__ void join_rows(const Arguments& arguments, unsigned block)
+{
+    typedef LeafRows<S> All;
+    constexpr int EACH = ROWS_OF_BLOCK / WARPS;
+    typedef real Rows[WARPS][WARP];
+    SHARED_VARIABLE(Rows, rows);
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const Offset row = Offset(block / All::ACROSS) * WARPS + warp, column = Offset(block % All::ACROSS) * WARP + lane;
+    real v[EACH > WARPS ? EACH : WARPS];
+    #pragma unroll
+    for (int k = 0; k < EACH; ++k) v[k] = row * EACH + k < All::ROWS && column < All::WIDTH ? arguments.leaves[(row * EACH + k) * All::WIDTH + column] : S::neutral();
+    join_all<S::REDUCTION, EACH, 1>(v);
+    rows[warp][lane] = v[0];
+    __syncthreads();
+    if (warp > 0 || column >= All::WIDTH) return;
+    #pragma unroll
+    for (int w = 0; w < WARPS; ++w) v[w] = rows[w][lane];
+    join_all<S::REDUCTION, WARPS, 1>(v);
+    arguments.leaves[All::ROWS * All::WIDTH + Offset(block / All::ACROSS) * All::WIDTH + column] = v[0];
+}
+
 // Joins `COUNT` rows of `WIDTH` values to one row, eight rows a turn; `from` is then that row.
 template <class S, Offset COUNT, Offset WIDTH>
 __device__ __forceinline__ void join_boxes(real*& from, real*& to)
@@ -103,13 +137,21 @@ __device__ __forceinline__ void join_boxes(real*& from, real*& to)
     }
 }
 
-// Joins all leaves to the scalar; they have room for as many values again behind them.
+// Joins all leaves, or what `join_rows` left of them, to the scalar; leaves have room for as many values again behind them.
 template <class S>
 __device__ __forceinline__ void join_leaves(const Arguments& arguments)
 {
-    real *from = arguments.leaves, *to = from + Offset(S::BLOCKS_Z) * S::BLOCKS_Y * S::BLOCKS_X;
-    join_boxes<S, S::BLOCKS_Z, S::BLOCKS_Y * S::BLOCKS_X>(from, to);
-    join_boxes<S, S::BLOCKS_Y, S::BLOCKS_X>(from, to);
-    join_boxes<S, S::BLOCKS_X, 1>(from, to);
+    typedef LeafRows<S> All;
+    constexpr Offset Z = All::left(S::BLOCKS_Z, S::BLOCKS_Z > 1), Y = All::left(S::BLOCKS_Y, S::BLOCKS_Z == 1 && S::BLOCKS_Y > 1);
+    constexpr Offset X = All::left(S::BLOCKS_X, S::BLOCKS_Z * S::BLOCKS_Y == 1);
+    real *from = arguments.leaves, *to = from + All::ROWS * All::WIDTH;
+    if constexpr (S::ROWS_JOINED) {
+        real* const first = from;
+        from = to;
+        to = first;
+    }
+    join_boxes<S, Z, Y * X>(from, to);
+    join_boxes<S, Y, X>(from, to);
+    join_boxes<S, X, 1>(from, to);
     if (threadIdx.x == 0) set_scalar(arguments, S::SCALAR, *from);
 }

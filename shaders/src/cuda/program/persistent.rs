@@ -211,7 +211,7 @@ impl Writer<'_> {
                 accesses.extend(self.moved(launch, &grid, None, true));
                 anywhere(grid, accesses)
             }
-            Part::Leaves(_) => {
+            Part::Rows | Part::Leaves(_) => {
                 let scalar = self.reduced(launch).map(|scalar| makes(Thing::Scalar(scalar)));
                 anywhere(Grid::single(), scalar.into_iter().chain([makes(Thing::Leaves)]).collect())
             }

@@ -35,8 +35,26 @@ pub enum Entry {
     Reduce,
     /// Computes new values and reduces what they give.
     Tail,
+    /// Joins rows of many leaves.
+    JoinRows,
     JoinLeaves,
     Scalar,
+}
+
+/// The rows of leaves that a block joins to one: `ROWS_OF_BLOCK` of the kernels.
+const ROWS_OF_BLOCK: usize = 64;
+
+/// The least leaves that are too many for one block: it takes all before them in one turn.
+const MANY_LEAVES: usize = 2048;
+
+/// Returns the kernels of a reduction whose leaves `first` makes; `is_alone` says that they are launches of their own.
+fn reducing(first: Entry, grid: &Grid, is_alone: bool) -> &'static [Entry] {
+    match (first, is_alone && grid.count() >= MANY_LEAVES) {
+        (Entry::Tail, true) => &[Entry::Tail, Entry::JoinRows, Entry::JoinLeaves],
+        (Entry::Tail, false) => &[Entry::Tail, Entry::JoinLeaves],
+        (_, true) => &[Entry::Reduce, Entry::JoinRows, Entry::JoinLeaves],
+        (_, false) => &[Entry::Reduce, Entry::JoinLeaves],
+    }
 }
 
 impl Display for Entry {
@@ -47,6 +65,7 @@ impl Display for Entry {
             Entry::Points => "points",
             Entry::Reduce => "reduce",
             Entry::Tail => "reduce_made",
+            Entry::JoinRows => "join_rows",
             Entry::JoinLeaves => "join_leaves",
             Entry::Scalar => "scalar",
         })
@@ -58,9 +77,12 @@ impl Entry {
         match self {
             Entry::Update => tiles.threads_per_block(),
             // Those of a leaf, on any number of axes.
-            Entry::Carry | Entry::Points | Entry::Reduce | Entry::Tail | Entry::JoinLeaves => {
-                leaf(1).iter().product()
-            }
+            Entry::Carry
+            | Entry::Points
+            | Entry::Reduce
+            | Entry::Tail
+            | Entry::JoinRows
+            | Entry::JoinLeaves => leaf(1).iter().product(),
             Entry::Scalar => 1,
         }
     }
@@ -69,6 +91,11 @@ impl Entry {
         match self {
             Entry::Update | Entry::Carry | Entry::Reduce | Entry::Tail => body.grid.count(),
             Entry::Points => body.points.div_ceil(leaf(1).iter().product()),
+            Entry::JoinRows => {
+                // Along the first axis that has several, and 32 columns of all others.
+                let rows = body.grid.blocks.into_iter().find(|&count| count > 1).unwrap_or(1);
+                rows.div_ceil(ROWS_OF_BLOCK) * (body.grid.count() / rows).div_ceil(32)
+            }
             Entry::JoinLeaves | Entry::Scalar => 1,
         }
     }
@@ -79,6 +106,7 @@ impl Entry {
             Entry::Update | Entry::Reduce | Entry::Tail => Part::Tiles(body.grid.clone()),
             Entry::Carry => Part::Carried(body.grid.clone()),
             Entry::Points => Part::Points,
+            Entry::JoinRows => Part::Rows,
             Entry::JoinLeaves => Part::Leaves(body.grid.clone()),
             Entry::Scalar => Part::Scalar,
         }
@@ -194,15 +222,21 @@ pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
 }
 
 /// Returns the body of a reduction.
-pub fn reduce(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) -> Option<Body> {
+pub fn reduce(
+    problem: &Problem,
+    kinds: &Kinds,
+    stage: &Stage,
+    own: &[Indices],
+    is_alone: bool,
+) -> Option<Body> {
     let StageKind::Reduce(reduction, _, scalar) = stage.does else { return None };
     let work = program::reduce(kinds, stage, own, problem.shape.dimensions())?;
     let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
     let mut text = Text::default();
-    reduces(&mut text, problem, reduction, scalar);
+    let entries = reducing(Entry::Reduce, &work.grid, is_alone);
+    reduces(&mut text, problem, reduction, scalar, entries);
     write(&mut text, &work);
     value(&mut text, &writer.formula(&work.outputs));
-    let entries = &[Entry::Reduce, Entry::JoinLeaves];
     Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries })
 }
 
@@ -214,6 +248,7 @@ pub fn tail(
     [update, reduction]: [&Stage; 2],
     [own, region]: [&[Indices]; 2],
     stored: &[bool],
+    is_alone: bool,
 ) -> Option<Body> {
     let StageKind::Reduce(joins, _, scalar) = reduction.does else { return None };
     let (dimensions, fields) = (problem.shape.dimensions(), problem.program.fields().len());
@@ -222,7 +257,8 @@ pub fn tail(
     let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default() };
     let body = writer.formula(&work.outputs);
     let mut text = Text::default();
-    reduces(&mut text, problem, joins, scalar);
+    let entries = reducing(Entry::Tail, &grid, is_alone);
+    reduces(&mut text, problem, joins, scalar, entries);
     write(&mut text, &Work { grid: grid.clone(), ..work.clone() });
     text.push(format!("typedef {} Region;", boxed(region.first()?)));
     // What the reduction taps of the update's outputs: the values at hand, or those that the kernel took along.
@@ -270,18 +306,18 @@ pub fn tail(
     }
     text.push("return value(u, made);\n}");
     writer.keep(&mut text, &work, own);
-    let entries = &[Entry::Tail, Entry::JoinLeaves];
     Some(Body { text, slots: writer.slots.0, grid, points: 0, entries })
 }
 
 /// Writes how a reduction joins values, and to which scalar.
-fn reduces(text: &mut Text, problem: &Problem, reduction: Reduction, scalar: usize) {
+fn reduces(text: &mut Text, problem: &Problem, reduction: Reduction, scalar: usize, entries: &[Entry]) {
     let name = match reduction {
         Reduction::Min => "LEAST",
         Reduction::Max => "GREATEST",
         Reduction::Sum => "SUM",
     };
     text.push(format!("static constexpr int REDUCTION = {name}, SCALAR = {scalar};"));
+    text.push(format!("static constexpr bool ROWS_JOINED = {};", entries.contains(&Entry::JoinRows)));
     text.push(neutral(problem, reduction));
 }
 
