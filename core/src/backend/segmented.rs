@@ -116,9 +116,20 @@ impl Segmented {
         Ok(Some((most, false)))
     }
 
+    /// Returns the next segment, with what its stages read.
+    fn next_segment(&mut self, depth: u32) -> Result<Option<Segment>> {
+        let segment = self.segment(depth)?;
+        Ok(segment.map(|(steps, is_due)| Segment { steps, is_due, read: std::mem::take(&mut self.read) }))
+    }
+
     /// Returns what the stages of the segment's steps read, as [`Session::advance_by`] takes it; nothing where parameters stay.
     pub fn read(&self) -> &[f64] {
         &self.read
+    }
+
+    /// Returns whether segments are made before the steps of the one before are done: a clock knows their scalars.
+    fn is_ahead(&self) -> bool {
+        self.clock.as_ref().is_some_and(|clock| clock.has_scalars() || !clock.noted().is_empty())
     }
 
     /// Notes that so many steps of a segment were done.
@@ -132,13 +143,13 @@ impl Segmented {
         self.clock.as_ref().map_or(0, |clock| clock.noted().len())
     }
 
-    /// Takes over what kernels have noted after each of the last steps.
-    fn fill(&mut self, steps: u64, values: &[f64]) -> Result<()> {
-        let (first, noted) = (self.step - steps, self.noted());
-        if values.len() as u128 != u128::from(steps) * noted as u128 {
+    /// Takes over what kernels have noted.
+    fn fill(&mut self, values: &Noted) -> Result<()> {
+        let (Noted { first, steps, values }, noted) = (values, self.noted());
+        if values.len() as u128 != u128::from(*steps) * noted as u128 {
             return Err(Error::device("a session", "reading noted values", "there are too few or too many"));
         }
-        self.watch.fill(first, |step| {
+        self.watch.fill(*first..first + steps, |step| {
             let row = (step - first - 1) as usize;
             &values[row * noted..(row + 1) * noted]
         });
@@ -192,6 +203,19 @@ impl Segmented {
     }
 }
 
+/// Calls `here`, and meanwhile `there` in a thread of its own; one after the other where no thread can be started.
+fn beside<A, B: Send>(here: impl FnOnce() -> A, there: &mut (impl FnMut() -> B + Send)) -> (A, B) {
+    let there = std::sync::Mutex::new(there);
+    let call = || (there.lock().unwrap_or_else(std::sync::PoisonError::into_inner))();
+    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, call) {
+        Ok(thread) => {
+            let done = here();
+            (done, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        }
+        Err(_) => (here(), call()),
+    })
+}
+
 /// Reads the value of a probe; NaN where there is none.
 ///
 /// # Errors
@@ -201,6 +225,20 @@ pub fn probed(session: &mut dyn Session, probe: &Probe) -> Result<f64> {
     let [low, high] = probe.window();
     let value = session.read_window(probe.field, low, high)?;
     Ok(value.get(0).unwrap_or(f64::NAN))
+}
+
+/// What kernels have noted in so many steps after the first.
+struct Noted {
+    first: u64,
+    steps: u64,
+    values: Vec<f64>,
+}
+
+/// Steps that the session within does at once, whether a row or a mark is to be noted then, and what they read.
+struct Segment {
+    steps: u64,
+    is_due: bool,
+    read: Vec<f64>,
 }
 
 struct SegmentedSession {
@@ -235,19 +273,42 @@ impl Session for SegmentedSession {
     }
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
-        let mut seconds = 0.0;
+        let depth = self.inner.plan().depth;
+        let (mut seconds, mut noted) = (0.0, None);
         self.cut.begin(steps);
-        while let Some((asked, is_due)) = self.cut.segment(self.inner.plan().depth)? {
-            seconds += match self.cut.read() {
-                [] => self.inner.advance(asked)?,
-                read => self.inner.advance_by(asked, read)?,
+        let mut next = self.cut.next_segment(depth)?;
+        while let Some(Segment { steps: asked, is_due, read }) = next.take() {
+            let first = self.cut.step;
+            let SegmentedSession { inner, cut, .. } = self;
+            let mut advance = || match &read[..] {
+                [] => inner.advance(asked),
+                read => inner.advance_by(asked, read),
             };
+            let is_ahead = cut.is_ahead() && !is_due;
+            if is_ahead {
+                // The device does these steps while the host makes the scalars of the next and fills the rows of the last.
+                cut.advanced(asked);
+                let has_work = noted.is_some() || cut.remaining() > 0;
+                let mut prepare = || -> Result<Option<Segment>> {
+                    if let Some(noted) = noted.take() {
+                        cut.fill(&noted)?;
+                    }
+                    cut.next_segment(depth)
+                };
+                let (taken, prepared) =
+                    if has_work { beside(advance, &mut prepare) } else { (advance(), prepare()) };
+                seconds += taken?;
+                next = prepared?;
+            } else {
+                seconds += advance()?;
+            }
             let done = asked - self.inner.remaining();
             self.advances.add(done, 1);
-            self.cut.advanced(done);
+            if !is_ahead {
+                self.cut.advanced(done);
+            }
             if self.cut.noted() > 0 {
-                let values = self.inner.take_noted()?;
-                self.cut.fill(done, &values)?;
+                noted = Some(Noted { first, steps: done, values: self.inner.take_noted()? });
             }
             if done < asked {
                 break;
@@ -255,6 +316,12 @@ impl Session for SegmentedSession {
             if is_due {
                 self.note()?;
             }
+            if !is_ahead {
+                next = self.cut.next_segment(depth)?;
+            }
+        }
+        if let Some(noted) = noted {
+            self.cut.fill(&noted)?;
         }
         Ok(seconds)
     }

@@ -1,5 +1,7 @@
 //! The record of a run: computed scalars, and single values of fields, every so many steps.
 
+use std::ops::Range;
+
 use super::{Problem, Program};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -224,10 +226,12 @@ impl Rows {
         Ok(())
     }
 
-    /// Sets the values of the rows after a step, from a column on, to what `values` returns for the row's step.
-    pub(super) fn fill<'a>(&mut self, after: u64, column: usize, values: impl Fn(u64) -> &'a [f64]) {
-        let later = self.steps.partition_point(|&step| step <= after);
-        for row in later..self.steps.len() {
+    /// Sets the values of the rows behind the first of these steps, up to the last, from a column on, to what `values` returns for
+    /// the row's step.
+    pub(super) fn fill<'a>(&mut self, steps: Range<u64>, column: usize, values: impl Fn(u64) -> &'a [f64]) {
+        let [first, end] =
+            [steps.start, steps.end].map(|last| self.steps.partition_point(|&step| step <= last));
+        for row in first..end {
             let own = self.values[row * self.width..(row + 1) * self.width].iter_mut().skip(column);
             own.zip(values(self.steps[row])).for_each(|(own, value)| *own = *value);
         }

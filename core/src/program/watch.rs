@@ -1,5 +1,7 @@
 //! What is watched after each step: the condition that ends a run, the marks at which it halts, and its record.
 
+use std::ops::Range;
+
 use super::{Marks, Probe, Problem, Record, Rows, Until};
 use crate::error::Result;
 use crate::real::Array;
@@ -98,10 +100,10 @@ impl Watch {
         }
     }
 
-    /// Gives the rows after a step their probes' values: `noted` returns those of a step.
-    pub(crate) fn fill<'a>(&mut self, after: u64, noted: impl Fn(u64) -> &'a [f64]) {
+    /// Gives the rows behind the first of these steps, up to the last, their probes' values: `noted` returns those of a step.
+    pub(crate) fn fill<'a>(&mut self, steps: Range<u64>, noted: impl Fn(u64) -> &'a [f64]) {
         let first = self.record.as_ref().map_or(0, |record| record.scalars.len());
-        self.rows.fill(after, first, noted);
+        self.rows.fill(steps, first, noted);
     }
 
     /// Returns the rows recorded since the last call.
