@@ -40,8 +40,8 @@ impl Notes {
     pub fn begin(&mut self, steps: u64, stream: &Arc<CudaStream>) -> Result<()> {
         (self.steps, self.next) = (steps, 0);
         if self.words.is_none() {
-            let Noted { places, lines, columns, .. } = &self.tables;
-            let words = [places.as_flattened(), lines, columns].concat();
+            let Noted { places, lines, columns, firsts, .. } = &self.tables;
+            let words = [places.as_flattened(), lines, columns, firsts].concat();
             ask_for(stream.context(), words.len() as u128 * 4)?;
             self.words = Some(stream.clone_htod(&words).map_err(during("loading the places of probes"))?);
         }
@@ -57,14 +57,16 @@ impl Notes {
     }
 
     /// Returns the kernels' `Noted`, in words of 64 bits.
-    pub fn argument(&self, stream: &Arc<CudaStream>) -> [u64; 5] {
-        let Noted { places, lines, .. } = &self.tables;
+    pub fn argument(&self, stream: &Arc<CudaStream>) -> [u64; 6] {
+        let Noted { places, lines, columns, .. } = &self.tables;
         let words = self.words.as_ref().map_or(0, |words| words.device_ptr(stream).0);
         let lines_at = words + 4 * 3 * places.len() as u64;
         let columns_at = lines_at + 4 * lines.len() as u64;
+        let firsts_at = columns_at + 4 * columns.len() as u64;
         let values = self.values.as_ref().map_or(0, |values| values.device_ptr(stream).0);
         // The count is the first half of its word, because hosts with CUDA are little-endian.
-        [words, lines_at, columns_at, values + self.next * self.row_bytes() as u64, places.len() as u64]
+        let row = values + self.next * self.row_bytes() as u64;
+        [words, lines_at, columns_at, firsts_at, row, places.len() as u64]
     }
 
     /// Goes on to the rows after so many steps.
@@ -84,12 +86,23 @@ impl Notes {
         };
         let bytes = stream.clone_dtoh(&values.slice(..bytes));
         let bytes = bytes.map_err(during("reading the values of probes"))?;
-        let values: Vec<f64> = match self.dtype {
-            DType::F32 => bytes.as_chunks().0.iter().map(|&value| f32::from_ne_bytes(value).into()).collect(),
-            DType::F64 => bytes.as_chunks().0.iter().map(|&value| f64::from_ne_bytes(value)).collect(),
-        };
+        Ok(match self.dtype {
+            DType::F32 => self.gathered(bytes.as_chunks().0, |value| f32::from_ne_bytes(value).into()),
+            DType::F64 => self.gathered(bytes.as_chunks().0, f64::from_ne_bytes),
+        })
+    }
+
+    /// Returns for each row of the kernels' values those of the problem.
+    fn gathered<const BYTES: usize>(
+        &self,
+        values: &[[u8; BYTES]],
+        value: impl Fn([u8; BYTES]) -> f64,
+    ) -> Vec<f64> {
+        let columns = &self.tables.column_of;
         let rows = values.chunks_exact(self.tables.places.len().max(1));
-        Ok(rows.flat_map(|row| self.tables.column_of.iter().map(|&column| row[column])).collect())
+        let mut gathered = Vec::with_capacity(rows.len() * columns.len());
+        rows.for_each(|row| gathered.extend(columns.iter().map(|&column| value(row[column]))));
+        gathered
     }
 }
 

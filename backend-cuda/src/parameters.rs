@@ -57,7 +57,7 @@ impl Parameters {
         self.bytes = parameter_bytes(problem.dtype, &problem.parameters);
         // Addresses stand behind them, where C++ puts them.
         self.values = self.bytes.len().next_multiple_of(8);
-        let addresses = usize::from(self.varying.is_some()) + 5 * usize::from(self.notes.is_some());
+        let addresses = usize::from(self.varying.is_some()) + 6 * usize::from(self.notes.is_some());
         if addresses > 0 {
             self.bytes.resize(self.values + 8 * addresses, 0);
         }

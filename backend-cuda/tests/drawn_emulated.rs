@@ -111,7 +111,10 @@ fn probes(problem: &Problem, seed: u64) -> Vec<Probe> {
     let fields = problem.program.fields().len();
     let ends = [[0; 3], extents.map(|extent| extent - 1), extents.map(|extent| extent / 2)];
     let drawn: Vec<[usize; 3]> = (0..5).map(|_| extents.map(|extent| rng.usize(0..extent))).collect();
-    let places = ends.iter().chain(&drawn).chain(&drawn[..1]);
+    // Several of a line, as receivers are.
+    let line = |number: usize| [extents[0] / 3, extents[1] / 3, (2 * number + 1) % extents[2]];
+    let line: Vec<[usize; 3]> = (0..12).map(line).collect();
+    let places = ends.iter().chain(&drawn).chain(&drawn[..1]).chain(&line);
     places.map(|&index| Probe { field: rng.usize(0..fields), index }).collect()
 }
 
@@ -144,7 +147,10 @@ fn probes_are_noted_after_each_step(is_other: bool) {
             ("gray-scott", &[23, 67]),
             ("wave", &[45, 200]),
             ("3d7pt", &[9, 21, 67]),
-        ][number % 4];
+            // More planes than kernels look ahead for.
+            ("2d5pt", &[211, 67]),
+            ("gray-scott", &[23, 67]),
+        ][number];
         let boundary = if extents.len() == 3 { "periodic" } else { boundary };
         let dtype = [DType::F32, DType::F64][number % 2];
         let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
@@ -264,8 +270,9 @@ fn single_sides_are_chosen_in_passes(is_other: bool) {
                         Sides::all(Boundaries::parse(&format!("{side}={kind}"), Boundary::Clamp).unwrap());
                 }
                 assert!(Clock::on_device(&problem, true).is_some(), "{side}={kind}");
-                let way = ways()[1];
-                cases.push((problem, Options { depth: Depth::Steps(2 + (turn as u32) % 2), ..way }));
+                let [own, passes] = ways();
+                let passes = Options { depth: Depth::Steps(2 + (turn as u32) % 2), ..passes };
+                cases.extend([own, passes].map(|way| (problem.clone(), way)));
             }
         }
     }

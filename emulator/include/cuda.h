@@ -97,6 +97,9 @@ inline bool __any_sync(unsigned, bool vote)
 
 inline bool __all_sync(unsigned mask, bool vote) { return !__any_sync(mask, !vote); }
 
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __clzll(long long bits) { return bits == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(bits)); }
+
 template <class T> T __ldcg(const T* from) { return *from; }
 template <class T> T __ldcs(const T* from) { return *from; }
 template <class T> void __stcg(T* to, T value) { *to = value; }

@@ -110,8 +110,10 @@ impl Launch {
         self.emulation.write("fields", fields)?;
         self.emulation.write("parameters", bytes(parameters))?;
         self.emulation.write("varying", bytes(varying))?;
-        let Noted { places, lines, columns, .. } = &self.noted;
-        for (name, words) in [("places", places.as_flattened()), ("lines", lines), ("columns", columns)] {
+        let Noted { places, lines, columns, firsts, .. } = &self.noted;
+        let tables =
+            [("places", places.as_flattened()), ("lines", lines), ("columns", columns), ("firsts", firsts)];
+        for (name, words) in tables {
             self.emulation
                 .write(name, words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>())?;
         }

@@ -3,6 +3,7 @@
 mod addresses;
 mod arguments;
 mod count;
+mod few;
 mod functions;
 mod krylov;
 mod late;
@@ -18,12 +19,13 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use abide_core::domain::Axes;
-use abide_core::expr::Tap;
+use abide_core::expr::{Cells, Tap};
 use abide_core::plan::{Lowering, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
+use self::few::Few;
 use crate::boundary;
-use crate::emit::{Language, formula};
+use crate::emit::{Language, Told, formula};
 use crate::loops::{self, Joint, Reads};
 use crate::text::{LETTERS, Text};
 
@@ -86,17 +88,17 @@ struct Cuda {
     divides: bool,
     /// Whether values are of several points of a thread.
     points: bool,
-    /// The axis along which choices at single indices are made in bodies whose `CHOOSES` is true alone.
-    chooses: Option<usize>,
+    /// Where choices are made in few cells that bodies are told of.
+    few: Option<Few>,
 }
 
 impl Cuda {
     /// Formulas of plain programs.
-    const PLAIN: Cuda = Cuda { plane: None, divides: false, points: false, chooses: None };
+    const PLAIN: Cuda = Cuda { plane: None, divides: false, points: false, few: None };
     /// Formulas in launches per stage or group of stages.
-    const PROGRAM: Cuda = Cuda { plane: None, divides: true, points: false, chooses: None };
+    const PROGRAM: Cuda = Cuda { plane: None, divides: true, points: false, few: None };
     /// Formulas of plain programs that go over several points of a thread.
-    const OF_POINTS: Cuda = Cuda { plane: None, divides: false, points: true, chooses: None };
+    const OF_POINTS: Cuda = Cuda { plane: None, divides: false, points: true, few: None };
 }
 
 impl Language for Cuda {
@@ -117,8 +119,13 @@ impl Language for Cuda {
         (!self.points).then(|| format!("real {name} = {value}"))
     }
 
-    fn chooses(&self) -> Option<(usize, &'static str)> {
-        Some((self.chooses?, "CHOOSES"))
+    fn told(&self, axis: usize, cells: Cells) -> Option<Told> {
+        self.few?.told(axis, cells)
+    }
+
+    fn placed(&self) -> Option<usize> {
+        let few = self.few?;
+        few.chooses.then_some(few.swept())
     }
 
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String {

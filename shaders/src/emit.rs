@@ -3,7 +3,7 @@
 mod branch;
 
 use abide_core::DType;
-use abide_core::expr::{Dag, Id, Node, Tap, Text, Unary, choice};
+use abide_core::expr::{Cells, Dag, Id, Node, Tap, Text, Unary, choice};
 
 pub use branch::Place;
 
@@ -22,9 +22,13 @@ pub trait Language {
     /// several cells, which take no branch together.
     fn variable(&self, dtype: DType, name: &str, value: &str) -> Option<String>;
 
-    /// Returns the axis along which choices at single indices are asked for by a name that says whether any cell of those
-    /// that a body computes makes one, and the name.
-    fn chooses(&self) -> Option<(usize, &'static str)> {
+    /// Returns how a body asks for a choice in these cells of an axis; `None` where each cell compares its index.
+    fn told(&self, _axis: usize, _cells: Cells) -> Option<Told> {
+        None
+    }
+
+    /// Returns the axis along which bodies must know where choices are made.
+    fn placed(&self) -> Option<usize> {
         None
     }
 
@@ -51,6 +55,15 @@ pub trait Language {
     fn parameter(&self, number: u16) -> String;
 }
 
+/// How a body asks for a choice in few cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The name that says whether any of the cells that the body computes makes it.
+    pub by: &'static str,
+    /// What stands for the comparison of the cell's index.
+    pub instead: Option<String>,
+}
+
 /// A formula as statements that declare locals, and the names of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Formula {
@@ -58,7 +71,7 @@ pub struct Formula {
     pub statements: Vec<String>,
     /// For each output, an expression (a local, tap or literal) that holds its value.
     pub outputs: Vec<String>,
-    /// Where the formula makes the choices that [`Language::chooses`] asks for.
+    /// Where the formula makes choices at single indices of the axis of [`Language::placed`].
     pub places: Vec<Place>,
 }
 
@@ -109,17 +122,22 @@ pub fn part(
         }
         let within = branches[number].map_or(0, |branch| branch + 1);
         let inside = std::mem::take(&mut statements[number + 1]);
-        let is_asked =
-            |axis| branches[number].is_none() && choice(nodes, number as Id).is_some_and(|c| c.0 == axis);
-        let chooses = language.chooses().filter(|&(axis, _)| is_asked(axis));
-        let chooses = chooses.map_or(String::new(), |(_, name)| format!("{name} && "));
+        // Within a branch the outer choice has asked.
+        let made = choice(nodes, number as Id).filter(|_| branches[number].is_none());
+        let told = made.and_then(|(axis, cells)| language.told(axis, cells));
+        let asked = |condition: String| match &told {
+            Some(Told { by, instead: Some(instead) }) => format!("{by} && {instead}"),
+            Some(Told { by, instead: None }) => format!("{by} && {condition}"),
+            None => condition,
+        };
         if let Node::Select(condition, yes, no) = node
             && !inside.is_empty()
             && let Some(condition) = comparison(condition)
             && let Some(declared) = language.variable(dtype, &names[number], at(no))
         {
             let set = format!("{} = {};", names[number], at(yes));
-            let [c, wgsl] = [format!("if ({chooses}{condition}) {{"), format!("if {chooses}{condition} {{")];
+            let condition = asked(condition);
+            let [c, wgsl] = [format!("if ({condition}) {{"), format!("if {condition} {{")];
             let begin = language.own(&c, &wgsl).to_owned();
             statements[within].extend([format!("{declared};"), begin]);
             statements[within].extend(inside);
@@ -127,13 +145,13 @@ pub fn part(
             continue;
         }
         statements[within].extend(inside);
-        let holds = |id: Id| comparison(id).map(|condition| format!("{chooses}{condition}"));
+        let holds = |id: Id| comparison(id).map(asked);
         let value = value(node, &at, holds, language, dtype, &mut tap);
         statements[within].push(format!("{};", language.declare(dtype, &names[number], &value)));
     }
     let statements = std::mem::take(&mut statements[0]);
-    let axis = language.chooses().map(|(axis, _)| axis);
-    let places = axis.map_or(Vec::new(), |axis| branch::places(nodes, &computed, &branches, axis));
+    let places =
+        language.placed().map_or(Vec::new(), |axis| branch::places(nodes, &computed, &branches, axis));
     Formula { statements, outputs: outputs.iter().map(|&id| names[id as usize].clone()).collect(), places }
 }
 

@@ -31,7 +31,7 @@ mod tree;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-pub use choices::choice;
+pub use choices::{Cells, choice};
 pub use dag::Dag;
 pub use forms::{QuadraticForm, factors};
 pub use looped::{Carried, Item, Loop, Looped};

@@ -168,10 +168,16 @@ impl Problem {
                 formula.put(Node::Select(is_there, instead, other))
             });
         }
-        let (relation, than) =
-            if side == 0 { (Binary::Less, distance) } else { (Binary::Greater, last - distance) };
-        let than = index(formula, than);
-        let is_beyond = formula.put(Node::Binary(relation, at, than));
+        // Kernels know such conditions as those of outermost cells.
+        let from_side = match side {
+            0 => at,
+            _ => {
+                let last = index(formula, last);
+                formula.put(Node::Binary(Binary::Sub, last, at))
+            }
+        };
+        let distance = index(formula, distance);
+        let is_beyond = formula.put(Node::Binary(Binary::Less, from_side, distance));
         formula.put(Node::Select(is_beyond, instead, other))
     }
 }

@@ -3,7 +3,7 @@
 
 use abide_core::Problem;
 use abide_core::domain::Axes;
-use abide_core::expr::{Id, Node, choice};
+use abide_core::expr::{Cells, Id, Node, choice};
 use abide_core::plan::streaming::carry::Carry;
 
 use super::Cuda;
@@ -14,7 +14,9 @@ use crate::text::Text;
 pub(super) fn late(text: &mut Text, problem: &Problem, carry: &Carry, axes: Axes) {
     let swept = axes.order([0, 1, 2])[0];
     let nodes = &carry.nodes;
-    let is_choice = |id: Id| choice(nodes, id).is_some_and(|(axis, _)| axis == swept);
+    let is_choice = |id: Id| {
+        choice(nodes, id).is_some_and(|(axis, cells)| axis == swept && matches!(cells, Cells::At(_)))
+    };
     let bases: Vec<Id> = carry.values.iter().map(|&value| base(nodes, value, &is_choice)).collect();
     let of = |outputs: &[Id], ends: &[Id]| -> Vec<Id> {
         let needed = needed(nodes, outputs, ends);

@@ -7,6 +7,7 @@ use abide_core::plan::streaming::carry::{Carry, Slot};
 use abide_core::plan::streaming::warp::Edges;
 use abide_core::{Problem, Program, Stage};
 
+use super::few::Few;
 use super::{COMMON, COPIES, Cuda, constant, constants, list, method, values};
 use crate::emit::{Place, part};
 use crate::text::Text;
@@ -121,8 +122,8 @@ pub(super) fn arriving(
         let mut body = Text::default();
         let mut places = Vec::new();
         for plane in (carry.planes[0]..=carry.planes[1]).rev() {
-            let chooses = Some(axes.order([0, 1, 2])[0]).filter(|_| chooses && plane == carry.planes[1]);
-            places.extend(arrival(&mut body, problem, carry, plane, axes, chooses));
+            let few = Few::new(problem, stage, axes, plane, chooses && plane == carry.planes[1]);
+            places.extend(arrival(&mut body, problem, carry, axes, plane, few));
         }
         (body, places)
     };
@@ -141,8 +142,10 @@ pub(super) fn arriving(
     text.push(format!(
         "__device__ static constexpr Offset choice(int i, int axis) {{ constexpr Offset list[][3] = {{{rows}}}; return list[i][axis]; }}"
     ));
-    text.push("// CHOOSES: whether any of the cells that the body is for makes a choice.");
-    text.push(method("arrive", "FIELDS").replacen("<class View>", "<bool CHOOSES, class View>", 1));
+    text.push("// CHOOSES: whether any of the cells that the body is for makes a choice at a single plane; AT_…: whether any may lie");
+    text.push("// at a side of the domain along the axis.");
+    let told = "<bool CHOOSES, bool AT_S, bool AT_Y, bool AT_X, class View>";
+    text.push(method("arrive", "FIELDS").replacen("<class View>", told, 1));
     text.push(&arrivals);
     aged(text, carry);
     text.push("}");
@@ -155,18 +158,18 @@ fn braced(place: Place) -> String {
 }
 
 /// Writes the part of the formula that is computed when a plane arrives, for the cell from which that plane
-/// lies at offset `plane`. Returns where it makes the choices along the axis `chooses`.
+/// lies at offset `plane`. Returns where it makes choices at single planes, where these are told.
 fn arrival(
     text: &mut Text,
     problem: &Problem,
     carry: &Carry,
-    plane: i32,
     axes: Axes,
-    chooses: Option<usize>,
+    plane: i32,
+    few: Few,
 ) -> Vec<Place> {
     let (wanted, kept) = carry.wanted(plane);
     let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("u.template carried<{slot}>()"));
-    let language = Cuda { plane: Some(plane), chooses, ..Cuda::PLAIN };
+    let language = Cuda { plane: Some(plane), few: Some(few), ..Cuda::PLAIN };
     let now = |tap: Tap| {
         let [_, y, x] = axes.order(tap.offset);
         format!("u.template now<{}, {y}, {x}>()", tap.field)

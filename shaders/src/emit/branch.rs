@@ -1,7 +1,7 @@
-//! What only a few cells need: the operations of a choice that is made at one index of an axis, as that of a source is. They stand in a
+//! What only a few cells need: the operations of a choice that is made in few cells of an axis, as that of a source is. They stand in a
 //! branch, which other cells pass by together.
 
-use abide_core::expr::{Id, Node, choice};
+use abide_core::expr::{Cells, Id, Node, choice};
 
 /// Returns for each node the choice in whose branch it stands; `None` where it stands in none. A branch itself may stand in
 /// another.
@@ -41,8 +41,12 @@ pub(super) fn places(nodes: &[Node], computed: &[bool], within: &[Option<usize>]
     let mut all: Vec<Place> = Vec::new();
     for outer in (0..nodes.len()).filter(|&node| computed[node] && within[node].is_none()) {
         let (mut node, mut place) = (outer, [None; 3]);
-        let mut is_possible = choice(nodes, outer as Id).is_some_and(|choice| choice.0 == axis);
-        while let (Some((axis, index)), Node::Select(_, yes, no)) = (choice(nodes, node as Id), nodes[node]) {
+        let at = |node: usize| match choice(nodes, node as Id) {
+            Some((axis, Cells::At(index))) => Some((axis, index)),
+            _ => None,
+        };
+        let mut is_possible = at(outer).is_some_and(|(along, _)| along == axis);
+        while let (Some((axis, index)), Node::Select(_, yes, no)) = (at(node), nodes[node]) {
             let known = *place[axis].get_or_insert(index as usize);
             is_possible &= index >= 0.0 && known as f64 == index;
             match nodes[yes as usize] {

@@ -7,7 +7,7 @@
 //! outputs that still need it.
 
 use crate::domain::Axes;
-use crate::expr::{Id, Node, Tap};
+use crate::expr::{Id, Node, Tap, choice};
 use crate::program::Stage;
 
 /// A place that holds one value per cell between two planes.
@@ -77,7 +77,7 @@ impl Carry {
                 other => other.operands().filter_map(|operand| ready[operand as usize]).max(),
             });
         }
-        postpone(&nodes, &values, &mut ready);
+        postpone(&nodes, &values, &mut ready, axes);
         let arrivals = || ready.iter().flatten().copied();
         let planes = [arrivals().min().unwrap_or(0).min(0), arrivals().max().unwrap_or(0).max(0)];
         let mut carry = Carry { nodes, values, planes, ready, slots: Vec::new() };
@@ -164,8 +164,8 @@ impl Carry {
 }
 
 /// Postpones values that can be computed later from values that are carried anyway, so that they need no slot
-/// of their own.
-fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
+/// of their own. A [`choice`] waits for a cell, too, that is carried for another tap.
+fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>], axes: Axes) {
     let end = ready.iter().flatten().copied().max().unwrap_or(0).max(0);
     for id in (0..nodes.len()).rev() {
         let consumers = |of: usize, ready: &[Option<i32>]| -> Vec<(usize, i32)> {
@@ -174,6 +174,19 @@ fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
             let by_values = values.iter().filter(|&&value| value as usize == of).map(|_| (usize::MAX, end));
             by_nodes.chain(by_values).collect()
         };
+        // Whether a cell that was tapped is carried until a plane arrives, because another tap of its field needs it then.
+        let is_raw_there = |tap: Tap, then: i32, ready: &[Option<i32>]| {
+            let [swept, own @ ..] = axes.order(tap.offset);
+            nodes.iter().enumerate().any(|(other, node)| match *node {
+                Node::Tap(Tap { field, offset }) if field == tap.field && offset != tap.offset => {
+                    let [from, across @ ..] = axes.order(offset);
+                    let last = consumers(other, ready).iter().map(|(_, plane)| *plane).max();
+                    across == own && last.is_some_and(|last| last - from >= then - swept)
+                }
+                _ => false,
+            })
+        };
+        let is_choice = choice(nodes, id as Id).is_some();
         let (Some(now), false) = (ready[id], matches!(nodes[id], Node::Tap(_))) else { continue };
         let Some(then) =
             consumers(id, ready).iter().map(|(_, plane)| *plane).min().filter(|&then| then > now)
@@ -198,10 +211,10 @@ fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
                 if others.iter().any(|&plane| plane >= then) {
                     continue;
                 }
-                if others.is_empty() && !matches!(nodes[operand], Node::Tap(_)) {
-                    cone.push(operand);
-                } else {
-                    carried = false;
+                match nodes[operand] {
+                    Node::Tap(tap) => carried = is_choice && is_raw_there(tap, then, ready),
+                    _ if others.is_empty() => cone.push(operand),
+                    _ => carried = false,
                 }
             }
             next += 1;

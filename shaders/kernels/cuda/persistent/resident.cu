@@ -9,9 +9,22 @@
 // go wrong by a radius per stage, and every DEPTH steps a pass ends with an exchange (counted.cuh, tagged.cuh) that puts
 // them right. What a side of the domain shows is read where it lies, or lies in `lines` and never changes.
 
+// Own lines of all fields whose noted cells a lane keeps in registers, if they are so few; and those of a line: a bit each, and
+// the number of the first one's value.
+constexpr int NOTED_LINES = NOTES && FIELDS * PLANES * OWN_Y <= 16 && OWN_X <= 32 ? FIELDS * PLANES * OWN_Y : 0;
+struct NotedCells {
+    unsigned cells;
+    int first;
+};
+
 struct Resident : Exchange {
     unsigned choosing;                   // own planes with cells that make a choice, a bit each
     unsigned noting;                     // NOTES: own lines that may have values to note, a bit each
+    NotedCells kept_notes[NOTED_LINES > 0 ? NOTED_LINES : 1];
+
+    // The domain's cells of the last tile, the lane of the last, and the cells of that lane.
+    static constexpr int LAST_TILE = int(EXTENT_X - (TILES_X > 1 ? END_X - TILE_X : 0)), LAST_LANE = (LAST_TILE - 1) / OWN_X;
+    static constexpr int LAST_CELLS = LAST_TILE - LAST_LANE * OWN_X;
 
     // What a formula sees of own cell (Y, X) beside fields.
     template <class S, int Y, int X>
@@ -34,6 +47,30 @@ struct Resident : Exchange {
                             : AXIS == AXIS_Y ? source_y(tile.y0 + tile.first_y + Y)
                                              : source_x(tile.x0 + tile.lane * OWN_X + X);
             return real(at.index);
+        }
+        // Returns whether the cell is one of the first or last COUNT along an axis across.
+        template <int AXIS, int COUNT>
+        __device__ __forceinline__ bool first() const
+        {
+            if constexpr (AXIS == AXIS_Y) return source_y(tile.y0 + tile.first_y + Y).index < COUNT;
+            else return tile.tile_x == 0 && outermost<COUNT>(X, 0, 1);
+        }
+        template <int AXIS, int COUNT>
+        __device__ __forceinline__ bool last() const
+        {
+            if constexpr (AXIS == AXIS_Y) return source_y(tile.y0 + tile.first_y + Y).index >= EXTENT_Y - COUNT;
+            else return tile.tile_x == TILES_X - 1 && outermost<COUNT>(LAST_CELLS - 1 - X, LAST_LANE, -1);
+        }
+        // Returns whether a cell is one of COUNT, where that of the outermost lane lies `first` from the side.
+        template <int COUNT>
+        __device__ __forceinline__ bool outermost(int first, int lane, int inward) const
+        {
+            bool is_one = false;
+            each<(COUNT + OWN_X - 1) / OWN_X + 1>([&](auto apart) {
+                const int far = first + apart.value * OWN_X;
+                is_one = is_one || (far >= 0 && far < COUNT && tile.lane == lane + apart.value * inward);
+            });
+            return is_one;
         }
     };
 
@@ -92,13 +129,11 @@ struct Resident : Exchange {
             });
         }
         if constexpr (SIDE && HIGH_X != FIXED) {
-            // The domain's cells of the last tile, the lane of the last, and the cells of that lane.
-            constexpr int CELLS = int(EXTENT_X - (TILES_X > 1 ? END_X - TILE_X : 0)), LAST = (CELLS - 1) / OWN_X, INSIDE = CELLS - LAST * OWN_X;
             each<LEFT + OWN_X + RIGHT>([&](auto i) {
                 constexpr int AT = i.value - LEFT;               // from the lane's first cell
                 each<2>([&](auto back) {
-                    constexpr int BACK = back.value, LANE = LAST - BACK, BEYOND = LANE * OWN_X + AT - CELLS;
-                    if constexpr (LANE >= 0 && BEYOND >= 0 && BEYOND < RX && (BACK == 0 || INSIDE < RX)) {
+                    constexpr int BACK = back.value, LANE = LAST_LANE - BACK, BEYOND = LANE * OWN_X + AT - LAST_TILE;
+                    if constexpr (LANE >= 0 && BEYOND >= 0 && BEYOND < RX && (BACK == 0 || LAST_CELLS < RX)) {
                         constexpr int SHOWN = AT - BEYOND - int(EXTENT_X - above(HIGH_X, EXTENT_X + BEYOND, EXTENT_X));
                         const real ghost = HIGH_X == CONSTANT ? HIGH_VALUE_X : row[RX + (SHOWN >= -LEFT && SHOWN < OWN_X + RIGHT ? SHOWN : 0)];
                         row[RX + AT] = tile_x == TILES_X - 1 && lane == LANE && !given ? ghost : row[RX + AT];
@@ -172,7 +207,7 @@ struct Resident : Exchange {
                     constexpr int X = x.value;
                     const View<S, Y, X> view = {{*this, P}, wide, near};
                     real value[FIELDS];
-                    S::template arrive<!S::LATE>(view, value);
+                    S::template arrive<!S::LATE, true, true, SIDE>(view, value);
                     each<S::WRITES>([&](auto o) { out[S::writes(o.value)][Y][X] = value[S::writes(o.value)]; });
                 });
             });
@@ -264,8 +299,22 @@ struct Resident : Exchange {
             const int in_s = first_s + s.value, in_y = first_y + y.value;
             const Offset plane = inside(WRAPS_S, s0 + in_s, EXTENT_S), row = inside(WRAPS_Y, y0 + in_y, EXTENT_Y);
             bool has = false;
-            if (plane >= 0 && row >= 0 && along_s.keeps(in_s) && along_y.keeps(in_y))
-                each<FIELDS>([&](auto f) { has = has || noted_line(noted_of(parameters), f.value, plane, row) >= 0; });
+            const bool kept = plane >= 0 && row >= 0 && along_s.keeps(in_s) && along_y.keeps(in_y);
+            each<FIELDS>([&](auto f) {
+                const int line = kept ? noted_line(noted_of(parameters), f.value, plane, row) : -1;
+                has = has || line >= 0;
+                if constexpr (NOTED_LINES > 0) {
+                    NotedCells& own = kept_notes[(f.value * PLANES + s.value) * OWN_Y + y.value];
+                    own = {0, 0};
+                    // The values of a line's cells follow each other.
+                    if (line >= 0) each<OWN_X>([&](auto c) {
+                        const int at = lane * OWN_X + OWN_X - 1 - c.value;
+                        const Offset column = inside(WRAPS_X, x0 + at, EXTENT_X);
+                        const int number = column >= 0 && along_x.keeps(at) ? __ldg(noted_of(parameters).columns + line * EXTENT_X + column) : -1;
+                        if (number >= 0) own = {own.cells | 1u << (OWN_X - 1 - c.value), number};
+                    });
+                }
+            });
             noting |= unsigned(has) << (s.value * OWN_Y + y.value) % 32;
         });
         noting = uniform(noting);
@@ -277,6 +326,18 @@ struct Resident : Exchange {
         each_own([&](auto s, auto y) {
             constexpr int Q = s.value, Y = y.value;
             if (!(noting >> (Q * OWN_Y + Y) % 32 & 1u)) return;
+            if constexpr (NOTED_LINES > 0) {
+                each<FIELDS>([&](auto f) {
+                    const NotedCells& own = kept_notes[(f.value * PLANES + Q) * OWN_Y + Y];
+                    if (own.cells == 0) return;
+                    Line cells;
+                    load_own<f.value, Q, Y>(kept, cells);
+                    each<OWN_X>([&](auto c) {
+                        if (own.cells >> c.value & 1u) values[own.first + __popc(own.cells & ((1u << c.value) - 1u))] = cells[c.value];
+                    });
+                });
+                return;
+            }
             const int in_s = first_s + Q, in_y = first_y + Y;
             const Offset plane = inside(WRAPS_S, s0 + in_s, EXTENT_S), row = inside(WRAPS_Y, y0 + in_y, EXTENT_Y);
             if (plane < 0 || row < 0 || !along_s.keeps(in_s) || !along_y.keeps(in_y)) return;

@@ -104,6 +104,19 @@ struct Stream : Window {
             const Source at = AXIS == AXIS_S ? source_s(plane - D) : AXIS == AXIS_Y ? source_y(stream.y(Y)) : source_x(stream.x(X));
             return real(at.index);
         }
+        // Returns whether the cell is one of the first or last COUNT along an axis across, in a window at that side.
+        template <int AXIS, int COUNT>
+        __device__ __forceinline__ bool first() const
+        {
+            if constexpr (AXIS == AXIS_Y) return stream.template first<Y_LOW, OWN_Y, Y, COUNT>();
+            else return stream.template first<X_LOW, OWN_X, X, COUNT>();
+        }
+        template <int AXIS, int COUNT>
+        __device__ __forceinline__ bool last() const
+        {
+            if constexpr (AXIS == AXIS_Y) return stream.template last<Y_HIGH, OWN_Y, Y, COUNT, LAST_ROWS>();
+            else return stream.template last<X_HIGH, OWN_X, X, COUNT, LAST_COLUMNS>();
+        }
     };
 
     // Calls fill(value) if plane `p` is a ghost plane that holds a value.
@@ -215,7 +228,7 @@ struct Stream : Window {
                     constexpr int C = c.value;
                     const View<S, LEVEL, R, C> view = {*this, wide, distant, plane};
                     real value[FIELDS];
-                    S::template arrive<EDGE == ALL>(view, value);
+                    S::template arrive<EDGE == ALL, EDGE == ALL, EDGE != NONE, EDGE != NONE>(view, value);
                     each<FIELDS>([&](auto f) { out[f.value][R][C] = value[f.value]; });
                 });
             });
@@ -295,7 +308,7 @@ struct Stream : Window {
             each<VECTOR>([&](auto l) { distant[K][R][V * VECTOR + l.value] = word.lane[l.value]; });
         });
         take<LEVEL, EDGE>(wide, distant, out, p, slot);
-        if constexpr (NOTES && LEVEL % STAGES == STAGES - 1) note(noting, out, p - S::DELAY, LEVEL / STAGES);
+        if constexpr (NOTES && EDGE == ALL && LEVEL % STAGES == STAGES - 1) note(noting, out, p - S::DELAY, LEVEL / STAGES);
         if constexpr (EDGE == ALL && LEVEL < LEVELS - 1) show_plane<LEVEL + 1>(out, p - S::DELAY);
         if constexpr (SYNCED && LEVEL < LEVELS - 1) publish<LEVEL + 1>(out);
         each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
@@ -306,33 +319,72 @@ struct Stream : Window {
         });
     }
 
-    // Finds the planes of first … last - 1 with cells that the window stores and notes; `pass` is the launch's.
+    // Whether the planes that levels make are so close that 64 bits tell which of them have noted cells.
+    static constexpr bool CLOSE = BEHIND < 32;
+
+    // Finds what the window notes of planes first … last - 1; `pass` is the launch's.
     template <class Note>
     __device__ __forceinline__ void find_noted(Note& noting, int tile_y, int tile_x, Offset first, Offset last, unsigned pass) const
     {
         const Noted& noted = noted_of(parameters);
-        noting = {last, first, tile_y == 0 ? 0 : Offset(tile_y) * USE_Y - SHIFT_Y + MARGIN_Y, tile_y == TILES_Y - 1 ? EXTENT_Y : Offset(tile_y + 1) * USE_Y - SHIFT_Y + MARGIN_Y,
-                  tile_x == 0 ? 0 : Offset(tile_x) * USE_X - SHIFT_X + MARGIN_X, tile_x == TILES_X - 1 ? EXTENT_X : Offset(tile_x + 1) * USE_X - SHIFT_X + MARGIN_X, noted.values + pass * (LEVELS / STAGES) * noted.count};
+        noting = {last, tile_y == 0 ? 0 : Offset(tile_y) * USE_Y - SHIFT_Y + MARGIN_Y, tile_y == TILES_Y - 1 ? EXTENT_Y : Offset(tile_y + 1) * USE_Y - SHIFT_Y + MARGIN_Y,
+                  tile_x == 0 ? 0 : Offset(tile_x) * USE_X - SHIFT_X + MARGIN_X, tile_x == TILES_X - 1 ? EXTENT_X : Offset(tile_x + 1) * USE_X - SHIFT_X + MARGIN_X,
+                  last, 0, noted.values + pass * (LEVELS / STAGES) * noted.count};
+        find_next(noting, first);
+    }
+
+    // Finds the next plane from `from` on with cells that the window notes, and those behind it.
+    template <class Note>
+    __device__ void find_next(Note& noting, Offset from) const
+    {
+        const Noted& noted = noted_of(parameters);
+        // The window's planes from `from` on, of which those behind 64 need not be known: lanes go through the places together.
+        const int end = __ldg(noted.firsts + noting.last);
+        Offset next = noting.last;
+        unsigned long long planes = 0;
         #pragma unroll 1
-        for (int i = lane; i < noted.count; i += 32) {
-            const int* const at = noted.places + 3 * i;
-            const Offset s = __ldg(at), y = __ldg(at + 1), x = __ldg(at + 2);
-            if (s < first || s >= last || y < noting.low_y || y >= noting.high_y || x < noting.low_x || x >= noting.high_x) continue;
-            if (s < noting.first) noting.first = s;
-            if (s >= noting.end) noting.end = s + 1;
+        for (int i = __ldg(noted.firsts + from); i < end; i += 32) {
+            Offset s = noting.last;
+            if (i + lane < end) {
+                const int* const at = noted.places + 3 * (i + lane);
+                const Offset y = __ldg(at + 1), x = __ldg(at + 2);
+                if (y >= noting.low_y && y < noting.high_y && x >= noting.low_x && x < noting.high_x) s = __ldg(at);
+            }
+            Offset least = s;
+            each<5>([&](auto k) {
+                const Offset other = __shfl_xor_sync(~0u, least, 16 >> k.value);
+                if (other < least) least = other;
+            });
+            if (next == noting.last) next = least;
+            if (next == noting.last) continue;
+            unsigned long long own = s < noting.last && s - next < 64 ? 1ull << (s - next) : 0;
+            each<5>([&](auto k) { own |= __shfl_xor_sync(~0u, own, 16 >> k.value); });
+            planes |= own;
+            if (!CLOSE || uniform(__ldg(noted.places + 3 * i)) - next >= 64) break;
         }
-        each<5>([&](auto i) {
-            const Offset least = __shfl_xor_sync(~0u, noting.first, 16 >> i.value), most = __shfl_xor_sync(~0u, noting.end, 16 >> i.value);
-            if (least < noting.first) noting.first = least;
-            if (most > noting.end) noting.end = most;
-        });
+        noting.next = next;
+        noting.planes = planes;
+    }
+
+    // Returns the plane before which planes arrive that all have their notes made by one body: of plane `p` and some behind it,
+    // `notes` tells whether any does.
+    template <class Note>
+    __device__ __forceinline__ Offset next_noted(Note& noting, Offset p, bool& notes) const
+    {
+        const Offset oldest = p - BEHIND;    // of the planes that levels have still to make
+        if (noting.next < noting.last && noting.next < oldest) find_next(noting, oldest);
+        notes = noting.next <= p && noting.next < noting.last;
+        if (!notes) return noting.next < noting.last ? noting.next : noting.last + BEHIND;
+        const int behind = CLOSE ? 63 - __clzll((long long)(noting.planes)) : 0;
+        return noting.next + (CLOSE && behind + BEHIND >= 64 ? 64 : behind + BEHIND + 1);
     }
 
     // Notes values of own cells of plane `q` after a step of the pass.
     template <class Note>
     __device__ __forceinline__ void note(const Note& noting, const Cells (&cells)[FIELDS], Offset q, int step) const
     {
-        if (q < noting.first || q >= noting.end) return;
+        const Offset apart = q - noting.next;
+        if (apart < 0 || q >= noting.last || (CLOSE && (apart >= 64 || !(noting.planes >> apart & 1)))) return;
         const Noted& noted = noted_of(parameters);
         real* const values = noting.values + step * noted.count;
         each<FIELDS>([&](auto f) {
@@ -476,13 +528,21 @@ struct Stream : Window {
         int slot = 0;
         #pragma unroll 1
         while (p < end) {
-            if constexpr (MEETS_S || (FLAT && MEETS_ACROSS) || CHOICES > 0) {
+            Offset until = end;
+            bool notes = false;
+            if constexpr (NOTES) {
+                until = next_noted(noting, p, notes);
+                if (until > end) until = end;
+            }
+            if constexpr (MEETS_S || (FLAT && MEETS_ACROSS) || CHOICES > 0 || NOTES) {
                 Offset stop = p >= high || low > end ? end : low;
                 if constexpr (CHOICES > 0) if (stop <= p && next_choice(choices, p, end) == p) stop = p + 1;
+                if constexpr (NOTES) if (notes || stop > until) stop = until;
                 #pragma unroll 1
                 for (; p < stop; ++p) advance<ALL>(p, first, last, slot);
+                if (NOTES && p == until) continue;
             }
-            Offset stop = high < end ? high : end;
+            Offset stop = high < until ? high : until;
             if constexpr (CHOICES > 0) stop = next_choice(choices, p, stop);
             if constexpr (MEETS_ACROSS && !FLAT) {
                 #pragma unroll 1

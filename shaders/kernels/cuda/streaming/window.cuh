@@ -59,10 +59,12 @@ template <> struct Given<true> { real* low[ARRAYS]; real* high[ARRAYS]; };
 // The buffers of a launch's first pass, and those of the next: passes take them by turns.
 struct Turns : Given<GIVES> { Buffers buffers[2]; };
 
-// What a window notes: of these planes, and of own cells in these rows and columns, in rows of values from the pass's first step.
+// What a window notes: of own cells in these rows and columns and planes before `last`, in rows of values from the pass's first
+// step. The next plane with such cells, from those on that levels have still to make, and which of the 64 from it on have some.
 template <bool> struct Noting {};
 template <> struct Noting<true> {
-    Offset first, end, low_y, high_y, low_x, high_x;
+    Offset last, low_y, high_y, low_x, high_x, next;
+    unsigned long long planes;
     real* values;
 };
 
@@ -172,6 +174,28 @@ struct Window {
 
     // Returns whether `apart` lanes or strips lie between the own one and a side's outermost.
     __device__ __forceinline__ bool beside(Side at, int apart) const { return side & 1u << (at + apart); }
+
+    // Returns whether own cell `I` of the `OWN` that a thread has along an axis is one of the first COUNT of the domain, or of
+    // the last, of which the last thread has `LAST`.
+    template <Side AT, int OWN, int I, int COUNT>
+    __device__ __forceinline__ bool first() const
+    {
+        constexpr unsigned MASK = outermost(AT, I, OWN, COUNT);
+        return MASK != 0 && (side & MASK) != 0;
+    }
+    template <Side AT, int OWN, int I, int COUNT, int LAST>
+    __device__ __forceinline__ bool last() const
+    {
+        constexpr unsigned MASK = outermost(AT, LAST - 1 - I, OWN, COUNT);
+        return MASK != 0 && (side & MASK) != 0;
+    }
+    // The bits of the threads whose cell is one of COUNT, where that of the outermost thread lies `first` from the side.
+    __device__ static constexpr unsigned outermost(Side at, int first, int own, int count)
+    {
+        unsigned mask = 0;
+        for (int apart = 0; apart < AT_SIDE; ++apart) if (first + apart * own >= 0 && first + apart * own < count) mask |= 1u << (at + apart);
+        return mask;
+    }
 
     // Calls show(ghost, cell) for the ghost cells beyond the low side that are at most `REACH` cells away from one
     // of a thread's `OWN` cells along an axis. Places count from the thread's first cell.
