@@ -326,10 +326,7 @@ struct Stream : Window {
     template <class Note>
     __device__ __forceinline__ void find_noted(Note& noting, int tile_y, int tile_x, Offset first, Offset last, unsigned pass) const
     {
-        const Noted& noted = noted_of(parameters);
-        noting = {last, tile_y == 0 ? 0 : Offset(tile_y) * USE_Y - SHIFT_Y + MARGIN_Y, tile_y == TILES_Y - 1 ? EXTENT_Y : Offset(tile_y + 1) * USE_Y - SHIFT_Y + MARGIN_Y,
-                  tile_x == 0 ? 0 : Offset(tile_x) * USE_X - SHIFT_X + MARGIN_X, tile_x == TILES_X - 1 ? EXTENT_X : Offset(tile_x + 1) * USE_X - SHIFT_X + MARGIN_X,
-                  last, 0, noted.values + pass * (LEVELS / STAGES) * noted.count};
+        noting = {last, last, 0, tile_y, tile_x, pass};
         find_next(noting, first);
     }
 
@@ -340,6 +337,7 @@ struct Stream : Window {
         const Noted& noted = noted_of(parameters);
         // The window's planes from `from` on, of which those behind 64 need not be known: lanes go through the places together.
         const int end = __ldg(noted.firsts + noting.last);
+        const Offset low_y = noting.low_y(), high_y = noting.high_y(), low_x = noting.low_x(), high_x = noting.high_x();
         Offset next = noting.last;
         unsigned long long planes = 0;
         #pragma unroll 1
@@ -348,7 +346,7 @@ struct Stream : Window {
             if (i + lane < end) {
                 const int* const at = noted.places + 3 * (i + lane);
                 const Offset y = __ldg(at + 1), x = __ldg(at + 2);
-                if (y >= noting.low_y && y < noting.high_y && x >= noting.low_x && x < noting.high_x) s = __ldg(at);
+                if (y >= low_y && y < high_y && x >= low_x && x < high_x) s = __ldg(at);
             }
             Offset least = s;
             each<5>([&](auto k) {
@@ -386,15 +384,22 @@ struct Stream : Window {
         const Offset apart = q - noting.next;
         if (apart < 0 || q >= noting.last || (CLOSE && (apart >= 64 || !(noting.planes >> apart & 1)))) return;
         const Noted& noted = noted_of(parameters);
-        real* const values = noting.values + step * noted.count;
+        real* const values = noted.values + (noting.pass * (LEVELS / STAGES) + step) * noted.count;
         each<FIELDS>([&](auto f) {
             each<OWN_Y>([&](auto r) {
-                const Offset row = y(r.value);
-                const int line = row >= noting.low_y && row < noting.high_y ? noted_line(noted, f.value, q, row) : -1;
-                if (line >= 0) each<OWN_X>([&](auto c) {
-                    const Offset column = x(c.value);
-                    if (column >= noting.low_x && column < noting.high_x) note_cell(noted, values, line, column, cells[f.value][r.value][c.value]);
-                });
+                const Offset line_y = y(r.value);
+                const int line = line_y >= noting.low_y() && line_y < noting.high_y() ? noted_line(noted, f.value, q, line_y) : -1;
+                if (line < 0) return;
+                // By way of shared memory, so that a loop goes over the cells: bodies have few registers left.
+                __syncwarp();
+                store_row(row, cells[f.value][r.value], lane);
+                __syncwarp();
+                #pragma unroll 1
+                for (int i = lane; i < TILE_X; i += 32) {
+                    const Offset column = x0 + i;
+                    if (column >= noting.low_x() && column < noting.high_x()) note_cell(noted, values, line, column, row[place(i)]);
+                }
+                __syncwarp();
             });
         });
     }
