@@ -207,7 +207,8 @@ fn kernels(
     let may_stop = problem.until.is_some() || problem.marks.is_some();
     let is_reduced = |body: &Body| body.entries.contains(&Entry::JoinLeaves);
     // Leaves are joined into as many values again.
-    let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.count());
+    let leaves =
+        bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.leaves().count());
     let leaves = leaves.max().unwrap_or(0);
     let mut text = head(problem, &boxes, tiles, slots, persistent);
     let exact = exact_functions(&mut text, problem, &program);

@@ -23,30 +23,13 @@ struct JoinRows {
                                   first_x * LEAF_X + dx + S::BEFORE_X;
                 v[w] = rings[S::LEAVES + unsigned(row) % (ROWS + 1) * (S::ROW_Y * S::ROW_X) + place];
             }
-            const real joined = join_rows_of_leaf<LINE>(v);
+            const real joined = join_leaf<Leaves>(v);
             const Offset leaf_z = (z + (PLANES ? last : 0)) / LEAF_Z, leaf_x = x / LEAF_X + first_x;
             const Offset leaf_y = PLANES ? y / LEAF_Y + first_y : (y + last) / LEAF_Y;
-            const bool counts = leaf_z < Leaves::BLOCKS_Z && leaf_y < Leaves::BLOCKS_Y && leaf_x < Leaves::BLOCKS_X;
+            const bool counts = leaf_z < Leaves::LEAVES_Z && leaf_y < Leaves::LEAVES_Y && leaf_x < Leaves::LEAVES_X;
             if (lane == 0 && counts) {
-                arguments.leaves[(leaf_z * Leaves::BLOCKS_Y + leaf_y) * Leaves::BLOCKS_X + leaf_x] = joined;
+                arguments.leaves[(leaf_z * Leaves::LEAVES_Y + leaf_y) * Leaves::LEAVES_X + leaf_x] = joined;
             }
         }
-    }
-
-    // Joins a leaf's rows, of which each lane has a value of every one.
-    template <bool LINE>
-    __device__ static __forceinline__ real join_rows_of_leaf(real (&v)[WARPS])
-    {
-        constexpr int BY = Leaves::REDUCTION;
-        if constexpr (LINE) {
-            #pragma unroll
-            for (int w = 0; w < WARPS; ++w) v[w] = join_warp<BY>(v[w]);
-            join_all<BY, WARPS, 1>(v);
-            return v[0];
-        }
-        #pragma unroll
-        for (int y = 0; y < LEAF_Y; ++y) join_all<BY, LEAF_Z, LEAF_Y>(v + y);
-        join_all<BY, LEAF_Y, 1>(v);
-        return join_warp<BY>(v[0]);
     }
 };

@@ -4,24 +4,15 @@
 
 constexpr int LEAF = LEAF_Z * LEAF_Y * LEAF_X, WARPS = LEAF / WARP;
 
-// Joins the values of a block's threads, of which each has one index of a leaf; the result is in the first.
-// A warp has a row along the fastest axis, which only a domain of one axis has several of.
+// Joins the values of a leaf, of which each lane of a warp has one of every row; the result is in the first lane. A leaf of a
+// domain of one axis is a single row, several warps long.
 template <class S>
-__device__ __forceinline__ real join_leaf(real value)
+__device__ __forceinline__ real join_leaf(real (&v)[WARPS])
 {
     constexpr int BY = S::REDUCTION;
-    constexpr bool LINE = LEAF_Z * LEAF_Y == 1;
-    typedef real Rows[WARPS][WARP];
-    SHARED_VARIABLE(Rows, rows);
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    if (LINE) value = join_warp<BY>(value);
-    rows[warp][lane] = value;
-    __syncthreads();
-    if (warp > 0) return value;
-    real v[WARPS];
-    #pragma unroll
-    for (int w = 0; w < WARPS; ++w) v[w] = rows[w][lane];
-    if (LINE) {
+    if constexpr (LEAF_Z * LEAF_Y == 1) {
+        #pragma unroll
+        for (int w = 0; w < WARPS; ++w) v[w] = join_warp<BY>(v[w]);
         join_all<BY, WARPS, 1>(v);
         return v[0];
     }
@@ -31,59 +22,62 @@ __device__ __forceinline__ real join_leaf(real value)
     return join_warp<BY>(v[0]);
 }
 
-// Reduces a leaf of the region.
+// Lets each warp of a block reduce a leaf of a tile, in which they lie side by side: value(inside, z, y, x) is that of an index,
+// and holds(z, y, x) whether an index may be one of those inside.
+template <class S, class Holds, class Value>
+__device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsigned tile, const Holds& holds, const Value& value)
+{
+    constexpr bool LINE = LEAF_Z * LEAF_Y == 1;
+    const int lane = threadIdx.x % WARP;
+    Offset z, y, x;
+    corner<S>(tile, z, y, x);
+    x += Offset(threadIdx.x / WARP) * LEAF_X;
+    if (x / LEAF_X >= S::LEAVES_X) return;
+    const bool inside = holds(z, y, x) && holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
+    real v[WARPS];
+    #pragma unroll
+    for (int k = 0; k < WARPS; ++k)
+        v[k] = value(inside, z + (LINE ? 0 : k / LEAF_Y), y + (LINE ? 0 : k % LEAF_Y), x + (LINE ? k * WARP : 0) + lane);
+    const real joined = join_leaf<S>(v);
+    if (lane == 0) arguments.leaves[(z / LEAF_Z * S::LEAVES_Y + y / LEAF_Y) * S::LEAVES_X + x / LEAF_X] = joined;
+}
+
+// Reduces the leaves of a tile.
 template <class S>
 __device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile)
 {
-    Offset z, y, x;
-    corner<S>(tile, z, y, x);
-    const bool inside = S::Inner::holds(z, y, x) &&
-                        S::Inner::holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
-    const int row = threadIdx.x / LEAF_X;
-    z += LEAF_Z == 1 ? 0 : row / LEAF_Y;
-    y += LEAF_Z == 1 ? row : row % LEAF_Y;
-    x += threadIdx.x % LEAF_X;
-    real value = S::neutral();
-    if (inside) value = S::value(Inside{{arguments, z, y, x}});
-    else if (S::Computed::holds(z, y, x)) value = S::value(Edge{{arguments, z, y, x}});
-    value = join_leaf<S>(value);
-    if (threadIdx.x == 0) arguments.leaves[tile] = value;
+    reduce_leaves<S>(arguments, tile, [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x); }, [&](bool inside, Offset z, Offset y, Offset x) {
+        if (inside) return S::value(Inside{{arguments, z, y, x}});
+        return S::Computed::holds(z, y, x) ? S::value(Edge{{arguments, z, y, x}}) : S::neutral();
+    });
 }
 
-// Computes new values over a tile, which is a leaf, and reduces what they give.
+// Computes new values over the leaves of a tile, and reduces what they give.
 template <class S>
 __device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned tile)
 {
-    Offset z, y, x;
-    corner<S>(tile, z, y, x);
-    const Offset z1 = z + LEAF_Z - 1, y1 = y + LEAF_Y - 1, x1 = x + LEAF_X - 1;
-    const bool inside = S::Inner::holds(z, y, x) && S::Inner::holds(z1, y1, x1) && S::Region::holds(z, y, x) && S::Region::holds(z1, y1, x1);
-    const int row = threadIdx.x / LEAF_X;
-    z += LEAF_Z == 1 ? 0 : row / LEAF_Y;
-    y += LEAF_Z == 1 ? row : row % LEAF_Y;
-    x += threadIdx.x % LEAF_X;
-    real value = S::neutral();
-    if (inside) value = S::compute(Inside{{arguments, z, y, x}});
-    else {
+    auto holds = [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x) && S::Region::holds(z, y, x); };
+    reduce_leaves<S>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
+        if (inside) return S::compute(Inside{{arguments, z, y, x}});
         const Edge edge = {{arguments, z, y, x}};
         const bool counts = S::Region::holds(z, y, x), computed = S::Computed::holds(z, y, x);
+        real value = S::neutral();
         if (computed) {
             const real made = S::compute(edge);
             if (counts) value = made;
         }
         S::keep(edge);
         if (counts && !computed) value = S::value_kept(edge);
-    }
-    value = join_leaf<S>(value);
-    if (threadIdx.x == 0) arguments.leaves[tile] = value;
+        return value;
+    });
 }
 
 // Of a reduction with many leaves, blocks join the rows of the first axis that has several, so many to one each.
 constexpr int ROWS_OF_BLOCK = 64;
 template <class S>
 struct LeafRows {
-    static constexpr Offset ROWS = S::BLOCKS_Z > 1 ? S::BLOCKS_Z : S::BLOCKS_Y > 1 ? S::BLOCKS_Y : S::BLOCKS_X;
-    static constexpr Offset WIDTH = Offset(S::BLOCKS_Z) * S::BLOCKS_Y * S::BLOCKS_X / ROWS;
+    static constexpr Offset ROWS = S::LEAVES_Z > 1 ? S::LEAVES_Z : S::LEAVES_Y > 1 ? S::LEAVES_Y : S::LEAVES_X;
+    static constexpr Offset WIDTH = Offset(S::LEAVES_Z) * S::LEAVES_Y * S::LEAVES_X / ROWS;
     static constexpr Offset ACROSS = (WIDTH + WARP - 1) / WARP;    // blocks for a row of results
     // Returns how many of an axis's leaves are left.
     __device__ static constexpr Offset left(Offset count, bool first) { return S::ROWS_JOINED && first ? (count + ROWS_OF_BLOCK - 1) / ROWS_OF_BLOCK : count; }
@@ -142,8 +136,8 @@ template <class S>
 __device__ __forceinline__ void join_leaves(const Arguments& arguments)
 {
     typedef LeafRows<S> All;
-    constexpr Offset Z = All::left(S::BLOCKS_Z, S::BLOCKS_Z > 1), Y = All::left(S::BLOCKS_Y, S::BLOCKS_Z == 1 && S::BLOCKS_Y > 1);
-    constexpr Offset X = All::left(S::BLOCKS_X, S::BLOCKS_Z * S::BLOCKS_Y == 1);
+    constexpr Offset Z = All::left(S::LEAVES_Z, S::LEAVES_Z > 1), Y = All::left(S::LEAVES_Y, S::LEAVES_Z == 1 && S::LEAVES_Y > 1);
+    constexpr Offset X = All::left(S::LEAVES_X, S::LEAVES_Z * S::LEAVES_Y == 1);
     real *from = arguments.leaves, *to = from + All::ROWS * All::WIDTH;
     if constexpr (S::ROWS_JOINED) {
         real* const first = from;

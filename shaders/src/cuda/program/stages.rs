@@ -20,9 +20,18 @@ pub struct Body {
     pub text: Text,
     pub slots: Vec<Slot>,
     pub grid: Grid,
+    /// The leaves of a reduction.
+    pub leaves: Option<Grid>,
     /// The points of a stage that computes at points alone.
     pub points: usize,
     pub entries: &'static [Entry],
+}
+
+impl Body {
+    /// Returns the leaves of a reduction; for any other stage its tiles.
+    pub fn leaves(&self) -> &Grid {
+        self.leaves.as_ref().unwrap_or(&self.grid)
+    }
 }
 
 /// The kernels of a stage.
@@ -47,9 +56,20 @@ const ROWS_OF_BLOCK: usize = 64;
 /// The least leaves that are too many for one block: it takes all before them in one turn.
 const MANY_LEAVES: usize = 2048;
 
+/// The leaves of a tile, which lie side by side: a warp of a block has one.
+const LEAVES_OF_TILE: usize = 8;
+
+/// Returns the tiles that have so many of these leaves.
+fn tiles_of_leaves(leaves: &Grid) -> Grid {
+    let [z, y, x] = leaves.tile;
+    let [planes, rows, count] = leaves.blocks;
+    let blocks = [planes, rows, count.div_ceil(LEAVES_OF_TILE)];
+    Grid { tile: [z, y, LEAVES_OF_TILE * x], blocks, ..leaves.clone() }
+}
+
 /// Returns the kernels of a reduction whose leaves `first` makes; `is_alone` says that they are launches of their own.
-fn reducing(first: Entry, grid: &Grid, is_alone: bool) -> &'static [Entry] {
-    match (first, is_alone && grid.count() >= MANY_LEAVES) {
+fn reducing(first: Entry, leaves: &Grid, is_alone: bool) -> &'static [Entry] {
+    match (first, is_alone && leaves.count() >= MANY_LEAVES) {
         (Entry::Tail, true) => &[Entry::Tail, Entry::JoinRows, Entry::JoinLeaves],
         (Entry::Tail, false) => &[Entry::Tail, Entry::JoinLeaves],
         (_, true) => &[Entry::Reduce, Entry::JoinRows, Entry::JoinLeaves],
@@ -93,8 +113,9 @@ impl Entry {
             Entry::Points => body.points.div_ceil(leaf(1).iter().product()),
             Entry::JoinRows => {
                 // Along the first axis that has several, and 32 columns of all others.
-                let rows = body.grid.blocks.into_iter().find(|&count| count > 1).unwrap_or(1);
-                rows.div_ceil(ROWS_OF_BLOCK) * (body.grid.count() / rows).div_ceil(32)
+                let leaves = body.leaves();
+                let rows = leaves.blocks.into_iter().find(|&count| count > 1).unwrap_or(1);
+                rows.div_ceil(ROWS_OF_BLOCK) * (leaves.count() / rows).div_ceil(32)
             }
             Entry::JoinLeaves | Entry::Scalar => 1,
         }
@@ -107,7 +128,7 @@ impl Entry {
             Entry::Carry => Part::Carried(body.grid.clone()),
             Entry::Points => Part::Points,
             Entry::JoinRows => Part::Rows,
-            Entry::JoinLeaves => Part::Leaves(body.grid.clone()),
+            Entry::JoinLeaves => Part::Leaves(body.leaves().clone()),
             Entry::Scalar => Part::Scalar,
         }
     }
@@ -198,7 +219,14 @@ pub fn update(
     write(&mut text, &work);
     writer.compute(&mut text, &work, &body, own);
     writer.keep(&mut text, &work, own);
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries: &[Entry::Update] })
+    Some(Body {
+        text,
+        slots: writer.slots.0,
+        grid: work.grid,
+        leaves: None,
+        points: 0,
+        entries: &[Entry::Update],
+    })
 }
 
 /// Returns the body of a stage at points, and of what takes all other values along where outputs go to other
@@ -218,7 +246,7 @@ pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
     writer.compute(&mut text, &work, &body, own);
     writer.keep(&mut text, &work, &vec![[0..0, 0..0, 0..0]; own.len()]);
     let entries = &[Entry::Carry, Entry::Points];
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, points, entries })
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: None, points, entries })
 }
 
 /// Returns the body of a reduction.
@@ -233,11 +261,12 @@ pub fn reduce(
     let work = program::reduce(kinds, stage, own, problem.shape.dimensions())?;
     let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
     let mut text = Text::default();
-    let entries = reducing(Entry::Reduce, &work.grid, is_alone);
-    reduces(&mut text, problem, reduction, scalar, entries);
+    let (entries, leaves) = (reducing(Entry::Reduce, &work.grid, is_alone), work.grid.clone());
+    reduces(&mut text, problem, (reduction, scalar), &leaves, entries);
+    let work = Work { grid: tiles_of_leaves(&leaves), ..work };
     write(&mut text, &work);
     value(&mut text, &writer.formula(&work.outputs));
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries })
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), points: 0, entries })
 }
 
 /// Returns the body of an update and the reduction of what it makes; `stored` says of each field and temporary whether somebody
@@ -252,13 +281,14 @@ pub fn tail(
 ) -> Option<Body> {
     let StageKind::Reduce(joins, _, scalar) = reduction.does else { return None };
     let (dimensions, fields) = (problem.shape.dimensions(), problem.program.fields().len());
-    let Work { grid, .. } = program::reduce(kinds, reduction, region, dimensions)?;
+    let Work { grid: leaves, .. } = program::reduce(kinds, reduction, region, dimensions)?;
+    let grid = tiles_of_leaves(&leaves);
     let work = program::update(kinds, update, own, fields, leaf(dimensions), 1)?;
     let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default() };
     let body = writer.formula(&work.outputs);
     let mut text = Text::default();
-    let entries = reducing(Entry::Tail, &grid, is_alone);
-    reduces(&mut text, problem, joins, scalar, entries);
+    let entries = reducing(Entry::Tail, &leaves, is_alone);
+    reduces(&mut text, problem, (joins, scalar), &leaves, entries);
     write(&mut text, &Work { grid: grid.clone(), ..work.clone() });
     text.push(format!("typedef {} Region;", boxed(region.first()?)));
     // What the reduction taps of the update's outputs: the values at hand, or those that the kernel took along.
@@ -306,17 +336,24 @@ pub fn tail(
     }
     text.push("return value(u, made);\n}");
     writer.keep(&mut text, &work, own);
-    Some(Body { text, slots: writer.slots.0, grid, points: 0, entries })
+    Some(Body { text, slots: writer.slots.0, grid, leaves: Some(leaves), points: 0, entries })
 }
 
 /// Writes how a reduction joins values, and to which scalar.
-fn reduces(text: &mut Text, problem: &Problem, reduction: Reduction, scalar: usize, entries: &[Entry]) {
+fn reduces(
+    text: &mut Text,
+    problem: &Problem,
+    (reduction, scalar): (Reduction, usize),
+    leaves: &Grid,
+    entries: &[Entry],
+) {
     let name = match reduction {
         Reduction::Min => "LEAST",
         Reduction::Max => "GREATEST",
         Reduction::Sum => "SUM",
     };
     text.push(format!("static constexpr int REDUCTION = {name}, SCALAR = {scalar};"));
+    text.push(format!("static {}", triple("Offset", "LEAVES", leaves.blocks)));
     text.push(format!("static constexpr bool ROWS_JOINED = {};", entries.contains(&Entry::JoinRows)));
     text.push(neutral(problem, reduction));
 }
@@ -334,7 +371,7 @@ pub fn scalar(stage: &Stage, scalar: usize) -> Body {
     let Dag { nodes, outputs } = &stage.dag;
     let language = Cuda::PROGRAM;
     value(&mut text, &part(nodes, outputs, |_| None, &language, DType::F64, |_| String::new()));
-    Body { text, slots: Vec::new(), grid: Grid::single(), points: 0, entries: &[Entry::Scalar] }
+    Body { text, slots: Vec::new(), grid: Grid::single(), leaves: None, points: 0, entries: &[Entry::Scalar] }
 }
 
 /// Writes the function that returns a formula's only value.
