@@ -137,8 +137,8 @@ fn defects_of_tails_are_found() {
         ("the region", "if (counts) value = made;", "value = made + real(counts);"),
         (
             "what is at hand",
-            "value = S::compute(Inside{{arguments, z, y, x}});",
-            "S::compute(Inside{{arguments, z, y, x}});",
+            "if (inside) return S::compute(Inside{{arguments, z, y, x}});",
+            "if (inside) return S::compute(Inside{{arguments, z, y, x}}), S::neutral();",
         ),
     ];
     all(&defects, |&(what, words, instead)| {

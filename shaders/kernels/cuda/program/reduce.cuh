@@ -22,24 +22,46 @@ __device__ __forceinline__ real join_leaf(real (&v)[WARPS])
     return join_warp<BY>(v[0]);
 }
 
-// Lets each warp of a block reduce a leaf of a tile, in which they lie side by side: value(inside, z, y, x) is that of an index,
-// and holds(z, y, x) whether an index may be one of those inside.
+// Joins the values of a leaf, of which each warp of a block has a row; the result is in the first thread.
+template <class S>
+__device__ __forceinline__ real join_leaf_of_block(real value)
+{
+    typedef real Rows[WARPS][WARP];
+    SHARED_VARIABLE(Rows, rows);
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    rows[warp][lane] = value;
+    __syncthreads();
+    if (warp > 0) return value;
+    real v[WARPS];
+    #pragma unroll
+    for (int w = 0; w < WARPS; ++w) v[w] = rows[w][lane];
+    return join_leaf<S>(v);
+}
+
+// Reduces the leaves of a tile: value(inside, z, y, x) is that of an index, and holds(z, y, x) whether an index may be one of
+// those inside. Of several leaves, which lie side by side, each warp has one, whose rows its lanes load at the same time. Where
+// leaves are few, a tile is one, and each warp has a row of it: there are more warps then.
 template <class S, class Holds, class Value>
 __device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsigned tile, const Holds& holds, const Value& value)
 {
-    constexpr bool LINE = LEAF_Z * LEAF_Y == 1;
-    const int lane = threadIdx.x % WARP;
+    constexpr bool LINE = LEAF_Z * LEAF_Y == 1, ALONE = S::TILE_X == LEAF_X;
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     Offset z, y, x;
     corner<S>(tile, z, y, x);
-    x += Offset(threadIdx.x / WARP) * LEAF_X;
-    if (x / LEAF_X >= S::LEAVES_X) return;
+    if (!ALONE) x += Offset(warp) * LEAF_X;
+    if (!ALONE && x / LEAF_X >= S::LEAVES_X) return;
     const bool inside = holds(z, y, x) && holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
-    real v[WARPS];
-    #pragma unroll
-    for (int k = 0; k < WARPS; ++k)
-        v[k] = value(inside, z + (LINE ? 0 : k / LEAF_Y), y + (LINE ? 0 : k % LEAF_Y), x + (LINE ? k * WARP : 0) + lane);
-    const real joined = join_leaf<S>(v);
-    if (lane == 0) arguments.leaves[(z / LEAF_Z * S::LEAVES_Y + y / LEAF_Y) * S::LEAVES_X + x / LEAF_X] = joined;
+    auto of_row = [&](int k) { return value(inside, z + (LINE ? 0 : k / LEAF_Y), y + (LINE ? 0 : k % LEAF_Y), x + (LINE ? k * WARP : 0) + lane); };
+    real joined;
+    if constexpr (ALONE) joined = join_leaf_of_block<S>(of_row(warp));
+    else {
+        real v[WARPS];
+        #pragma unroll
+        for (int k = 0; k < WARPS; ++k) v[k] = of_row(k);
+        joined = join_leaf<S>(v);
+    }
+    const Offset leaf = (z / LEAF_Z * S::LEAVES_Y + y / LEAF_Y) * S::LEAVES_X + x / LEAF_X;
+    if (lane == 0 && (!ALONE || warp == 0)) arguments.leaves[leaf] = joined;
 }
 
 // Reduces the leaves of a tile.

@@ -41,6 +41,8 @@ pub(super) fn write(
         for entry in body.entries {
             let call = entry.call(number, "tile");
             let statement = match entry {
+                // The next tile is joined in the same shared memory.
+                Entry::Reduce | Entry::Tail => format!("{call} __syncthreads();"),
                 Entry::Scalar => format!("if (threadIdx.x == 0) {call}"),
                 _ => call,
             };

@@ -53,14 +53,16 @@ pub enum Entry {
 /// The rows of leaves that a block joins to one: `ROWS_OF_BLOCK` of the kernels.
 const ROWS_OF_BLOCK: usize = 64;
 
-/// The least leaves that are too many for one block: it takes all before them in one turn.
+/// The least leaves that are many: fewer are joined by one block in a turn, and of fewer each is a block's, lest a device have
+/// too few warps.
 const MANY_LEAVES: usize = 2048;
 
-/// The leaves of a tile, which lie side by side: a warp of a block has one.
-const LEAVES_OF_TILE: usize = 8;
-
-/// Returns the tiles that have so many of these leaves.
+/// Returns the tiles of a block: several of the leaves, one for each warp, or where these are few a single one.
 fn tiles_of_leaves(leaves: &Grid) -> Grid {
+    const LEAVES_OF_TILE: usize = 8;
+    if leaves.count() < MANY_LEAVES {
+        return leaves.clone();
+    }
     let [z, y, x] = leaves.tile;
     let [planes, rows, count] = leaves.blocks;
     let blocks = [planes, rows, count.div_ceil(LEAVES_OF_TILE)];
