@@ -255,13 +255,14 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone(is_other: bool) {
 
 #[test]
 fn directions_made_where_they_are_read_have_the_bits_of_exchanged_ones() {
-    directions_are_those_exchanged(&["cg-sliced"], &["slabs-cg"]);
+    directions_are_those_exchanged(&["cg-sliced"], &[]);
 }
 
 #[test]
 #[ignore = "two kernels for each case: a minute"]
 fn directions_made_in_other_ways_have_the_bits_of_exchanged_ones() {
-    directions_are_those_exchanged(&["cg-blocks", "cg-stencil"], &["slabs-cg-apart", "slabs-cg-blocks"]);
+    let slabs = ["slabs-cg", "slabs-cg-apart", "slabs-cg-blocks"];
+    directions_are_those_exchanged(&["cg-blocks", "cg-stencil"], &slabs);
 }
 
 /// Directions that readers make of the residual and of the direction before have the bits of their owners', whatever the

@@ -107,7 +107,10 @@ fn problems() -> Vec<(Problem, Vec<Array>)> {
     all
 }
 
-by_sixths!(reductions_of_what_is_made_have_the_bits_of_the_reference);
+by_sixths!(
+    reductions_of_what_is_made_have_the_bits_of_the_reference,
+    rows_of_many_leaves_are_joined_by_many_blocks,
+);
 
 fn reductions_of_what_is_made_have_the_bits_of_the_reference(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
@@ -151,12 +154,11 @@ fn defects_of_tails_are_found() {
 }
 
 /// Leaves that are too many for one block: their rows are joined by many, along each axis that may be the first.
-#[test]
-fn rows_of_many_leaves_are_joined_by_many_blocks() {
+fn rows_of_many_leaves_are_joined_by_many_blocks(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let cases =
         [(&[1030, 520][..], 1, DType::F32), (&[524_500], 2, DType::F64), (&[131, 33, 130], 0, DType::F32)];
-    all(&cases, |(extents, kind, dtype)| {
+    all(&sixth(cases, is_other), |(extents, kind, dtype)| {
         let program = Arc::new(limited(extents.len(), *kind));
         let mut problem = Problem::unchecked(program, Shape::new(extents).unwrap(), *dtype);
         problem.set_boundaries(Boundaries::all(Boundary::Mirror));

@@ -57,10 +57,11 @@ const ROWS_OF_BLOCK: usize = 64;
 /// too few warps.
 const MANY_LEAVES: usize = 2048;
 
-/// Returns the tiles of a block: several of the leaves, one for each warp, or where these are few a single one.
-fn tiles_of_leaves(leaves: &Grid) -> Grid {
+/// Returns the tiles of blocks: each has several of the leaves, one for each warp; or where these are few, or the blocks of a
+/// persistent kernel share them, a single one.
+fn tiles_of_leaves(leaves: &Grid, is_alone: bool) -> Grid {
     const LEAVES_OF_TILE: usize = 8;
-    if leaves.count() < MANY_LEAVES {
+    if !is_alone || leaves.count() < MANY_LEAVES {
         return leaves.clone();
     }
     let [z, y, x] = leaves.tile;
@@ -265,7 +266,7 @@ pub fn reduce(
     let mut text = Text::default();
     let (entries, leaves) = (reducing(Entry::Reduce, &work.grid, is_alone), work.grid.clone());
     reduces(&mut text, problem, (reduction, scalar), &leaves, entries);
-    let work = Work { grid: tiles_of_leaves(&leaves), ..work };
+    let work = Work { grid: tiles_of_leaves(&leaves, is_alone), ..work };
     write(&mut text, &work);
     value(&mut text, &writer.formula(&work.outputs));
     Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), points: 0, entries })
@@ -284,7 +285,7 @@ pub fn tail(
     let StageKind::Reduce(joins, _, scalar) = reduction.does else { return None };
     let (dimensions, fields) = (problem.shape.dimensions(), problem.program.fields().len());
     let Work { grid: leaves, .. } = program::reduce(kinds, reduction, region, dimensions)?;
-    let grid = tiles_of_leaves(&leaves);
+    let grid = tiles_of_leaves(&leaves, is_alone);
     let work = program::update(kinds, update, own, fields, leaf(dimensions), 1)?;
     let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default() };
     let body = writer.formula(&work.outputs);
