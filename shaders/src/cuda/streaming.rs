@@ -13,6 +13,7 @@ use crate::emit::{Place, part};
 use crate::text::Text;
 
 const WINDOW: &str = include_str!("../../kernels/cuda/streaming/window.cuh");
+const NOTES: &str = include_str!("../../kernels/cuda/streaming/notes.cuh");
 const STREAM: &str = include_str!("../../kernels/cuda/streaming/stream.cuh");
 const PASSES: &str = include_str!("../../kernels/cuda/streaming/passes.cuh");
 const STREAMING: &str = include_str!("../../kernels/cuda/streaming/streaming.cu");
@@ -59,7 +60,7 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     text.push(format!("constexpr bool CHAINED = {};", streaming.chained));
     text.push(format!("constexpr bool SUMS_CELLS = {};", streaming.sums_cells));
     edges(&mut text, streaming.edges.as_ref());
-    for file in [COPIES, WINDOW, STREAM, PASSES, STREAMING] {
+    for file in [COPIES, WINDOW, NOTES, STREAM, PASSES, STREAMING] {
         text.file(file);
     }
     text.into()

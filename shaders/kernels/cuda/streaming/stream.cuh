@@ -1,13 +1,5 @@
 // A window's planes on their way through the levels, from the ring of input planes to the planes that leave.
 
-// Returns the planes by which the plane that arrives at a level is behind the one that arrives at the first.
-template <int LEVEL>
-__device__ constexpr int lag()
-{
-    if constexpr (LEVEL == 0) return 0;
-    else return lag<LEVEL - 1>() + StageAt<(LEVEL - 1) % STAGES>::type::DELAY + LAG;
-}
-constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and the same for what leaves the last
 // Planes of the input in shared memory: one in use, others on their way; and where cells are held, the planes
 // that levels are at.
 constexpr int RING = AHEAD + (HAS_FIXED ? BEHIND : 0);
@@ -58,8 +50,7 @@ struct Kept {
     Cells high[LEVELS][KEPT_HIGH > 0 ? KEPT_HIGH : 1][FIELDS];
 };
 
-struct Stream : Window {
-    const Parameters& parameters;
+struct Stream : Notes {
     const real* varying;                 // what varies, from the pass's first stage
     const Turns& turns;
     Kept& kept;
@@ -71,7 +62,6 @@ struct Stream : Window {
     int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
-    Noting<NOTES> noting;
 
     // Returns the first or last rows of the own strip, or of the strip above (-1) or below (1).
     __device__ __forceinline__ real* edge(int half, int level, int field, int strip, int last) const
@@ -316,91 +306,6 @@ struct Stream : Window {
             Word word;
             each<VECTOR>([&](auto l) { word.lane[l.value] = distant[K][R][V * VECTOR + l.value]; });
             words[i.value * THREADS] = word;
-        });
-    }
-
-    // Whether the planes that levels make are so close that 64 bits tell which of them have noted cells.
-    static constexpr bool CLOSE = BEHIND < 32;
-
-    // Finds what the window notes of planes first … last - 1; `pass` is the launch's.
-    template <class Note>
-    __device__ __forceinline__ void find_noted(Note& noting, int tile_y, int tile_x, Offset first, Offset last, unsigned pass) const
-    {
-        noting = {last, last, 0, tile_y, tile_x, pass};
-        find_next(noting, first);
-    }
-
-    // Finds the next plane from `from` on with cells that the window notes, and those behind it.
-    template <class Note>
-    __device__ void find_next(Note& noting, Offset from) const
-    {
-        const Noted& noted = noted_of(parameters);
-        // The window's planes from `from` on, of which those behind 64 need not be known: lanes go through the places together.
-        const int end = __ldg(noted.firsts + noting.last);
-        const Offset low_y = noting.low_y(), high_y = noting.high_y(), low_x = noting.low_x(), high_x = noting.high_x();
-        Offset next = noting.last;
-        unsigned long long planes = 0;
-        #pragma unroll 1
-        for (int i = __ldg(noted.firsts + from); i < end; i += 32) {
-            Offset s = noting.last;
-            if (i + lane < end) {
-                const int* const at = noted.places + 3 * (i + lane);
-                const Offset y = __ldg(at + 1), x = __ldg(at + 2);
-                if (y >= low_y && y < high_y && x >= low_x && x < high_x) s = __ldg(at);
-            }
-            Offset least = s;
-            each<5>([&](auto k) {
-                const Offset other = __shfl_xor_sync(~0u, least, 16 >> k.value);
-                if (other < least) least = other;
-            });
-            if (next == noting.last) next = least;
-            if (next == noting.last) continue;
-            unsigned long long own = s < noting.last && s - next < 64 ? 1ull << (s - next) : 0;
-            each<5>([&](auto k) { own |= __shfl_xor_sync(~0u, own, 16 >> k.value); });
-            planes |= own;
-            if (!CLOSE || uniform(__ldg(noted.places + 3 * i)) - next >= 64) break;
-        }
-        noting.next = next;
-        noting.planes = planes;
-    }
-
-    // Returns the plane before which planes arrive that all have their notes made by one body: of plane `p` and some behind it,
-    // `notes` tells whether any does.
-    template <class Note>
-    __device__ __forceinline__ Offset next_noted(Note& noting, Offset p, bool& notes) const
-    {
-        const Offset oldest = p - BEHIND;    // of the planes that levels have still to make
-        if (noting.next < noting.last && noting.next < oldest) find_next(noting, oldest);
-        notes = noting.next <= p && noting.next < noting.last;
-        if (!notes) return noting.next < noting.last ? noting.next : noting.last + BEHIND;
-        const int behind = CLOSE ? 63 - __clzll((long long)(noting.planes)) : 0;
-        return noting.next + (CLOSE && behind + BEHIND >= 64 ? 64 : behind + BEHIND + 1);
-    }
-
-    // Notes values of own cells of plane `q` after a step of the pass.
-    template <class Note>
-    __device__ __forceinline__ void note(const Note& noting, const Cells (&cells)[FIELDS], Offset q, int step) const
-    {
-        const Offset apart = q - noting.next;
-        if (apart < 0 || q >= noting.last || (CLOSE && (apart >= 64 || !(noting.planes >> apart & 1)))) return;
-        const Noted& noted = noted_of(parameters);
-        real* const values = noted.values + (noting.pass * (LEVELS / STAGES) + step) * noted.count;
-        each<FIELDS>([&](auto f) {
-            each<OWN_Y>([&](auto r) {
-                const Offset line_y = y(r.value);
-                const int line = line_y >= noting.low_y() && line_y < noting.high_y() ? noted_line(noted, f.value, q, line_y) : -1;
-                if (line < 0) return;
-                // By way of shared memory, so that a loop goes over the cells: bodies have few registers left.
-                __syncwarp();
-                store_row(row, cells[f.value][r.value], lane);
-                __syncwarp();
-                #pragma unroll 1
-                for (int i = lane; i < TILE_X; i += 32) {
-                    const Offset column = x0 + i;
-                    if (column >= noting.low_x() && column < noting.high_x()) note_cell(noted, values, line, column, row[place(i)]);
-                }
-                __syncwarp();
-            });
         });
     }
 

@@ -24,7 +24,7 @@ stream(const __grid_constant__ Turns turns, const __grid_constant__ Parameters p
             real* const far = edges + (1 + LAG) * (LEVELS - 1) * FIELDS * (WARPS + 2) * 2 * EDGE_Y * TILE_X;
             Kept kept;
             const real* const varying = varying_of(parameters) + pass * (LEVELS * VARYING);
-            Stream stream = {{turns.buffers[CHAINED ? pass % 2 : 0]}, parameters, varying, turns, kept};
+            Stream stream = {{{turns.buffers[CHAINED ? pass % 2 : 0]}, parameters}, varying, turns, kept};
             stream.ring = ring + (EDGE_Y + warp * OWN_Y) * TILE_X;
             stream.edges = edges + (1 + warp) * 2 * EDGE_Y * TILE_X;
             stream.far = far;

@@ -59,21 +59,6 @@ template <> struct Given<true> { real* low[ARRAYS]; real* high[ARRAYS]; };
 // The buffers of a launch's first pass, and those of the next: passes take them by turns.
 struct Turns : Given<GIVES> { Buffers buffers[2]; };
 
-// What a window notes in a pass, of the planes before `last`: the next plane with such cells, from those on that levels have
-// still to make, and which of the 64 from it on have some. It notes own cells in these rows and columns.
-template <bool> struct Noting {};
-template <> struct Noting<true> {
-    Offset last, next;
-    unsigned long long planes;
-    int tile_y, tile_x;
-    unsigned pass;
-
-    __device__ __forceinline__ Offset low_y() const { return tile_y == 0 ? 0 : Offset(tile_y) * USE_Y - SHIFT_Y + MARGIN_Y; }
-    __device__ __forceinline__ Offset high_y() const { return tile_y == TILES_Y - 1 ? EXTENT_Y : Offset(tile_y + 1) * USE_Y - SHIFT_Y + MARGIN_Y; }
-    __device__ __forceinline__ Offset low_x() const { return tile_x == 0 ? 0 : Offset(tile_x) * USE_X - SHIFT_X + MARGIN_X; }
-    __device__ __forceinline__ Offset high_x() const { return tile_x == TILES_X - 1 ? EXTENT_X : Offset(tile_x + 1) * USE_X - SHIFT_X + MARGIN_X; }
-};
-
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
 typedef real Cells[OWN_Y][OWN_X];                        // a thread's own cells of a plane
