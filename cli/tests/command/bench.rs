@@ -190,6 +190,20 @@ fn programs_are_timed_by_stages_and_in_groups() {
 }
 
 #[test]
+fn features_are_measured_beside_the_stencil_without_them() {
+    let place = Place::new();
+    let line = "bench features --backend cpu --quick --seconds 0.002 --only heat-small f64";
+    let report = json(&place.works(&format!("{line} none,sign,probe --json --csv features.csv")));
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!((report["holds"].as_bool(), rows.len()), (Some(true), 3), "{report}");
+    let factors: Vec<f64> = rows.iter().map(|row| row["factor"].as_f64().unwrap()).collect();
+    assert!(factors[0] == 1.0 && factors.iter().all(|&factor| factor > 0.0), "{report}");
+    let results = std::fs::read_to_string(place.path("features.csv")).unwrap();
+    let columns = "stencil,domain,dtype,feature,us_per_step,factor,estimated_us,depth,spread_percent";
+    assert_eq!(table(&results)[0], columns);
+}
+
+#[test]
 fn what_a_chip_holds_is_measured_and_verified() {
     let place = Place::new();
     let line = "bench chip --backend cpu --quick --seconds 0.002 --only 3d7pt 32x32x32";
