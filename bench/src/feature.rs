@@ -160,9 +160,10 @@ impl FeatureCase {
         })
     }
 
-    /// Returns the feature of the same stencil that this one is measured by.
-    pub fn beside(&self) -> &'static str {
-        if self.feature.starts_with("maximum") { "none-stepwise" } else { "none" }
+    /// Returns the case of the same stencil that this one is measured by.
+    pub fn beside(&self) -> FeatureCase {
+        let feature = if self.feature.starts_with("maximum") { "none-stepwise" } else { "none" };
+        FeatureCase { feature, ..*self }
     }
 
     /// Returns the words that name the case in a table: the stencil, the domain, the type and the feature.
@@ -407,8 +408,8 @@ mod tests {
             let plan = abide_planner::plan(&case.problem().unwrap(), &device, &case.options()).unwrap();
             let words = case.words();
             found.insert(words.clone(), plan.estimated_seconds);
-            let beside = [words[0].clone(), words[1].clone(), words[2].clone(), case.beside().to_owned()];
-            let factor = found.get(&beside).map_or(1.0, |without| plan.estimated_seconds / without);
+            let factor =
+                found.get(&case.beside().words()).map_or(1.0, |without| plan.estimated_seconds / without);
             let most = FeatureCase::FEATURES.iter().find(|(feature, _)| *feature == case.feature);
             let is_missed = most.and_then(|(_, most)| *most).is_some_and(|most| factor > most);
             println!(

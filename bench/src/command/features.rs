@@ -99,8 +99,7 @@ impl Features {
             let row = measure_feature(opened, problem, &case.options(), settings)?;
             let [stencil, domain, dtype, feature] = item.words.clone();
             without.insert(item.words.clone(), row.us_per_step);
-            let beside = [stencil.clone(), domain.clone(), dtype.clone(), case.beside().to_owned()];
-            let factor = without.get(&beside).map(|without| row.us_per_step / without);
+            let factor = without.get(&case.beside().words()).map(|without| row.us_per_step / without);
             let shown = factor.map_or_else(|| "-".to_owned(), |factor| format!("{factor:.2}"));
             let text = format!(
                 "{stencil:<11}{domain:>12}{dtype:>5}  {feature:<19}{:>11.2}{shown:>8}{:>7.1}{:>11.2}  {}\n",
