@@ -182,7 +182,7 @@ impl CpuBackend {
         }
         if let Some(clock) = Clock::of(problem) {
             let plain = clock.plain().clone();
-            let cut = Segmented::clocked(problem, clock, &fields)?;
+            let cut = Segmented::clocked(problem, clock, &fields, None)?;
             return Ok(Segmented::around(Some(cut), self.opened(&plain, plan, fields)?));
         }
         let watch = Watch::new(problem, &fields)?;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use abide_core::backend::{Segmented, window_of, write_rows};
+use abide_core::backend::{Reducer, Segmented, window_of, write_rows};
 use abide_core::catalogue::cloverleaf;
 use abide_core::domain::Sides;
-use abide_core::program::{Boxes, Clock, Marks, Probe, Record, Until};
+use abide_core::program::{Boxes, Clock, Marks, Probe, Record, Rows, Until};
 use abide_core::{Array, Backend, DType, Options, Plan, Problem, Result, Session, Shape};
 use abide_cpu::{CpuBackend, reference};
 use abide_random::{programs, timed};
@@ -74,7 +74,7 @@ fn plain_forms_have_the_bits_of_the_definition() {
         let scalars = reference::run_program(&problem, &mut expected, 5, |_, _, _| {}).unwrap();
         let own = clock.plain().clone();
         let plan = backend.plan(&own, &Options::default()).unwrap();
-        let cut = Segmented::clocked(&problem, clock, &fields).unwrap();
+        let cut = Segmented::clocked(&problem, clock, &fields, None).unwrap();
         let inner = backend.open(&own, &plan, fields).unwrap();
         let mut session = Segmented::around(Some(cut), inner);
         session.advance(2).unwrap();
@@ -88,6 +88,67 @@ fn plain_forms_have_the_bits_of_the_definition() {
     }
     let [[shared, plain], [own, chosen]] = drawn;
     assert!(shared > 150 && plain > shared / 2 && own > 100 && chosen > own / 3, "{drawn:?}");
+}
+
+/// Reduces fields by the steps of a program that has the reductions alone.
+struct Alone(Problem);
+
+impl Reducer for Alone {
+    fn reduce(&mut self, session: &mut dyn Session, reduction: usize, scalars: &[f64]) -> Result<f64> {
+        let (parameters, scalars) = scalars.split_at(self.0.parameters.len());
+        let mut problem =
+            Problem { parameters: parameters.to_vec(), scalars: scalars.to_vec(), ..self.0.clone() };
+        // One that is made after another reads what was before both.
+        let made = problem.program.stages()[reduction].does.scalar().unwrap();
+        let mut fields = read(session, &problem);
+        problem.first_step = 0;
+        let found = reference::run_program(&problem, &mut fields, 1, |_, _, _| {})?;
+        Ok(found[made - problem.parameters.len()])
+    }
+}
+
+/// A problem that reduces fields once in several steps has the bits of the definition where its plain form goes over the steps
+/// between at a time, however advances cut the run and wherever it begins.
+#[test]
+fn steps_between_reductions_have_the_bits_of_the_definition() {
+    let backend = CpuBackend::with_threads(2).unwrap();
+    let mut seen = [0; 2];
+    for (seed, (mut problem, fields)) in (0..4000).filter_map(|seed| Some((seed, timed::reduced(seed).ok()?)))
+    {
+        problem.first_step = seed % 4;
+        problem.record = Some(Record::new(&problem.program, 2, Vec::new()));
+        let Some(clock) = Clock::on_device(&problem, true) else { continue };
+        assert!(Clock::on_device(&problem, false).is_none() && Clock::of(&problem).is_none());
+        let reductions = clock.reductions().unwrap().clone();
+        reductions.check().unwrap();
+        let mut expected = fields.clone();
+        let scalars = reference::run_program(&problem, &mut expected, 21, |_, _, _| {}).unwrap();
+        let own = clock.plain().clone();
+        let plan = backend.plan(&own, &Options::default()).unwrap();
+        let cut = Segmented::clocked(&problem, clock, &fields, Some(Box::new(Alone(reductions)))).unwrap();
+        let reference = CpuBackend::reference();
+        let options = Options::default();
+        let mut defined =
+            reference.open(&problem, &reference.plan(&problem, &options).unwrap(), fields.clone()).unwrap();
+        let mut session = Segmented::around(Some(cut), backend.open(&own, &plan, fields).unwrap());
+        for steps in [1, 3, 4, 13] {
+            session.advance(steps).unwrap();
+            defined.advance(steps).unwrap();
+            let [rows, others] = [session.take_rows().unwrap(), defined.take_rows().unwrap()];
+            let words = |rows: &Rows| -> Vec<(u64, Vec<u64>)> {
+                rows.iter().map(|(step, row)| (step, bits(row))).collect()
+            };
+            assert_eq!(words(&rows), words(&others), "seed {seed}");
+        }
+        for (name, (found, expected)) in
+            problem.program.fields().iter().zip(read(&mut *session, &problem).iter().zip(&expected))
+        {
+            assert!(found.same_bits(expected), "seed {seed}, field {name}, {}", problem.shape);
+        }
+        assert_eq!(bits(&session.scalars().unwrap()), bits(&scalars), "seed {seed}");
+        seen[usize::from(problem.program.steps()[0].len() > problem.program.steps()[1].len())] += 1;
+    }
+    assert!(seen[1] > 50, "{seen:?}");
 }
 
 /// A session that notes values after each step, as kernels of several steps do.
@@ -176,7 +237,7 @@ fn noted_values_are_the_rows_of_the_definition() {
             .unwrap();
         let plain = Problem { noted: Vec::new(), ..clock.plain().clone() };
         let plan = backend.plan(&plain, &Options::default()).unwrap();
-        let cut = Segmented::clocked(&problem, clock, &fields).unwrap();
+        let cut = Segmented::clocked(&problem, clock, &fields, None).unwrap();
         let inner = backend.open(&plain, &plan, fields).unwrap();
         let noting =
             Noting { inner, problem: Problem { noted: probes.to_vec(), ..plain }, noted: Vec::new() };

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Compiler, LinearBackend, MemberSessions, Segmented, Tuner, check_fields};
+use abide_core::backend::{Compiler, LinearBackend, MemberSessions, Reducer, Segmented, Tuner, check_fields};
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune};
 use abide_core::program::Clock;
@@ -23,6 +23,7 @@ use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
 use crate::program::ProgramSession;
 use crate::puts::PutKernel;
+use crate::reducer::Reductions;
 use crate::session::{CudaSession, launcher};
 use crate::streaming::shallower_passes;
 use crate::{costs, driver, functions, peer, tune};
@@ -133,8 +134,10 @@ impl Backend for CudaBackend {
             }
             return Ok(plan);
         }
-        let plan = |problem: &Problem| tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc);
-        plan_of_clock(problem, options, true, plan).unwrap_or_else(|| plan(problem))
+        let plan = |problem: &Problem, options: &Options| {
+            tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc)
+        };
+        plan_of_clock(problem, options, true, plan).unwrap_or_else(|| plan(problem, options))
     }
 
     fn compiler(&self) -> Option<&dyn Compiler> {
@@ -161,7 +164,11 @@ impl Backend for CudaBackend {
         check_fields(problem, &fields)?;
         if let Some(clock) = Clock::on_device(problem, true).filter(|clock| is_of_clock(plan, clock)) {
             let plain = clock.plain().clone();
-            let cut = Segmented::clocked(problem, clock, &fields)?;
+            let reductions = clock.reductions().map(|problem| {
+                let own = Reductions::new(problem, &self.device, &self.context, &self.nvrtc);
+                own.map(|own| Box::new(own) as Box<dyn Reducer>)
+            });
+            let cut = Segmented::clocked(problem, clock, &fields, reductions.transpose()?)?;
             return Ok(Segmented::around(Some(cut), self.open(&plain, plan, fields)?));
         }
         plan.check(problem)?;

@@ -41,6 +41,7 @@ mod peer;
 mod persistent;
 mod program;
 mod puts;
+mod reducer;
 mod resident;
 mod rows;
 mod session;

@@ -17,7 +17,7 @@ use abide_emulator::{Compiler, Launch, all};
 use abide_planner::streaming::warp::plan_configuration;
 use abide_random::timed;
 
-use crate::common::{self, by_sixths, sixth};
+use crate::common::{self, by_twelfths, twelfth};
 
 /// Seeds of which about a third make a program that has a plain form.
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -163,14 +163,14 @@ fn probes_are_noted_after_each_step(is_other: bool) {
         add(problem, start, number as u64);
     }
     assert!(cases.len() > 20, "{}", cases.len());
-    all(&sixth(&cases, is_other), |(problem, start, options)| {
+    all(&twelfth(&cases, is_other), |(problem, start, options)| {
         let words =
             format!("{} {} {:?}, {options:?}", problem.program.name(), problem.shape, problem.boundaries);
         run(&compiler, problem, start, options).map_err(|why| format!("{words}: {why}"))
     });
 }
 
-by_sixths!(
+by_twelfths!(
     random_programs_have_the_bits_of_the_reference,
     planes_are_chosen_in_every_schedule,
     probes_are_noted_after_each_step,
@@ -187,7 +187,7 @@ fn random_programs_have_the_bits_of_the_reference(is_other: bool) {
     let own_boundaries =
         drawn.iter().filter(|(seed, _)| timed::problem(*seed).is_ok_and(|(p, _)| has_own(p)));
     assert!(own_boundaries.count() > 4, "too few have boundaries of single fields");
-    all(&sixth(&drawn, is_other), |(seed, options)| {
+    all(&twelfth(&drawn, is_other), |(seed, options)| {
         let (problem, start) = timed::problem(*seed).map_err(said)?;
         run(&compiler, &problem, &start, options).map_err(|why| format!("seed {seed}, {options:?}: {why}"))
     });
@@ -220,7 +220,7 @@ fn planes_are_chosen_in_every_schedule(is_other: bool) {
             cases.extend(ways().map(|way| (problem.clone(), way)));
         }
     }
-    all(&sixth(&cases, is_other), |(problem, options)| {
+    all(&twelfth(&cases, is_other), |(problem, options)| {
         let start = |seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
         let start = [start(1).map_err(said)?, start(2).map_err(said)?];
         let words = format!("{} {:?}, {options:?}", problem.shape, problem.boundaries);
@@ -276,7 +276,7 @@ fn single_sides_are_chosen_in_passes(is_other: bool) {
             }
         }
     }
-    all(&sixth(&cases, is_other), |(problem, options)| {
+    all(&twelfth(&cases, is_other), |(problem, options)| {
         let start = |seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
         let start = [start(1).map_err(said)?, start(2).map_err(said)?];
         let words = format!("{} {:?}, {options:?}", problem.shape, problem.boundaries);

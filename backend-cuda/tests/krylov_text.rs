@@ -13,7 +13,7 @@ use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
 use abide_solvers::plan::krylov::{plan_krylov, plan_krylov_slabs};
 use abide_solvers::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 
-use common::{by_sixths, present, sixth};
+use common::{by_twelfths, present, twelfth};
 use parallel::each;
 
 fn stencil(extents: &[usize], dtype: DType) -> Matrix {
@@ -39,7 +39,7 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
     ]
 }
 
-by_sixths!(every_method_compiles_without_spills, systems_that_are_measured_keep_their_threads);
+by_twelfths!(every_method_compiles_without_spills, systems_that_are_measured_keep_their_threads);
 
 /// Compiles the kernels of methods and systems, or all of the systems that `ABIDE_CASE` names.
 fn every_method_compiles_without_spills(is_other: bool) {
@@ -79,7 +79,7 @@ fn every_method_compiles_without_spills(is_other: bool) {
     }
     match std::env::var("ABIDE_CASE") {
         Ok(only) => runs.retain(|(name, ..)| name.contains(&only)),
-        Err(_) => runs = sixth(runs, is_other),
+        Err(_) => runs = twelfth(runs, is_other),
     }
     let wrong = Mutex::new(Vec::new());
     each(&runs, |(name, matrix, options, device)| {
@@ -161,7 +161,7 @@ fn systems_that_are_measured_keep_their_threads(is_other: bool) {
     ];
     let runs: Vec<_> = systems.iter().flat_map(|system| [1, 2, 4, 8].map(|count| (system, count))).collect();
     let wrong = Mutex::new(Vec::new());
-    each(&sixth(runs, is_other), |((name, matrix), count)| {
+    each(&twelfth(runs, is_other), |((name, matrix), count)| {
         let alone = plan_krylov(matrix, &device, &options).unwrap();
         let slabs = Slabs { count: *count, of_a_device: 1 };
         let planned = match count {

@@ -5,7 +5,7 @@
 //! writes is found; buffers have guards, and what nobody has written is not a number.
 #![cfg(target_os = "linux")]
 
-use crate::common::{by_sixths, sixth};
+use crate::common::{by_twelfths, twelfth};
 use crate::{clover, common, deck};
 
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use abide_random::partitions::partition;
 use clover::clover;
 use deck::Deck;
 
-by_sixths!(rows_are_recorded_without_a_gpu);
+by_twelfths!(rows_are_recorded_without_a_gpu);
 
 #[test]
 fn programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    let mut cases = sixth(cases().unwrap().into_iter().chain(random(0..14)), false);
+    let mut cases = twelfth(cases().unwrap().into_iter().chain(random(0..14)), false);
     // The second is so large that tiles lie inside.
     let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=53");
     for (deck, steps) in [
@@ -68,7 +68,7 @@ fn from_its_start(name: &str, extents: &[usize], steps: u64) -> Case {
 #[ignore = "a kernel for each program: a minute"]
 fn more_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    check(&compiler, &sixth(cases().unwrap().into_iter().chain(random(0..14)), true));
+    check(&compiler, &twelfth(cases().unwrap().into_iter().chain(random(0..14)), true));
     check(&compiler, &random(14..40));
 }
 
@@ -124,7 +124,7 @@ fn rows_are_recorded_without_a_gpu(is_other: bool) {
             9,
         ),
     ];
-    for (deck, probes, every, steps) in sixth(decks, is_other) {
+    for (deck, probes, every, steps) in twelfth(decks, is_other) {
         let (mut problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
         let program = problem.program.clone();
         let probes =
@@ -150,7 +150,7 @@ fn rows_are_recorded_without_a_gpu(is_other: bool) {
     }
     // Fields of a single type, f32, are widened.
     let with_scalars = cases().unwrap().into_iter().filter(|case| !case.problem.scalars.is_empty());
-    for case in sixth(with_scalars, is_other) {
+    for case in twelfth(with_scalars, is_other) {
         let mut problem = case.problem;
         let dimensions = problem.shape.dimensions();
         let last = |field: usize| problem.extents_of(field).map(|n| n - 1)[3 - dimensions..].to_vec();

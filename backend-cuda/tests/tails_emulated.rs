@@ -11,7 +11,7 @@ use abide_emulator::{Compiler, Form, Program, all};
 use abide_planner::fused::is_tail;
 use abide_random::cases::{cases, random};
 
-use crate::common::{self, by_sixths, sixth};
+use crate::common::{self, by_twelfths, twelfth};
 
 /// Heat whose conductivity follows from the largest value: `kind` says what is reduced, and of what.
 fn limited(dimensions: usize, kind: usize) -> Computed {
@@ -107,7 +107,7 @@ fn problems() -> Vec<(Problem, Vec<Array>)> {
     all
 }
 
-by_sixths!(
+by_twelfths!(
     reductions_of_what_is_made_have_the_bits_of_the_reference,
     rows_of_many_leaves_are_joined_by_many_blocks,
 );
@@ -121,7 +121,7 @@ fn reductions_of_what_is_made_have_the_bits_of_the_reference(is_other: bool) {
     let drawn: Vec<_> = drawn.take(40).collect();
     assert!(drawn.len() > 5, "{} random programs", drawn.len());
     let tried = AtomicUsize::new(0);
-    all(&sixth(own.into_iter().chain(drawn), is_other), |(problem, start)| {
+    all(&twelfth(own.into_iter().chain(drawn), is_other), |(problem, start)| {
         let words = format!("{} {} {}", problem.program.name(), problem.shape, problem.dtype);
         let count = check(&compiler, problem, start, 4, &[]).map_err(|why| format!("{words}: {why}"))?;
         tried.fetch_add(count, Ordering::Relaxed);
@@ -158,7 +158,7 @@ fn rows_of_many_leaves_are_joined_by_many_blocks(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let cases =
         [(&[1030, 520][..], 1, DType::F32), (&[524_500], 2, DType::F64), (&[131, 33, 130], 0, DType::F32)];
-    all(&sixth(cases, is_other), |(extents, kind, dtype)| {
+    all(&twelfth(cases, is_other), |(extents, kind, dtype)| {
         let program = Arc::new(limited(extents.len(), *kind));
         let mut problem = Problem::unchecked(program, Shape::new(extents).unwrap(), *dtype);
         problem.set_boundaries(Boundaries::all(Boundary::Mirror));

@@ -14,10 +14,10 @@ use abide_planner::{Alike, Fitted, plan, plan_ranks, plan_resident, resident_pla
 use abide_random::timed;
 use abide_shaders::cuda::{COMPILE_OPTIONS, kernel};
 
-use common::{by_sixths, present, sixth};
+use common::{by_twelfths, present, twelfth};
 use parallel::each;
 
-by_sixths!(
+by_twelfths!(
     every_entry_compiles_for_every_architecture,
     planes_in_registers_do_not_spill,
     tiles_of_whole_domains_do_not_spill,
@@ -149,7 +149,7 @@ fn every_entry_compiles_for_every_architecture(is_other: bool) {
             }
         }
     }
-    each(&sixth(runs, is_other), |(problem, plan)| {
+    each(&twelfth(runs, is_other), |(problem, plan)| {
         let name = problem.program.name();
         let compiled = report(problem, plan, &target(&plan.device)).unwrap();
         let kernels = if plan.execution == Execution::Stepwise { problem.program.stages().len() } else { 1 };
@@ -172,7 +172,7 @@ fn planes_in_registers_do_not_spill(is_other: bool) {
         ("gray-scott", &[1024, 1024], DType::F64),
     ];
     let devices = devices(&nvrtc);
-    for (number, (name, extents, dtype)) in sixth(domains.into_iter().enumerate(), is_other) {
+    for (number, (name, extents, dtype)) in twelfth(domains.into_iter().enumerate(), is_other) {
         let device = &devices[devices.len() - 1 - number % devices.len()];
         let problem = problem(name, extents, dtype, Boundary::Fixed);
         let cache = CachePolicy::Mixed;
@@ -203,7 +203,7 @@ fn tiles_of_whole_domains_do_not_spill(is_other: bool) {
         ("2d9pt", &[256, 256], DType::F32),
     ];
     let devices = devices(&nvrtc);
-    for (number, (name, extents, dtype)) in sixth(domains.into_iter().enumerate(), is_other) {
+    for (number, (name, extents, dtype)) in twelfth(domains.into_iter().enumerate(), is_other) {
         let device = &devices[devices.len() - 1 - number / 2 % devices.len()];
         let boundary = [Boundary::Fixed, Boundary::Mirror][number % 2];
         let problem = problem(name, extents, dtype, boundary);
@@ -251,7 +251,7 @@ fn tags_do_not_spill_where_counters_do_not(is_other: bool) {
             runs.push((problem.clone(), counted, tagged));
         }
     }
-    each(&sixth(runs, is_other), |(problem, counted, tagged)| {
+    each(&twelfth(runs, is_other), |(problem, counted, tagged)| {
         let spilled = [counted, tagged].map(|plan| {
             let compiled = report(problem, plan, &target(&plan.device)).unwrap();
             let exchange = plan.resident().unwrap().exchange;
@@ -295,7 +295,7 @@ fn streaming_plans_do_not_spill(is_other: bool) {
         }
     }
     let spilling = Mutex::new(Vec::new());
-    each(&sixth(plans, is_other), |(problem, plan)| {
+    each(&twelfth(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         assert_eq!(kept.compiled, code.cubin.report);
@@ -334,7 +334,7 @@ fn kernels_that_give_planes_do_not_spill(is_other: bool) {
             }
         }
     }
-    each(&sixth(plans, is_other), |(problem, plan)| {
+    each(&twelfth(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());

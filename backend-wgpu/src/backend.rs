@@ -114,7 +114,7 @@ impl WgpuBackend {
         let plain = clock.plain().clone();
         let kernels = wgsl::kernels(&plain, plan)?;
         self.check_plain(&plain, plan, &kernels)?;
-        let cut = Segmented::clocked(problem, clock, &fields)?;
+        let cut = Segmented::clocked(problem, clock, &fields, None)?;
         let session = PlainSession::open(self.gpu.clone(), &plain, plan, &kernels, fields).await?;
         Ok(WgpuSession::clocked(session, problem, cut))
     }
@@ -231,9 +231,9 @@ impl Backend for WgpuBackend {
             return plan_members(problem, Order::InTurn, |member| self.plan(member, options));
         }
         check_type(&self.gpu, problem.dtype)?;
-        if let Some(plan) =
-            plan_of_clock(problem, options, false, |plain| self.plan_at_rest(problem, plain, options))
-        {
+        if let Some(plan) = plan_of_clock(problem, options, false, |plain, options| {
+            self.plan_at_rest(problem, plain, options)
+        }) {
             return plan;
         }
         wgsl::check(problem)?;

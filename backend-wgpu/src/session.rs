@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use abide_core::backend::{LaunchTime, Segmented, check_field, check_values};
+use abide_core::backend::{Halt, LaunchTime, Segmented, check_field, check_values};
 use abide_core::program::Rows;
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 
@@ -257,13 +257,13 @@ impl Session for WgpuSession {
 async fn advance_clocked(session: &mut PlainSession, cut: &mut Segmented, steps: u64) -> Result<f64> {
     let mut seconds = 0.0;
     cut.begin(steps);
-    while let Some((now, is_due)) = cut.segment(session.plan.depth)? {
+    while let Some((now, halt)) = cut.segment(session.plan.depth)? {
         seconds += match cut.read() {
             [] => session.advance(now).await?,
             read => session.advance_by(now, read).await?,
         };
         cut.advanced(now);
-        if is_due {
+        if halt == Halt::Note {
             let mut values = Vec::new();
             for probe in cut.probes() {
                 let [low, high] = probe.window();

@@ -130,9 +130,9 @@ const SOURCE: &str = "points = [AT]\nU = 'U + 0.1*sin(t)'";
 const COUNTED: &str = "t = 't + 1'";
 
 impl FeatureCase {
-    /// The features, and the most that each may cost as a multiple of the first. Reductions are held to the second, a launch
-    /// per stage without them.
-    pub const FEATURES: [(&'static str, Option<f64>); 16] = [
+    /// The features, and the most that each may cost as a multiple of the first. Reductions in each step are held to the second, a
+    /// launch per stage without them.
+    pub const FEATURES: [(&'static str, Option<f64>); 18] = [
         ("none", None),
         ("none-stepwise", None),
         ("scalar", Some(1.15)),
@@ -149,6 +149,8 @@ impl FeatureCase {
         ("mask", Some(1.2)),
         ("maximum-first", Some(1.15)),
         ("maximum-last", Some(1.15)),
+        ("maximum-every-8", Some(1.25)),
+        ("maximum-every-32", Some(1.25)),
     ];
 
     /// Returns the stencils with each feature, in both types.
@@ -162,7 +164,8 @@ impl FeatureCase {
 
     /// Returns the case of the same stencil that this one is measured by.
     pub fn beside(&self) -> FeatureCase {
-        let feature = if self.feature.starts_with("maximum") { "none-stepwise" } else { "none" };
+        let is_each = matches!(self.feature, "maximum-first" | "maximum-last");
+        let feature = if is_each { "none-stepwise" } else { "none" };
         FeatureCase { feature, ..*self }
     }
 
@@ -221,6 +224,15 @@ impl FeatureCase {
             "maximum-first" => Parts {
                 scalars: "m = 1.0\ndt = 1.0\n",
                 before: &["m = 'max(U)'", "dt = 'FACTOR/max(1, m)'"],
+                number: Some("dt"),
+                ..none
+            },
+            "maximum-every-8" | "maximum-every-32" => Parts {
+                scalars: "m = 1.0\ndt = 1.0\n",
+                before: match self.feature {
+                    "maximum-every-8" => &["every = 8\nm = 'max(U)'", "dt = 'FACTOR/max(1, m)'"],
+                    _ => &["every = 32\nm = 'max(U)'", "dt = 'FACTOR/max(1, m)'"],
+                },
                 number: Some("dt"),
                 ..none
             },

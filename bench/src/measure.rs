@@ -5,6 +5,7 @@ use abide::backend::{Given, Opened, Session, open_session, smaller};
 use abide::memory::Budget;
 use abide::program::Problem;
 use abide::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape};
+use abide_core::backend::beside;
 use abide_core::memory::reserved;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -162,7 +163,7 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
             _ => Ok(None),
         };
         // The CPU computes while the device makes a launch per step.
-        let (of_cpu, of_stepwise): (_, Result<_>) = together(against_cpu, against_stepwise);
+        let (of_stepwise, of_cpu): (Result<_>, _) = beside(against_stepwise, &mut || against_cpu());
         checked.faults.extend(of_cpu?);
         if let Some(fault) = of_stepwise? {
             checked.stepwise_steps = all;
@@ -211,17 +212,6 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         plan: plan.summary(),
         notes: plan.notes.clone(),
         checked: (settings.check != Check::Off).then_some(checked),
-    })
-}
-
-/// Calls two functions at the same time, or one after the other where no thread can be started.
-fn together<A: Send, B>(beside: impl Fn() -> A + Sync, here: impl FnOnce() -> B) -> (A, B) {
-    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, &beside) {
-        Ok(thread) => {
-            let there = here();
-            (thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), there)
-        }
-        Err(_) => (beside(), here()),
     })
 }
 

@@ -1,6 +1,7 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
 mod batch;
+mod beside;
 mod fields;
 mod launches;
 mod linear;
@@ -27,6 +28,7 @@ use crate::real::{Array, DType};
 use crate::slabs::Share;
 
 pub use self::batch::{Advance, MemberSessions, divide};
+pub use self::beside::beside;
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::linear::{
@@ -36,7 +38,7 @@ pub use self::linear::{
 pub use self::part::Part;
 pub use self::peer::{CancelCheck, DeviceCommunicator, Peer, Planes};
 pub use self::ran::Ran;
-pub use self::segmented::{Segmented, probed};
+pub use self::segmented::{Halt, Reducer, Segmented, probed};
 pub use self::windows::{
     check_field, check_fields, check_values, check_window, rows_of, window_of, write_rows,
 };

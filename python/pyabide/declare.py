@@ -139,45 +139,63 @@ class Reduction:
     value: Expr
     on: str | None
     margins: Mapping[str, tuple[int, int]]
+    every: int
 
 
 def max(
-    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+    value: Expr,
+    *,
+    on: str | None = None,
+    margins: Mapping[str, tuple[int, int]] | None = None,
+    every: int = 1,
 ) -> Reduction:
     """Reduces a formula to its largest value, for a scalar of a stage.
 
     ``on`` says where the values stand, as in ``ab.field``; unless given, where the formula's fields do.
-    ``margins`` leaves values out at the sides of axes: ``{"x": (1, 0)}`` the first along x.
+    ``margins`` leaves values out at the sides of axes: ``{"x": (1, 0)}`` the first along x. With ``every=8``
+    it is made in steps 0, 8, 16, … of a run alone, and the steps between keep its value: kernels can then do
+    them at a time, but a time step that follows from it has to be stable for as long, so leave it room.
     """
-    return _reduction("max", value, on, margins)
+    return _reduction("max", value, on, margins, every)
 
 
 def min(
-    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+    value: Expr,
+    *,
+    on: str | None = None,
+    margins: Mapping[str, tuple[int, int]] | None = None,
+    every: int = 1,
 ) -> Reduction:
     """Reduces a formula to its smallest value; the arguments are those of ``ab.max``."""
-    return _reduction("min", value, on, margins)
+    return _reduction("min", value, on, margins, every)
 
 
 def sum(
-    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+    value: Expr,
+    *,
+    on: str | None = None,
+    margins: Mapping[str, tuple[int, int]] | None = None,
+    every: int = 1,
 ) -> Reduction:
     """Reduces a formula to the sum of its values, in one fixed tree; the arguments are those of
     ``ab.max``."""
-    return _reduction("sum", value, on, margins)
+    return _reduction("sum", value, on, margins, every)
 
 
-def dot(a: Expr, b: Expr, *, on: str | None = None) -> Reduction:
+def dot(a: Expr, b: Expr, *, on: str | None = None, every: int = 1) -> Reduction:
     """Reduces two formulas to the sum of their products."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         raise Invalid(f"ab.dot: {a!r} and {b!r} are no formulas; give fields or formulas of them")
-    return _reduction("sum", a * b, on, None)
+    return _reduction("sum", a * b, on, None, every)
 
 
-def _reduction(how: str, value: Expr, on: str | None, margins: Mapping[str, tuple[int, int]] | None) -> Reduction:
+def _reduction(
+    how: str, value: Expr, on: str | None, margins: Mapping[str, tuple[int, int]] | None, every: int
+) -> Reduction:
     if on is not None:
         text_of("on", on, _ON)
-    return Reduction(how, value, on, {} if margins is None else margins)
+    steps = whole("every", every, least=1)
+    return Reduction(how, value, on, {} if margins is None else margins, steps)
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,8 @@ class Recorder:
             before.append(name)
             if isinstance(value, Reduction):
                 on = value.on or self._place(name, number)
-                self.steps[-1].append(("reduce", name, value.how, on, self._margins(value.margins), number))
+                margins = self._margins(value.margins)
+                self.steps[-1].append(("reduce", name, value.how, on, margins, number, value.every))
             else:
                 self.steps[-1].append(("compute", name, number))
 

@@ -199,8 +199,8 @@ fn add(
             };
         }
         "reduce" => {
-            type Reduce = (String, String, String, String, Vec<[usize; 2]>, usize);
-            let (_, scalar, how, on, margins, value): Reduce = stage.extract()?;
+            type Reduce = (String, String, String, String, Vec<[usize; 2]>, usize, usize);
+            let (_, scalar, how, on, margins, value, every): Reduce = stage.extract()?;
             tape.check([value].into_iter())?;
             let mut region = Region::from(centring(&on, dimensions)?);
             for (axis, [low, high]) in margins.into_iter().enumerate() {
@@ -211,7 +211,7 @@ fn add(
                 "max" => Reduction::Max,
                 _ => Reduction::Sum,
             };
-            step.reduce(&scalar, how, region, |s| tape.replay(s, &[value])[0]);
+            step.reduce_every(every, &scalar, how, region, |s| tape.replay(s, &[value])[0]);
         }
         "compute" => {
             let (_, scalar, value): (String, String, usize) = stage.extract()?;

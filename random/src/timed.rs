@@ -1,9 +1,9 @@
 //! Random programs of fields on cells that share their boundaries but for signs and values, whose scalars follow from the step's number: with
-//! temporaries, sources at points, masks and parameters that vary, but without reductions.
+//! temporaries, sources at points, masks and parameters that vary; and the same with a reduction once in several steps.
 
 use std::sync::Arc;
 
-use abide_core::program::{Centring, Definition};
+use abide_core::program::{Centring, Definition, Reduction, Region, Step};
 use abide_core::{Array, Boundaries, Boundary, DType, Expr, Problem, Result, Scope, Shape, Start};
 use fastrand::Rng;
 
@@ -19,11 +19,24 @@ const TEMPORARIES: [&str; 2] = ["s", "t"];
 ///
 /// Those of a program that reads beyond a fixed side.
 pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
+    drawn(seed, None)
+}
+
+/// Returns the problem of a seed with a reduction that is made once in so many steps, before or behind all that a step does.
+///
+/// # Errors
+///
+/// Those of [`problem`].
+pub fn reduced(seed: u64) -> Result<(Problem, Vec<Array>)> {
+    drawn(seed, Some(&mut Rng::with_seed(!seed)))
+}
+
+fn drawn(seed: u64, reduced: Option<&mut Rng>) -> Result<(Problem, Vec<Array>)> {
     let mut rng = Rng::with_seed(seed);
     let dimensions = rng.usize(1..=3);
     let most = [300, 40, 13][dimensions - 1];
     let extents: Vec<usize> = (0..dimensions).map(|_| rng.usize(5..=most)).collect();
-    let program = program(&mut rng, &extents)?;
+    let program = program(&mut rng, &extents, reduced)?;
     let dtype = [DType::F32, DType::F64][rng.usize(0..2)];
     let mut problem = Problem::new(Arc::new(program), Shape::new(&extents)?, dtype)?;
     problem.set_boundaries(Boundaries::parse(&boundary(&mut rng, dimensions), Boundary::Clamp)?);
@@ -93,7 +106,7 @@ fn boundary(rng: &mut Rng, dimensions: usize) -> String {
     parts.join(",")
 }
 
-fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
+fn program(rng: &mut Rng, extents: &[usize], mut reduced: Option<&mut Rng>) -> Result<abide_core::Program> {
     let dimensions = extents.len();
     let mut p = Definition::new("timed", dimensions);
     let fields = &FIELDS[..rng.usize(1..=FIELDS.len())];
@@ -107,6 +120,10 @@ fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
     p.scalar("time", Some(0.25), "the time").scalar("gain", Some(0.5), "what follows from it");
     let mut step = p.step();
     let mut known: Vec<&'static str> = fields.to_vec();
+    let is_first = reduced.as_mut().is_some_and(|rng| rng.bool());
+    if let Some(rng) = reduced.as_mut().filter(|_| is_first) {
+        reduce(&mut step, rng, &known, dimensions);
+    }
     for number in 0..rng.usize(2..=6) {
         match rng.u8(0..5) {
             0 => step.compute("time", |s| s.param("time") + s.param("k") * 0.25),
@@ -138,10 +155,24 @@ fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
     let last = fields[0];
     let end = terms(rng, &known, dimensions);
     step.stage("last", |s| s.set(last, formula(s, &end, 0)));
+    if let Some(rng) = reduced.filter(|_| !is_first) {
+        reduce(&mut step, rng, &known, dimensions);
+        step.compute("gain", |s| s.param("gain").abs().min(0.75));
+    }
     if rng.bool() {
         p.vary("h", |s| 0.25 + s.param("gain") * s.param("k"));
     }
     p.build()
+}
+
+/// Adds the reduction of some fields to the gain.
+fn reduce(step: &mut Step<'_>, rng: &mut Rng, known: &[&'static str], dimensions: usize) {
+    let (every, terms) = (rng.usize(2..=9), terms(rng, known, dimensions));
+    let kind = [Reduction::Max, Reduction::Min, Reduction::Sum][rng.usize(0..3)];
+    let region = Region::from(Centring::CELL).without(2, rng.usize(0..2), rng.usize(0..2));
+    step.reduce_every(every, "gain", kind, region, |s| {
+        0.125 * formula(s, &terms, 3) / (1.0 + s.param("gain").abs())
+    });
 }
 
 /// Returns a formula of taps whose value is at most 2 where those of its taps are; parts of it are of scalars alone.

@@ -166,12 +166,12 @@ pub fn conditions_marks_and_records_are_noted(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// Returns the rows of the definition after seven steps.
+/// Returns the rows of the definition after fourteen steps.
 fn recorded(problem: &Problem, start: &[Array]) -> Result<Vec<Row>> {
     let reference = CpuBackend::reference();
     let plan = reference.plan(problem, &Options::default())?;
     let mut session = reference.open(problem, &plan, start.to_vec())?;
-    session.advance(7)?;
+    session.advance(14)?;
     Ok(of_rows(&session.take_rows()?))
 }
 
@@ -179,10 +179,15 @@ fn of_rows(rows: &Rows) -> Vec<Row> {
     rows.iter().map(|(step, values)| (step, bits(values))).collect()
 }
 
-/// Random programs with scalars, temporaries and points, as the backend chooses and by passes of two steps.
+/// Random programs with scalars, temporaries and points, as the backend chooses and by passes of two steps; and the same with a
+/// reduction once in several steps.
 pub fn random_programs_have_the_bits_of_the_definition(subject: &Subject) -> Result<()> {
+    [timed::problem, timed::reduced].into_iter().try_for_each(|draw| random_programs(subject, draw))
+}
+
+fn random_programs(subject: &Subject, draw: fn(u64) -> Result<(Problem, Vec<Array>)>) -> Result<()> {
     let most = if subject.name == "cpu" { 60 } else { 12 };
-    let drawn = (0..).filter_map(|seed| Some((seed, timed::problem(seed).ok()?)));
+    let drawn = (0..).filter_map(|seed| Some((seed, draw(seed).ok()?)));
     let drawn = drawn
         .filter(|(_, (problem, _))| Clock::on_device(problem, true).is_some() && subject.has(problem.dtype));
     for (seed, (mut problem, start)) in drawn.take(most) {
@@ -192,14 +197,14 @@ pub fn random_programs_have_the_bits_of_the_definition(subject: &Subject) -> Res
         problem.record = (seed % 2 == 1).then(|| Record::new(&problem.program, 1, probes.to_vec()));
         let rows = recorded(&problem, &start)?;
         let mut expected = start.clone();
-        let scalars = reference::run_program(&problem, &mut expected, 7, |_, _, _| {})?;
+        let scalars = reference::run_program(&problem, &mut expected, 14, |_, _, _| {})?;
         let own = Options { tune: Tune::Off, ..Options::default() };
         let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own };
         for options in [own, deep] {
             let Ok(plan) = subject.opened.backend.plan(&problem, &options) else { continue };
             let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;
             session.advance(2)?;
-            session.advance(5)?;
+            session.advance(12)?;
             let words = format!("{}: seed {seed}: {} {options:?}", subject.name, describe(&problem));
             let found = of_rows(&session.take_rows()?);
             let is_same = |(a, b): (&Row, &Row)| match subject.is_exact() {

@@ -11,7 +11,7 @@ use crate::loops::Constants;
 use crate::parts::{centring, check_at};
 
 /// The keys of a stage that are no names of values.
-pub(crate) const WORDS: [&str; 4] = ["name", "where", "over", "points"];
+pub(crate) const WORDS: [&str; 5] = ["name", "where", "over", "points", "every"];
 
 /// The names that every stage knows.
 #[derive(Clone, Copy)]
@@ -77,11 +77,21 @@ pub(crate) fn add(
             }
             let over =
                 table.get("over").map_or(Ok(Centring::CELL.into()), |item| region(item, dimensions))?;
+            let every = table.get("every").map_or(Ok(1), Item::whole)?;
+            let is_reduced =
+                |entry: &Entry<'_>| Ok(formula::reduced(entry.item.string()?).ok().flatten().is_some());
+            if let Some(item) = table.get("every")
+                && !formulas.iter().map(is_reduced).collect::<Result<Vec<bool>, Fault>>()?.contains(&true)
+            {
+                let reason =
+                    "the stage reduces nothing, and `every` says in how many steps that is done once";
+                return Err(Fault::new(item.at(), reason, "leave it out"));
+            }
             for (number, entry) in formulas.iter().enumerate().filter(|(_, entry)| names(&scalars, entry.key))
             {
                 let before = formulas[..number].iter().filter(|entry| !names(&scalars, entry.key));
                 let before: Vec<Entry<'_>> = before.cloned().collect();
-                scalar(p, step, entry, &before, known, over)?;
+                scalar(p, step, entry, &before, known, (over, every))?;
             }
             Ok(())
         }
@@ -100,6 +110,10 @@ fn update(
     if let Some(over) = table.get("over") {
         let change = "leave it out; `where` keeps values as they are";
         return Err(Fault::new(over.at(), "a stage of fields is computed everywhere", change));
+    }
+    if let Some(every) = table.get("every") {
+        let change = "leave it out; a reduction to a scalar may be made once in so many steps";
+        return Err(Fault::new(every.at(), "a stage of fields is computed in each step", change));
     }
     let mask = table.get("where");
     if let Some(mask) = mask {
@@ -143,7 +157,7 @@ fn scalar(
     entry: &Entry<'_>,
     before: &[Entry<'_>],
     known: Known<'_>,
-    over: Region,
+    (over, every): (Region, usize),
 ) -> Result<(), Fault> {
     let text = entry.item.string()?;
     let place = |fault| entry.item.place(fault);
@@ -166,14 +180,16 @@ fn scalar(
     let mut noted = |found: Result<(), Fault>| fault = found.err();
     let mut step = p.extend(step);
     match (reduced, reduction) {
-        (Some(reduced), Some(reduction)) => drop(step.reduce(entry.key, reduction, over, |scope| {
-            let value = defined(scope, before, known, |meaning| reduced.read(meaning).map_err(place));
-            let zero = scope.constant(0.0);
-            value.unwrap_or_else(|found| {
-                noted(Err(found));
-                zero
-            })
-        })),
+        (Some(reduced), Some(reduction)) => {
+            step.reduce_every(every, entry.key, reduction, over, |scope| {
+                let value = defined(scope, before, known, |meaning| reduced.read(meaning).map_err(place));
+                let zero = scope.constant(0.0);
+                value.unwrap_or_else(|found| {
+                    noted(Err(found));
+                    zero
+                })
+            });
+        }
         _ => drop(step.compute(entry.key, |scope| {
             let value = defined(scope, before, known, |meaning| formula::read(text, meaning).map_err(place));
             let zero = scope.constant(0.0);

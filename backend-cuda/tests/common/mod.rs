@@ -17,17 +17,17 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
     }
 }
 
-/// Returns one of six cases, or the others; the choice keeps step with no list of six that cases are made of.
-pub fn sixth<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
-    let is_chosen = |n: usize| (n + n / 6 + n / 36).is_multiple_of(6) != is_other;
+/// Returns one of twelve cases, or the others; the choice keeps step with no list that cases are made of.
+pub fn twelfth<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
+    let is_chosen = |n: usize| (n + n / 12 + n / 144).is_multiple_of(12) != is_other;
     cases.into_iter().enumerate().filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
 }
 
-/// Makes tests of functions that check a sixth of their cases, or the others, which `cargo xtask test --full` does: a compiler
+/// Makes tests of functions that check a twelfth of their cases, or the others, which `cargo xtask test --full` does: a compiler
 /// takes seconds for each kernel, and all are made of the same few texts.
-macro_rules! by_sixths {
+macro_rules! by_twelfths {
     ($($check:ident),* $(,)?) => {
-        mod sixth {
+        mod twelfth {
             $(#[test]
             fn $check() {
                 super::$check(false);
@@ -44,7 +44,7 @@ macro_rules! by_sixths {
     };
 }
 
-pub(crate) use by_sixths;
+pub(crate) use by_twelfths;
 
 /// Returns the C++ compiler of the emulator, if there is one.
 #[cfg(target_os = "linux")]

@@ -1,8 +1,9 @@
 //! Runs that are cut at the steps after which there is something to note.
 
 use std::any::Any;
+use std::time::Instant;
 
-use super::{Advances, Part, RankReport, Session};
+use super::{Advances, Part, RankReport, Session, beside};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::program::{Clock, Probe, Problem, Rows, Watch};
@@ -21,11 +22,14 @@ const NOTED: u64 = 1 << 20;
 /// host's trips are as many as the rows.
 ///
 /// With a [`Clock`], scalars are known before the steps: advances go on over conditions, marks and rows of scalars alone; and
-/// over rows of probes where kernels note them.
+/// over rows of probes where kernels note them. They end where the clock needs a reduction of fields.
 pub struct Segmented {
     watch: Watch,
     problem: Problem,
     clock: Option<Clock>,
+    reducer: Option<Box<dyn Reducer>>,
+    /// Whether the session within has done the fields of a step whose scalars the clock does not have yet.
+    is_behind: bool,
     /// What the stages of the next steps read, where that changes from step to step.
     read: Vec<f64>,
     /// Steps counted from the start.
@@ -34,10 +38,32 @@ pub struct Segmented {
     remaining: u64,
 }
 
+/// Why a session halts after some steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// Nothing waits for their values.
+    Never,
+    /// A row or a mark is to be noted.
+    Note,
+    /// The clock needs the value of this reduction.
+    Reduction(usize),
+}
+
+/// Reduces fields of a session between its passes: a stage of [`Clock::reductions`].
+pub trait Reducer: Send {
+    /// Returns the value of a reduction, by its number, of the fields as they are. `scalars` are the values of the parameters and
+    /// scalars.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where the device fails.
+    fn reduce(&mut self, session: &mut dyn Session, reduction: usize, scalars: &[f64]) -> Result<f64>;
+}
+
 impl Segmented {
     fn of(watch: Watch, problem: Problem, clock: Option<Clock>) -> Segmented {
-        let step = problem.first_step;
-        Segmented { watch, problem, clock, read: Vec::new(), step, remaining: 0 }
+        let (step, read) = (problem.first_step, Vec::new());
+        Segmented { watch, problem, clock, reducer: None, is_behind: false, read, step, remaining: 0 }
     }
 
     /// Returns what a problem needs, whose initial fields are given; `None` if it has neither marks nor a
@@ -51,13 +77,20 @@ impl Segmented {
         Ok(Some(Segmented::of(Watch::new(&problem, fields)?, problem, None)))
     }
 
-    /// Returns what a problem needs whose scalars this clock makes, around the session of the clock's plain problem.
+    /// Returns what a problem needs whose scalars this clock makes, around the session of the clock's plain problem. A clock with
+    /// reductions needs what makes them.
     ///
     /// # Errors
     ///
     /// Those of a record that does not fit the fields.
-    pub fn clocked(problem: &Problem, clock: Clock, fields: &[Array]) -> Result<Segmented> {
-        Ok(Segmented::of(Watch::new(problem, fields)?, problem.clone(), Some(clock)))
+    pub fn clocked(
+        problem: &Problem,
+        clock: Clock,
+        fields: &[Array],
+        reducer: Option<Box<dyn Reducer>>,
+    ) -> Result<Segmented> {
+        let own = Segmented::of(Watch::new(problem, fields)?, problem.clone(), Some(clock));
+        Ok(Segmented { reducer, ..own })
     }
 
     /// Returns the session of a problem with what it needs around it, as [`Segmented::new`] and [`Segmented::around`] do, by values
@@ -85,41 +118,78 @@ impl Segmented {
         self.watch.begin();
     }
 
-    /// Returns the next steps that the session within does at once, in passes of so many, and whether a row or a mark is to be
-    /// noted then; `None` at the advance's end. A clock makes their scalars, and what is noted of these alone is noted here.
-    pub fn segment(&mut self, depth: u32) -> Result<Option<(u64, bool)>> {
+    /// Returns the next steps that the session within does at once, in passes of so many, and why they end; `None` at the
+    /// advance's end. A clock makes their scalars, and what is noted of these alone is noted here.
+    pub fn segment(&mut self, depth: u32) -> Result<Option<(u64, Halt)>> {
+        self.read.clear();
+        if self.is_behind {
+            let halt = self.end_step()?;
+            if halt != Halt::Never {
+                return Ok(Some((0, halt)));
+            }
+        }
         if self.remaining == 0 || !self.watch.goes_on() {
             return Ok(None);
         }
         let noted = self.noted() as u64;
         let Some(clock) = self.clock.as_mut().filter(|clock| clock.has_scalars() || noted > 0) else {
             let due = self.watch.until_due(self.step).unwrap_or(u64::MAX);
-            return Ok(Some((due.min(self.remaining), due <= self.remaining)));
+            let halt = if due <= self.remaining { Halt::Note } else { Halt::Never };
+            return Ok(Some((due.min(self.remaining), halt)));
         };
         let depth = u64::from(depth).max(1);
         let passes = (STEPS.min(NOTED / noted.max(1)) / depth).max(1);
-        let probed = self.problem.record.as_ref().filter(|record| !record.probes.is_empty() && noted == 0);
-        let due = probed.map_or(u64::MAX, |record| record.until_due(self.step));
+        let due = until_probed(&self.problem, noted, self.step);
         let most = due.min(self.remaining).min(passes * depth);
-        self.read.clear();
         for now in 1..=most {
-            clock.step(&mut self.read);
+            if let Some(asked) = clock.step(&mut self.read) {
+                self.is_behind = asked.is_behind;
+                return Ok(Some((now - 1 + u64::from(asked.is_behind), Halt::Reduction(asked.reduction))));
+            }
             if now == due {
-                return Ok(Some((now, true)));
+                return Ok(Some((now, Halt::Note)));
             }
             let scalars = clock.scalars();
             self.watch.step(self.step + now, |number| scalars[number], |_| Ok(f64::NAN))?;
             if !self.watch.goes_on() {
-                return Ok(Some((now, false)));
+                return Ok(Some((now, Halt::Never)));
             }
         }
-        Ok(Some((most, false)))
+        Ok(Some((most, Halt::Never)))
+    }
+
+    /// Ends a step whose fields are done.
+    fn end_step(&mut self) -> Result<Halt> {
+        let (noted, Some(clock)) = (self.noted() as u64, &mut self.clock) else { return Ok(Halt::Never) };
+        if let Some(asked) = clock.step(&mut self.read) {
+            return Ok(Halt::Reduction(asked.reduction));
+        }
+        self.is_behind = false;
+        if until_probed(&self.problem, noted, self.step - 1) == 1 {
+            return Ok(Halt::Note);
+        }
+        let scalars = clock.scalars();
+        self.watch.step(self.step, |number| scalars[number], |_| Ok(f64::NAN))?;
+        Ok(Halt::Never)
+    }
+
+    /// Gives the clock the value of a reduction that it needs; returns the seconds that it took.
+    fn reduce(&mut self, session: &mut dyn Session, reduction: usize) -> Result<f64> {
+        match (&mut self.clock, &mut self.reducer) {
+            (Some(clock), Some(reducer)) => {
+                let begun = Instant::now();
+                let value = reducer.reduce(session, reduction, clock.values())?;
+                clock.reduced(value);
+                Ok(begun.elapsed().as_secs_f64())
+            }
+            _ => Err(Error::device("a session", "reducing fields between passes", "nothing does")),
+        }
     }
 
     /// Returns the next segment, with what its stages read.
     fn next_segment(&mut self, depth: u32) -> Result<Option<Segment>> {
         let segment = self.segment(depth)?;
-        Ok(segment.map(|(steps, is_due)| Segment { steps, is_due, read: std::mem::take(&mut self.read) }))
+        Ok(segment.map(|(steps, halt)| Segment { steps, halt, read: std::mem::take(&mut self.read) }))
     }
 
     /// Returns what the stages of the segment's steps read, as [`Session::advance_by`] takes it; nothing where parameters stay.
@@ -203,19 +273,6 @@ impl Segmented {
     }
 }
 
-/// Calls `here`, and meanwhile `there` in a thread of its own; one after the other where no thread can be started.
-fn beside<A, B: Send>(here: impl FnOnce() -> A, there: &mut (impl FnMut() -> B + Send)) -> (A, B) {
-    let there = std::sync::Mutex::new(there);
-    let call = || (there.lock().unwrap_or_else(std::sync::PoisonError::into_inner))();
-    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, call) {
-        Ok(thread) => {
-            let done = here();
-            (done, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        }
-        Err(_) => (here(), call()),
-    })
-}
-
 /// Reads the value of a probe; NaN where there is none.
 ///
 /// # Errors
@@ -234,11 +291,17 @@ struct Noted {
     values: Vec<f64>,
 }
 
-/// Steps that the session within does at once, whether a row or a mark is to be noted then, and what they read.
+/// Steps that the session within does at once, why they end, and what they read.
 struct Segment {
     steps: u64,
-    is_due: bool,
+    halt: Halt,
     read: Vec<f64>,
+}
+
+/// Returns the steps to the next row of probes for which a run halts, or a number beyond all steps.
+fn until_probed(problem: &Problem, noted: u64, step: u64) -> u64 {
+    let probed = problem.record.as_ref().filter(|record| !record.probes.is_empty() && noted == 0);
+    probed.map_or(u64::MAX, |record| record.until_due(step))
 }
 
 struct SegmentedSession {
@@ -277,14 +340,15 @@ impl Session for SegmentedSession {
         let (mut seconds, mut noted) = (0.0, None);
         self.cut.begin(steps);
         let mut next = self.cut.next_segment(depth)?;
-        while let Some(Segment { steps: asked, is_due, read }) = next.take() {
+        while let Some(Segment { steps: asked, halt, read }) = next.take() {
             let first = self.cut.step;
             let SegmentedSession { inner, cut, .. } = self;
             let mut advance = || match &read[..] {
+                _ if asked == 0 => Ok(0.0),
                 [] => inner.advance(asked),
                 read => inner.advance_by(asked, read),
             };
-            let is_ahead = cut.is_ahead() && !is_due;
+            let is_ahead = cut.is_ahead() && halt == Halt::Never;
             if is_ahead {
                 // The device does these steps while the host makes the scalars of the next and fills the rows of the last.
                 cut.advanced(asked);
@@ -302,19 +366,24 @@ impl Session for SegmentedSession {
             } else {
                 seconds += advance()?;
             }
-            let done = asked - self.inner.remaining();
+            let done = if asked == 0 { 0 } else { asked - self.inner.remaining() };
             self.advances.add(done, 1);
             if !is_ahead {
                 self.cut.advanced(done);
             }
-            if self.cut.noted() > 0 {
-                noted = Some(Noted { first, steps: done, values: self.inner.take_noted()? });
+            if self.cut.noted() > 0 && asked > 0 {
+                let last = Noted { first, steps: done, values: self.inner.take_noted()? };
+                if let Some(before) = noted.replace(last) {
+                    self.cut.fill(&before)?;
+                }
             }
             if done < asked {
                 break;
             }
-            if is_due {
-                self.note()?;
+            match halt {
+                Halt::Never => {}
+                Halt::Note => self.note()?,
+                Halt::Reduction(number) => seconds += self.cut.reduce(self.inner.as_mut(), number)?,
             }
             if !is_ahead {
                 next = self.cut.next_segment(depth)?;

@@ -1,18 +1,22 @@
 //! The plain form of a problem: scalars that follow from the step's number, the parameters and earlier scalars alone, such as
 //! the time or a source's amplitude, are known before the step, and so are all parts of formulas that cells have in common. With
-//! these as parameters that change, without temporaries and points, such a program is a plain one.
+//! these as parameters that change, without temporaries and points, such a program is a plain one. Where fields are reduced once
+//! in several steps, the steps between are.
 
 use std::sync::Arc;
 
-use super::stage::StageKind;
-use super::{Footprint, Parameter, Probe, Problem, Program, Record};
+use super::timed::{Timed, TimedSteps};
+use super::{Probe, Problem, Program, Record};
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::expr::{Dag, Id, Node};
+use crate::expr::Dag;
 use crate::real::{DType, Real};
 
 /// The least steps from one row of probes to the next for which halting a run costs less than its passes gain.
 const ROWS_APART: u64 = 32;
+
+/// The least steps, in the mean, from one reduction to the next for which halting there costs less than passes gain.
+const REDUCTIONS_APART: usize = 4;
 
 /// How often as many operations a cell may have on a device without temporaries: kernels of several steps have time for them
 /// while they wait for memory.
@@ -31,8 +35,12 @@ const GROWTH: f64 = 1.0;
 #[derive(Debug, Clone)]
 pub struct Clock {
     plain: Problem,
-    /// The stages of a step in order.
-    stages: Vec<Timed>,
+    /// The stages of each step of the cycle in order.
+    steps: Vec<Vec<Timed>>,
+    /// The step of the cycle, and its stage, that comes next.
+    next: [usize; 2],
+    /// The reductions of fields, a stage each, if there are any.
+    reductions: Option<Problem>,
     /// The parameters, then the scalars, and then what stages of fields read of them.
     values: Vec<f64>,
     /// The number of parameters, and of these and the scalars.
@@ -42,13 +50,13 @@ pub struct Clock {
     single: Vec<f32>,
 }
 
-/// What a stage is for a clock.
-#[derive(Debug, Clone)]
-enum Timed {
-    /// A formula makes the scalar of this number.
-    Scalar(Dag, usize),
-    /// A stage of fields: formulas, in the type of the fields, make the parameters of these numbers.
-    Fields(Vec<(Dag, usize)>),
+/// A reduction whose value comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The stage of [`Clock::reductions`].
+    pub reduction: usize,
+    /// Whether the step's stages of fields come before it.
+    pub is_behind: bool,
 }
 
 impl Clock {
@@ -57,13 +65,17 @@ impl Clock {
     /// A slab, whose sides are open, has none: its scalars are those of the whole domain's run.
     pub fn of(problem: &Problem) -> Option<Clock> {
         // Choices beyond sides cost a CPU, which computes both values, more than its passes gain.
-        if problem.has_shared_boundaries() { Clock::with_growth(problem, GROWTH, Vec::new()) } else { None }
+        if !problem.has_shared_boundaries() {
+            return None;
+        }
+        Clock::with_growth(problem, GROWTH, Vec::new()).filter(|clock| clock.reductions.is_none())
     }
 
     /// Returns the clock of a problem as [`Clock::of`] does, for a device. Temporaries are computed where they are read.
     ///
     /// Where rows of probes are so close that halting at each would take longer than a launch per stage, kernels of several
-    /// steps note their values (`notes`), of plain problems, too; there is no clock where a device has none that do.
+    /// steps note their values (`notes`), of plain problems, too; there is no clock where a device has none that do. Such a device
+    /// also reduces fields between passes.
     pub fn on_device(problem: &Problem, notes: bool) -> Option<Clock> {
         let is_close = |record: &&Record| record.every < ROWS_APART;
         let close = problem.record.as_ref().filter(is_close);
@@ -73,11 +85,12 @@ impl Clock {
             return None;
         }
         Clock::with_growth(problem, GROWTH_ON_DEVICE, noted)
+            .filter(|clock| notes || clock.reductions.is_none())
     }
 
     fn with_growth(problem: &Problem, growth: f64, noted: Vec<Probe>) -> Option<Clock> {
         let is_slab = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
-        if problem.program.steps().len() != 1 || problem.is_batch() || is_slab {
+        if problem.is_batch() || is_slab {
             return None;
         }
         let (flat, boundaries) = match problem.is_plain() {
@@ -85,35 +98,43 @@ impl Clock {
             true => ((*problem.program).clone(), problem.boundaries),
             false => problem.with_shared_boundaries(problem.flattened()?)?,
         };
+        let made: Vec<usize> = flat.stages.iter().filter_map(|stage| stage.does.scalar()).collect();
+        let TimedSteps { program, steps, reductions } = flat.timed(&made)?;
         // Cells that are held are as many as the radius.
         let is_held = |axis: usize| boundaries.0[axis].contains(&Boundary::Fixed);
-        let [old, new] = [&*problem.program, &flat].map(Program::radius);
+        let [old, new] = [&*problem.program, &program].map(Program::radius);
         if (0..3).any(|axis| is_held(axis) && old[axis] != new[axis]) {
             return None;
         }
-        let made: Vec<usize> = flat.stages.iter().filter_map(|stage| stage.does.scalar()).collect();
-        let (program, stages) = flat.timed(&made)?;
-        if program.flops() as f64 > growth * problem.program.flops() as f64 + SLIGHT {
+        let halts = |step: &&Vec<Timed>| step.iter().any(|stage| matches!(stage, Timed::Reduction(..)));
+        let is_far = steps.iter().filter(halts).count() * REDUCTIONS_APART <= steps.len();
+        if !is_far || program.flops() as f64 > growth * problem.program.flops() as f64 + SLIGHT {
             return None;
         }
         let mut values: Vec<f64> = problem.parameters.iter().chain(&problem.scalars).copied().collect();
         let counts = [problem.parameters.len(), values.len()];
         values.resize(program.parameters.len(), 0.0);
-        let plain = Problem {
-            program: Arc::new(program),
-            parameters: values.clone(),
+        let next = [(problem.first_step % steps.len() as u64) as usize, 0];
+        let alone = Problem {
             boundaries,
             sides: Vec::new(),
-            scalars: Vec::new(),
             until: None,
             marks: None,
             record: None,
-            noted,
+            noted: Vec::new(),
             ..problem.clone()
         };
+        let reductions = (!reductions.is_empty()).then(|| {
+            let program = Arc::new(flat.of_stages(reductions));
+            Problem { program, first_step: 0, ..alone.clone() }
+        });
+        let parameters = values.clone();
+        let plain = Problem { program: Arc::new(program), parameters, scalars: Vec::new(), noted, ..alone };
         plain.is_plain().then(|| Clock {
             plain,
-            stages,
+            steps,
+            next,
+            reductions,
             values,
             counts,
             nodes: Vec::new(),
@@ -141,7 +162,10 @@ impl Clock {
             1 => Some("kernels note the value of the probe after each step".to_owned()),
             count => Some(format!("kernels note the values of {count} probes after each step")),
         };
-        noted.into_iter().chain(self.note_of_boundaries(problem)).collect()
+        let halting = self
+            .between_reductions()
+            .map(|(steps, _)| format!("passes end once in {steps} steps, where fields are reduced"));
+        noted.into_iter().chain(halting).chain(self.note_of_boundaries(problem)).collect()
     }
 
     fn note_of_boundaries(&self, problem: &Problem) -> Option<String> {
@@ -189,21 +213,46 @@ impl Clock {
         Ok(())
     }
 
-    /// Does so many steps of the scalars. Returns what varies in each stage of each step: the parameters of
-    /// [`Program::varying`].
+    /// Returns the reductions of fields between passes: each a stage of a step of this problem, whose scalars are
+    /// [`Clock::values`]. `None` if there are none.
+    pub fn reductions(&self) -> Option<&Problem> {
+        self.reductions.as_ref()
+    }
+
+    /// Returns the values of the parameters and of the scalars, as the next stage finds them.
+    pub fn values(&self) -> &[f64] {
+        &self.values[..self.counts[1]]
+    }
+
+    /// Returns the mean of the steps from one reduction to the next, and how many there are then; `None` without reductions.
+    pub fn between_reductions(&self) -> Option<(usize, usize)> {
+        let of =
+            |step: &Vec<Timed>| step.iter().filter(|stage| matches!(stage, Timed::Reduction(..))).count();
+        let halts = self.steps.iter().filter(|step| of(step) > 0).count();
+        let all: usize = self.steps.iter().map(of).sum();
+        (halts > 0).then(|| (self.steps.len() / halts, all.div_ceil(halts)))
+    }
+
+    /// Does so many steps of the scalars, none of which is one of reductions. Returns what varies in each stage of each step: the
+    /// parameters of [`Program::varying`].
     pub fn varying(&mut self, steps: u64) -> Vec<f64> {
         let mut read = Vec::new();
-        (0..steps).for_each(|_| self.step(&mut read));
+        for _ in 0..steps {
+            self.step(&mut read);
+        }
         let numbers = self.plain.program.varying();
         let rows = read.chunks(self.values.len().max(1));
         rows.flat_map(|row| numbers.iter().map(|&number| row[number])).collect()
     }
 
-    /// Does a step of the scalars. Adds to `read` what each stage of fields reads: all parameters of the plain problem.
-    pub fn step(&mut self, read: &mut Vec<f64>) {
-        let Clock { plain, stages, values, nodes, single, .. } = self;
+    /// Goes on to the end of the step that is next or under way; returns the reduction whose value it needs for that, if it
+    /// does. Adds to `read` what each stage of fields reads: all parameters of the plain problem.
+    pub fn step(&mut self, read: &mut Vec<f64>) -> Option<Asked> {
+        let Clock { plain, steps, next, values, nodes, single, .. } = self;
         let is_read = plain.program.parameters.iter().any(|parameter| parameter.varies);
-        for stage in stages {
+        let [step, stage] = *next;
+        let stages = &steps[step];
+        for (number, stage) in stages.iter().enumerate().skip(stage) {
             match stage {
                 Timed::Scalar(dag, scalar) => values[*scalar] = evaluated(dag, nodes, values),
                 Timed::Fields(parts) => {
@@ -217,7 +266,23 @@ impl Clock {
                         read.extend_from_slice(values);
                     }
                 }
+                Timed::Reduction(reduction, _) => {
+                    next[1] = number;
+                    let is_behind = stages[..number].iter().any(|stage| matches!(stage, Timed::Fields(_)));
+                    return Some(Asked { reduction: *reduction, is_behind });
+                }
             }
+        }
+        *next = [(step + 1) % steps.len(), 0];
+        None
+    }
+
+    /// Takes the value of the reduction that [`Clock::step`] has asked for.
+    pub fn reduced(&mut self, value: f64) {
+        let [step, stage] = self.next;
+        if let Some(Timed::Reduction(_, scalar)) = self.steps[step].get(stage) {
+            self.values[*scalar] = value;
+            self.next[1] += 1;
         }
     }
 }
@@ -225,102 +290,6 @@ impl Clock {
 /// Returns the value of a formula of parameters with these values.
 fn evaluated<T: Real>(dag: &Dag, nodes: &mut Vec<T>, values: &[f64]) -> T {
     dag.evaluate_parameters(nodes, |number| T::from_f64(values[number]))
-}
-
-impl Program {
-    /// Returns the numbers of the parameters that vary from stage to stage.
-    pub fn varying(&self) -> Vec<usize> {
-        let numbered = self.parameters.iter().enumerate();
-        numbered.filter(|(_, parameter)| parameter.varies).map(|(number, _)| number).collect()
-    }
-
-    /// Returns the program without the stages that make the scalars `made`: scalars are parameters behind its own, and so are
-    /// the parts of formulas that cells have in common while a scalar changes. `None` if it has reductions.
-    fn timed(&self, made: &[usize]) -> Option<(Program, Vec<Timed>)> {
-        let scalars = self.scalars.iter().map(|scalar| Parameter {
-            default: scalar.initial.unwrap_or(0.0),
-            ..Parameter::new(&scalar.name, 0.0, &scalar.about)
-        });
-        let mut parameters: Vec<Parameter> = self.parameters.iter().cloned().chain(scalars).collect();
-        let (mut stages, mut timed) = (Vec::new(), Vec::new());
-        for stage in &self.stages {
-            let mut parts = Vec::new();
-            match stage.does {
-                StageKind::Reduce(..) => return None,
-                StageKind::Scalar(scalar) => {
-                    timed.push(Timed::Scalar(stage.dag.clone(), scalar));
-                    continue;
-                }
-                StageKind::Update if stage.looped.is_some() => stages.push(stage.clone()),
-                StageKind::Update => {
-                    let mut put = |dag: Dag| {
-                        let known = parts.iter().find(|(known, _)| *known == dag);
-                        let number = known.map_or(parameters.len(), |(_, number)| *number);
-                        if known.is_none() {
-                            let name = format!("{} of {}", parts.len() + 1, stage.name);
-                            parameters.push(Parameter::new(name, 0.0, "a part of its formulas"));
-                            parts.push((dag, number));
-                        }
-                        Node::Param(number as u16)
-                    };
-                    let dag = parted(&stage.dag, made, &mut put);
-                    let footprint = Footprint::of(&dag, self.fields.len());
-                    stages.push(super::Stage { dag, footprint, ..stage.clone() });
-                }
-            }
-            parts.iter().for_each(|(_, number)| parameters[*number].varies = true);
-            timed.push(Timed::Fields(parts));
-        }
-        for (number, parameter) in parameters.iter_mut().enumerate() {
-            let reads = |node: &Node| matches!(*node, Node::Param(own) if usize::from(own) == number);
-            parameter.varies |= made.contains(&number)
-                && stages.iter().any(|stage: &super::Stage| stage.dag.nodes.iter().any(reads));
-        }
-        let program = Program {
-            parameters,
-            scalars: Vec::new(),
-            steps: std::iter::once(0..stages.len()).collect(),
-            stages,
-            until: None,
-            ..self.clone()
-        };
-        Some((program, timed))
-    }
-}
-
-/// Returns a formula in which `put` gives what stands for the largest parts that read no field and no coordinate, but one of
-/// the scalars that change.
-fn parted(dag: &Dag, changing: &[usize], put: &mut impl FnMut(Dag) -> Node) -> Dag {
-    // Whether cells have a node in common, and whether it changes.
-    let mut kinds: Vec<[bool; 2]> = Vec::with_capacity(dag.nodes.len());
-    for &node in &dag.nodes {
-        let of = |which: usize| node.operands().map(move |id| (id, which));
-        kinds.push(match node {
-            Node::Tap(_) | Node::Coord(_) => [false; 2],
-            Node::Const(_) => [true, false],
-            Node::Param(number) => [true, changing.contains(&usize::from(number))],
-            _ => [
-                of(0).all(|(id, which)| kinds[id as usize][which]),
-                of(1).any(|(id, which)| kinds[id as usize][which]),
-            ],
-        });
-    }
-    let is_part =
-        |id: Id| kinds[id as usize] == [true; 2] && dag.nodes[id as usize].operands().next().is_some();
-    let mut wanted = vec![false; dag.nodes.len()];
-    let readers = dag.nodes.iter().zip(&kinds).filter(|(_, kind)| !kind[0]);
-    let read = readers.flat_map(|(node, _)| node.operands()).chain(dag.outputs.iter().copied());
-    read.filter(|&id| is_part(id)).for_each(|id| wanted[id as usize] = true);
-    let nodes: Vec<Node> = dag
-        .nodes
-        .iter()
-        .enumerate()
-        .map(|(id, &node)| match wanted[id] {
-            true => put(Dag::pruned(&dag.nodes[..=id], &[id as Id])),
-            false => node,
-        })
-        .collect();
-    Dag::pruned(&nodes, &dag.outputs)
 }
 
 #[cfg(test)]

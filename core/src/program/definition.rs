@@ -47,11 +47,20 @@ pub struct Definition {
     /// The scalars that are formulas of parameters, by their numbers.
     derived: Vec<(usize, Dag)>,
     pub(super) steps: Vec<Vec<Stage>>,
+    pub(super) rare: Vec<Rare>,
     boundary: Boundary,
     sides: Sides,
     until: Option<String>,
     shown: Option<String>,
     fault: Option<Error>,
+}
+
+/// A reduction of a step of the cycle that is made once in so many steps of the run.
+pub(super) struct Rare {
+    pub step: usize,
+    /// The scalar, by its number among all.
+    pub scalar: usize,
+    pub every: usize,
 }
 
 pub(super) struct FieldPart {
@@ -78,6 +87,7 @@ impl Definition {
             values: Vec::new(),
             derived: Vec::new(),
             steps: Vec::new(),
+            rare: Vec::new(),
             boundary: Boundary::Fixed,
             sides: Sides::default(),
             until: None,
@@ -124,6 +134,7 @@ impl Definition {
             values: parameters.chain(computed).collect(),
             derived: program.derived.iter().map(|own| (own.parameter, own.dag.clone())).collect(),
             steps: program.steps.iter().map(|step| program.stages[step.clone()].to_vec()).collect(),
+            rare: Vec::new(),
             boundary: program.boundary,
             sides: program.sides,
             until: program.until.map(|until| until.describe(program)),

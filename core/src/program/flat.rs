@@ -102,27 +102,45 @@ struct Step<'p> {
 }
 
 impl Problem {
-    /// Returns the program without temporaries and points, if it is one of one step and no value differs by a bit.
+    /// Returns the program without temporaries and points, if no value differs by a bit.
     pub(super) fn flattened(&self) -> Option<Program> {
         let program = &*self.program;
         let is_flat = program.temporaries.is_empty() && program.stages.iter().all(|s| s.points.is_empty());
         if is_flat {
             return Some(program.clone());
         }
-        if program.steps.len() != 1 || program.stages.iter().any(|stage| stage.looped.is_some()) {
+        if program.stages.iter().any(|stage| stage.looped.is_some()) {
             return None;
         }
+        let steps = program.steps.iter().map(|stages| self.flat_step(&program.stages[stages.clone()]));
+        let mut flat =
+            Program { steps: Vec::new(), stages: Vec::new(), temporaries: Vec::new(), ..program.clone() };
+        for step in steps {
+            let first = flat.stages.len();
+            flat.stages.extend(step?);
+            flat.steps.push(first..flat.stages.len());
+        }
+        Some(flat)
+    }
+
+    fn flat_step(&self, stages: &[Stage]) -> Option<Vec<Stage>> {
         let mut step = Step {
             problem: self,
-            radius: program.radius(),
+            radius: self.program.radius(),
             temporaries: HashMap::new(),
             turns: HashMap::new(),
             stages: Vec::new(),
             points: 0,
         };
-        for stage in &program.stages {
+        for stage in stages {
             match stage.does {
-                StageKind::Reduce(..) => return None,
+                StageKind::Reduce(_, _, scalar) => {
+                    let (formula, outputs) = step.without_temporaries(&stage.dag)?;
+                    let dag = formula.finished(&outputs);
+                    let footprint = Footprint::of(&dag, step.fields());
+                    step.stages.push(Stage { dag, footprint, ..stage.clone() });
+                    step.set(Read::Scalar(scalar));
+                }
                 StageKind::Scalar(scalar) => {
                     step.stages.push(stage.clone());
                     step.set(Read::Scalar(scalar));
@@ -131,14 +149,7 @@ impl Problem {
                 StageKind::Update => step.points(stage)?,
             }
         }
-        let stages = step.stages;
-        let flat = Program {
-            steps: std::iter::once(0..stages.len()).collect(),
-            stages,
-            temporaries: Vec::new(),
-            ..program.clone()
-        };
-        Some(flat)
+        Some(step.stages)
     }
 }
 
@@ -252,11 +263,11 @@ impl Step<'_> {
         Some(())
     }
 
-    /// Returns the place of the last stage of fields, if it sets all of these, a formula that is computed at its end reads them
+    /// Returns the place of the last stage of fields, if no reduction is behind it, it sets all of these, a formula that is computed at its end reads them
     /// at the cell alone, and the scalars that are made after it can be made before it.
     fn stage_before(&self, dag: &Dag, writes: &[usize]) -> Option<usize> {
-        let place = self.stages.iter().rposition(|stage| stage.does == StageKind::Update)?;
-        let before = &self.stages[place];
+        let place = self.stages.iter().rposition(|stage| !matches!(stage.does, StageKind::Scalar(_)))?;
+        let before = self.stages.get(place).filter(|stage| stage.does == StageKind::Update)?;
         let is_here = |tap: Tap| tap.offset == [0; 3] || !before.writes.contains(&usize::from(tap.field));
         let made = self.stages[place + 1..].iter().filter_map(|stage| stage.does.scalar());
         let reads: Vec<Read> = Read::all(&before.dag).collect();

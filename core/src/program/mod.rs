@@ -29,6 +29,7 @@ mod step;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod timed;
 mod until;
 mod watch;
 
@@ -41,7 +42,7 @@ pub use crate::reduction::Reduction;
 
 pub use self::boxes::{Boxes, Buffer, GhostSource, Indices, around, is_empty};
 pub use self::centring::Centring;
-pub use self::clock::Clock;
+pub use self::clock::{Asked, Clock};
 pub use self::definition::Definition;
 pub use self::derived::Derived;
 pub use self::footprint::{Footprint, Neighbourhood};

@@ -1,10 +1,10 @@
 //! The stages of one step of a program while it is defined.
 
-use super::Scalar;
-use super::definition::{Definition, Value};
+use super::definition::{Definition, Rare, Value};
 use super::region::Region;
 use super::stage::{Stage, StageKind, single, update};
 use super::stencil::Scope;
+use super::{MAX_CYCLE, Scalar};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::reduction::Reduction;
@@ -82,6 +82,47 @@ impl Step<'_> {
         let mut region = region.into();
         region.centring = region.centring.of(self.definition.names.dimensions);
         self.single(scalar, |scalar| StageKind::Reduce(reduction, region, scalar), define)
+    }
+
+    /// Adds a reduction that is made in the first of so many steps alone, counted from the beginning of the run; the steps between
+    /// keep its value, so that kernels can do them at a time. The cycle becomes that long.
+    ///
+    /// A time step that follows from such a value is as old: it has to be stable for what the fields become until the next, so
+    /// leave it room, as by a smaller Courant number. That nothing moves farther than a few cells in so many steps bounds how
+    /// much it takes.
+    ///
+    /// ```
+    /// use abide_core::program::{Centring, Definition, Reduction};
+    ///
+    /// let mut p = Definition::new("burgers", 1);
+    /// p.field("u", Centring::CELL).scalar("fastest", None, "largest speed");
+    /// let mut step = p.step();
+    /// step.reduce_every(8, "fastest", Reduction::Max, Centring::CELL, |s| s.field("u").here().abs());
+    /// step.stage("advect", |s| {
+    ///     let u = s.field("u");
+    ///     s.set("u", u.here() - 0.4 / s.param("fastest") * u.here() * (u.here() - u.at([-1])));
+    /// });
+    /// assert_eq!(p.build()?.steps().len(), 8);
+    /// # Ok::<(), abide_core::Error>(())
+    /// ```
+    pub fn reduce_every(
+        &mut self,
+        steps: usize,
+        scalar: &str,
+        reduction: Reduction,
+        region: impl Into<Region>,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        if !(1..=MAX_CYCLE).contains(&steps) {
+            let what = format!("steps from one reduction to {scalar} to the next");
+            return self.add(Err(Error::limit(what, steps, format!("1 to {MAX_CYCLE}"), "give another")));
+        }
+        self.reduce(scalar, reduction, region, define);
+        let number = self.definition.names.scalars.iter().position(|known| known == scalar);
+        if let (Some(scalar), true) = (number, steps > 1) {
+            self.definition.rare.push(Rare { step: self.number, scalar, every: steps });
+        }
+        self
     }
 
     /// Adds a reduction to the sum of products of two formulas.

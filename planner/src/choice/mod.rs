@@ -3,7 +3,7 @@
 mod batch;
 mod candidates;
 
-use abide_core::plan::Fuse;
+use abide_core::plan::{Fuse, Tune};
 use abide_core::program::Clock;
 use abide_core::{CachePolicy, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Result};
 
@@ -26,7 +26,7 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     if problem.is_batch() {
         return plan_batch(problem, device, options, |member| plan(member, device, options));
     }
-    if let Some(plan) = plan_of_clock(problem, options, true, |plain| plan(plain, device, options)) {
+    if let Some(plan) = plan_of_clock(problem, options, true, |plain, options| plan(plain, device, options)) {
         return plan;
     }
     if !problem.is_plain() {
@@ -59,14 +59,14 @@ pub fn plan_of_clock(
     problem: &Problem,
     options: &Options,
     notes: bool,
-    plan: impl FnOnce(&Problem) -> Result<Plan>,
+    plan: impl Fn(&Problem, &Options) -> Result<Plan>,
 ) -> Option<Result<Plan>> {
     if options.execution == Execution::Stepwise || options.fuse != Fuse::Auto {
         return None;
     }
     let clock = Clock::on_device(problem, notes)?;
-    match plan(&clock.at_rest()) {
-        Ok(mut plan) if is_of_clock(&plan, &clock) => {
+    match plan_between(problem, &clock, options, plan) {
+        Ok(Some(mut plan)) if is_of_clock(&plan, &clock) => {
             plan.notes.extend(clock.notes(problem));
             Some(Ok(plan))
         }
@@ -76,6 +76,34 @@ pub fn plan_of_clock(
         }
         _ => None,
     }
+}
+
+/// The seconds that a device has nothing to do while the host takes the value of a reduction and asks for the next steps.
+const HALT_SECONDS: f64 = 15e-6;
+
+/// Plans the plain form of a problem, in passes of no more steps than there are from one reduction to the next; `None` where a
+/// launch per stage of the program as it is takes less than such passes and halts.
+fn plan_between(
+    problem: &Problem,
+    clock: &Clock,
+    options: &Options,
+    plan: impl Fn(&Problem, &Options) -> Result<Plan>,
+) -> Result<Option<Plan>> {
+    let plain = clock.at_rest();
+    let mut own = plan(&plain, options)?;
+    let (Some((apart, count)), Some(reductions)) = (clock.between_reductions(), clock.reductions()) else {
+        return Ok(Some(own));
+    };
+    if own.depth as usize > apart && options.depth == Depth::Auto {
+        own = plan(&plain, &Options { depth: Depth::Steps(apart as u32), ..*options })?;
+    }
+    let stepwise = Options { execution: Execution::Stepwise, tune: Tune::Off, ..*options };
+    let each = reductions.program.stages().len().max(1) as f64;
+    let reduced = plan_stepwise(reductions, &own.device, &stepwise)?.estimated_seconds / each * count as f64;
+    own.estimated_seconds += (reduced + HALT_SECONDS) / apart as f64;
+    let is_free = options.execution == Execution::Auto && options.depth == Depth::Auto;
+    let other = plan_stepwise(problem, &own.device, &stepwise).ok().filter(|_| is_free);
+    Ok(Some(own).filter(|own| other.is_none_or(|other| own.estimated_seconds < other.estimated_seconds)))
 }
 
 /// Returns whether a plan of a problem that has a clock is one of its plain form.

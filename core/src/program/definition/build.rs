@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Node, Tap, Term};
 use crate::program::derived::Derived;
 use crate::program::stage::{Stage, StageKind};
-use crate::program::{FieldKind, Footprint, MAX_FIELDS, Program, Scalar, Temporary};
+use crate::program::{FieldKind, Footprint, MAX_CYCLE, MAX_FIELDS, Program, Scalar, Temporary};
 
 impl Definition {
     /// Returns the program.
@@ -39,6 +39,7 @@ impl Definition {
         }
         check_order(&self)?;
         self.check_derived()?;
+        self.unroll()?;
         let until = self.until.take();
         let shown = match &self.shown {
             None => 0,
@@ -58,6 +59,43 @@ impl Definition {
             Some(condition) => program.with_until(&condition),
             None => Ok(program),
         }
+    }
+
+    /// Makes the cycle as long as it takes until reductions that are not made in each step come round together.
+    fn unroll(&mut self) -> Result<()> {
+        let count = self.steps.len();
+        let least =
+            |length: usize, every: usize| (1..=every).map(|n| n * length).find(|all| all % every == 0);
+        let all = self
+            .rare
+            .iter()
+            .try_fold(count, |all, rare| least(all, rare.every).filter(|&all| all <= MAX_CYCLE));
+        let Some(all) = all else {
+            let what = format!("steps until all reductions of program {} come round together", self.name);
+            let every: Vec<String> = self.rare.iter().map(|rare| rare.every.to_string()).collect();
+            let asked = format!("those of {} and of every {}", count, every.join(", "));
+            return Err(Error::limit(what, asked, MAX_CYCLE, "give numbers of which one divides the other"));
+        };
+        let is_made = |stage: &Stage, step: usize| match stage.does {
+            StageKind::Reduce(_, _, scalar) => {
+                let own = self.rare.iter().find(|rare| rare.step == step % count && rare.scalar == scalar);
+                own.is_none_or(|rare| step.is_multiple_of(rare.every))
+            }
+            _ => true,
+        };
+        let step = |step: usize| {
+            self.steps[step % count].iter().filter(move |stage| is_made(stage, step)).cloned().collect()
+        };
+        let steps: Vec<Vec<Stage>> = (0..all).map(step).collect();
+        if steps.iter().any(Vec::is_empty) {
+            return Err(Error::invalid(
+                format!("program {}", self.name),
+                "a step has a reduction alone, which is not made each time",
+                "add what the steps between do",
+            ));
+        }
+        self.steps = steps;
+        Ok(())
     }
 
     /// Checks that formulas of parameters are of nothing else, and set nothing else.
