@@ -175,6 +175,7 @@ by_twelfths!(
     planes_are_chosen_in_every_schedule,
     probes_are_noted_after_each_step,
     single_sides_are_chosen_in_passes,
+    conditions_of_coefficients_are_bits,
 );
 
 fn random_programs_have_the_bits_of_the_reference(is_other: bool) {
@@ -281,5 +282,71 @@ fn single_sides_are_chosen_in_passes(is_other: bool) {
         let start = [start(1).map_err(said)?, start(2).map_err(said)?];
         let words = format!("{} {:?}, {options:?}", problem.shape, problem.boundaries);
         run(&compiler, problem, &start, options).map_err(|why| format!("{words}: {why}"))
+    });
+}
+
+/// Masks and other conditions of coefficients alone, of one stage and of several, at all boundaries: levels follow each other, or
+/// are a plane apart.
+fn conditions_of_coefficients_are_bits(is_other: bool) {
+    let Some(compiler) = common::compiler() else { return };
+    let define = |axes: usize, has_several: bool| {
+        let mut p = Definition::new("masks", axes);
+        for name in ["u", "v", "wall", "k"] {
+            p.field(name, Centring::CELL);
+        }
+        p.parameter("least", 0.5, "a bound");
+        let mut step = p.step();
+        step.stage("first", |s| {
+            let (u, wall, k) = (s.field("u"), s.field("wall").here(), s.field("k").here());
+            s.only_where(wall.gt(s.param("least")));
+            s.set(
+                "u",
+                u.here() + (wall + k).lt(1.25).select(s.constant(0.1), s.constant(0.05)) * u.laplacian(),
+            );
+        });
+        if has_several {
+            step.stage("second", |s| {
+                let (u, v) = (s.field("u"), s.field("v"));
+                s.only_where(s.field("k").here().gt(0.3));
+                s.set("v", v.here() * 0.5 + v.along(0, 1) * 0.25 - u.along(axes - 1, -1) * 0.125);
+            });
+        }
+        Arc::new(p.build().unwrap())
+    };
+    let mut cases: Vec<(Problem, Options, bool)> = Vec::new();
+    for (number, boundary) in Boundary::each_plain(0.375).into_iter().enumerate() {
+        for (axes, extents) in [(2, &[37, 141][..]), (3, &[9, 13, 70])] {
+            let dtype = [DType::F32, DType::F64][(number + axes) % 2];
+            let program = define(axes, number % 2 == 1);
+            let mut problem = Problem::new(program, Shape::new(extents).unwrap(), dtype).unwrap();
+            problem.set_boundaries(Boundaries::all(boundary));
+            let [own, passes] = ways();
+            let deep = Options { depth: Depth::Steps(3), ..passes };
+            cases.extend([
+                (problem.clone(), own, false),
+                (problem.clone(), passes, true),
+                (problem, deep, false),
+            ]);
+        }
+    }
+    let device = DeviceSpec::preset("h200").unwrap();
+    all(&twelfth(&cases, is_other), |(problem, options, apart)| {
+        let start = |seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
+        let start =
+            [1, 2, 3, 4].map(start).into_iter().collect::<abide_core::Result<Vec<_>>>().map_err(said)?;
+        let words = format!("{} {:?}, {options:?}", problem.shape, problem.boundaries);
+        let plan = abide_planner::plan(problem, &device, options).map_err(said)?;
+        let plan = match plan.warp_streaming().filter(|_| *apart) {
+            Some(stream) => {
+                let configuration = warp::Configuration { lag: !stream.lag, ..stream.configuration() };
+                plan_configuration(problem, &device, &configuration).unwrap_or(plan)
+            }
+            None => plan,
+        };
+        if plan.warp_streaming().is_some() {
+            let text = abide_shaders::cuda::kernel(problem, &plan).map_err(said)?;
+            assert!(!text.contains("MASKS = 0;"), "{words}");
+        }
+        check(&compiler, problem, &start, problem, None, &plan).map_err(|why| format!("{words}: {why}"))
     });
 }

@@ -2,6 +2,7 @@
 
 use abide_core::domain::Axes;
 use abide_core::plan::streaming::carry::Carry;
+use abide_core::plan::streaming::masks::Masked;
 use abide_core::{Error, Neighbourhood, Problem, Result};
 
 use crate::passes;
@@ -51,6 +52,9 @@ pub(crate) struct Demand<'a> {
     /// Planes before and behind a cell's own for which the stages of a step wait, all stages combined.
     pub planes: [usize; 2],
     pub fields: usize,
+    /// The fields that go through the levels, and the conditions of which a bit of each cell does.
+    pub passing: usize,
+    pub masks: usize,
     /// Bytes of a value.
     pub bytes: usize,
 }
@@ -59,7 +63,9 @@ impl Demand<'_> {
     pub fn of(problem: &Problem) -> Demand<'_> {
         let pass = passes::Demand::of(problem);
         let (axes, fields) = (Axes::of(problem.shape.dimensions()), pass.program.fields().len());
-        let carries = Carry::all(pass.program.stages(), fields, axes);
+        let masked = Masked::of(problem, &pass.program);
+        let carries =
+            masked.stages.iter().map(|stage| Carry::passing(stage, &masked.passes, axes)).collect::<Vec<_>>();
         Demand {
             axes,
             extents: axes.order(problem.shape.padded()),
@@ -71,9 +77,11 @@ impl Demand<'_> {
                 carries.iter().map(|carry| carry.planes[side].unsigned_abs() as usize).sum::<usize>()
             }),
             fields,
+            pass: passes::Demand { operations: masked.operations(), ..pass },
+            passing: masked.passes.iter().filter(|&&passes| passes).count(),
+            masks: masked.conditions.len(),
             bytes: problem.dtype.bytes(),
             carries,
-            pass,
         }
     }
 

@@ -1,9 +1,10 @@
 //! The text of a streaming kernel: each stage is written as the work that is done when a plane arrives.
 
 use abide_core::domain::Axes;
-use abide_core::expr::{Id, Node, Tap};
+use abide_core::expr::{Dag, Id, Node, Tap};
 use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
+use abide_core::plan::streaming::masks::Masked;
 use abide_core::plan::streaming::warp::Edges;
 use abide_core::{Problem, Program, Stage};
 
@@ -21,9 +22,9 @@ const STREAMING: &str = include_str!("../../kernels/cuda/streaming/streaming.cu"
 /// Returns the text of the kernel of a streaming plan; `program` is simplified already.
 pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpStreaming) -> String {
     let axes = Axes::of(problem.shape.dimensions());
-    let fields = program.fields().len();
+    let masked = Masked::of(problem, program);
     let stages: Vec<(&Stage, Carry)> =
-        program.stages().iter().map(|stage| (stage, Carry::of(stage, fields, axes))).collect();
+        masked.stages.iter().map(|stage| (stage, Carry::passing(stage, &masked.passes, axes))).collect();
     let mut text = constants(problem, program);
     let edge_rows = stages.iter().map(|(stage, _)| axes.order(stage.footprint.radius)[1]).max().unwrap_or(0);
     for (name, value) in [
@@ -47,16 +48,26 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
         ("NEAR", streaming.carried_registers),
         ("FAR", streaming.carried_shared),
         ("BLOCKS_PER_MULTIPROCESSOR", streaming.blocks_per_multiprocessor),
+        ("MASKS", masked.conditions.len()),
+        ("PASSING", masked.passes.iter().filter(|&&passes| passes).count()),
     ] {
         constant(&mut text, name, value);
     }
     text.file(COMMON);
+    text.push("// The place of a field among those that go through the levels.");
+    let before = |field: usize| masked.passes[..field].iter().filter(|&&passes| passes).count();
+    let places: Vec<String> = (0..masked.passes.len()).map(|field| before(field).to_string()).collect();
+    text.push(format!(
+        "__device__ constexpr int passing(int f) {{ constexpr int list[] = {{{}}}; return list[f]; }}",
+        places.join(", ")
+    ));
     let mut choices = 0;
     for (number, (stage, carry)) in stages.iter().enumerate() {
         choices = arriving(&mut text, problem, stage, carry, number, choices);
         text.push("};");
     }
     stage_types(&mut text, stages.len());
+    conditions(&mut text, problem, &masked.conditions);
     text.push(format!("constexpr bool CHAINED = {};", streaming.chained));
     text.push(format!("constexpr bool SUMS_CELLS = {};", streaming.sums_cells));
     edges(&mut text, streaming.edges.as_ref());
@@ -74,6 +85,23 @@ pub(super) fn stage_types(text: &mut Text, stages: usize) {
     for number in 0..stages {
         text.push(format!("template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};"));
     }
+}
+
+/// Writes the function that asks which conditions of coefficients alone hold at a cell.
+fn conditions(text: &mut Text, problem: &Problem, conditions: &[Dag]) {
+    text.blank();
+    text.push("// Whether conditions hold, which the values of coefficients at a cell alone decide.");
+    text.push("template <class View>");
+    text.push("__device__ __forceinline__ void ask(const View& u, bool (&mask)[MASKS > 0 ? MASKS : 1])\n{");
+    for (number, dag) in conditions.iter().enumerate() {
+        let now = |tap: Tap| format!("u.template now<{}, 0, 0>()", tap.field);
+        let body = part(&dag.nodes, &dag.outputs, |_| None, &Cuda::PLAIN, problem.dtype, now);
+        text.push("{");
+        text.extend(&body.statements);
+        text.extend(body.outputs.iter().map(|value| format!("mask[{number}] = {value} != real(0);")));
+        text.push("}");
+    }
+    text.push("}");
 }
 
 /// Writes which planes are stored, and which of them into the memory of neighbours, too.
@@ -173,7 +201,10 @@ fn arrival(
     let language = Cuda { plane: Some(plane), few: Some(few), ..Cuda::PLAIN };
     let now = |tap: Tap| {
         let [_, y, x] = axes.order(tap.offset);
-        format!("u.template now<{}, {y}, {x}>()", tap.field)
+        match usize::from(tap.field).checked_sub(carry.values.len()) {
+            Some(mask) => format!("real(u.template mask<{mask}, {plane}>())"),
+            None => format!("u.template now<{}, {y}, {x}>()", tap.field),
+        }
     };
     let body = part(&carry.nodes, &wanted, known, &language, problem.dtype, now);
     if wanted.is_empty() {

@@ -7,7 +7,7 @@
 //! outputs that still need it.
 
 use crate::domain::Axes;
-use crate::expr::{Id, Node, Tap, choice};
+use crate::expr::{Constant, Id, Node, Tap, choice};
 use crate::program::Stage;
 
 /// A place that holds one value per cell between two planes.
@@ -57,12 +57,21 @@ impl Carry {
 
     /// Cuts a stage of a program that has `fields` fields.
     pub fn of(stage: &Stage, fields: usize, axes: Axes) -> Carry {
+        Carry::passing(stage, &vec![true; fields], axes)
+    }
+
+    /// Cuts a stage that passes on those fields of a program alone that are so said; the others are 0 behind it. Taps of fields
+    /// that the program does not have are of marks ([`Masked`](super::masks::Masked)), which no slot carries.
+    pub fn passing(stage: &Stage, passes: &[bool], axes: Axes) -> Carry {
         let mut nodes = stage.dag.nodes.clone();
-        let values: Vec<Id> = (0..fields)
+        let values: Vec<Id> = (0..passes.len())
             .map(|field| match stage.writes.iter().position(|&written| written == field) {
                 Some(output) => stage.dag.outputs[output],
                 None => {
-                    let here = Node::Tap(Tap { field: field as u16, offset: [0; 3] });
+                    let here = match passes[field] {
+                        true => Node::Tap(Tap { field: field as u16, offset: [0; 3] }),
+                        false => Node::Const(Constant::new(0.0)),
+                    };
                     nodes.iter().position(|&node| node == here).unwrap_or_else(|| {
                         nodes.push(here);
                         nodes.len() - 1
@@ -140,7 +149,9 @@ impl Carry {
             needed_by(value, self.planes[1]);
         }
         let mut slots = Vec::new();
-        for (id, (&ready, &last)) in self.ready.iter().zip(&last).enumerate() {
+        let is_mark = |id: usize| matches!(self.nodes[id], Node::Tap(tap) if usize::from(tap.field) >= self.values.len());
+        let carried = self.ready.iter().zip(&last).enumerate().filter(|(id, _)| !is_mark(*id));
+        for (id, (&ready, &last)) in carried {
             if let (Some(ready), Some(last)) = (ready, last) {
                 for cut in ready..last {
                     let slot = self.slot_of(id as Id, cut, axes);
@@ -212,6 +223,7 @@ fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>], axes: Axes
                     continue;
                 }
                 match nodes[operand] {
+                    Node::Tap(tap) if usize::from(tap.field) >= values.len() => {}
                     Node::Tap(tap) => carried = is_choice && is_raw_there(tap, then, ready),
                     _ if others.is_empty() => cone.push(operand),
                     _ => carried = false,

@@ -7,5 +7,6 @@
 //! has its own free choices, room on the chip and estimate, because their kernels differ.
 
 pub mod carry;
+pub mod masks;
 pub mod portable;
 pub mod warp;

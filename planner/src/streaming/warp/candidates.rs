@@ -212,7 +212,7 @@ fn shared_bytes(demand: &Demand<'_>, streaming: &WarpStreaming) -> usize {
     let is_fixed = demand.sides.as_flattened().contains(&Boundary::Fixed);
     let kept = if is_fixed { demand.behind(streaming.depth, lag) } else { 0 };
     let ring = (streaming.ahead + kept) * demand.fields * (height + 2 * edge_rows) * width;
-    let edges = (1 + lag) * (levels - 1) * demand.fields * (streaming.warps + 2) * 2 * edge_rows * width;
+    let edges = (1 + lag) * (levels - 1) * demand.passing * (streaming.warps + 2) * 2 * edge_rows * width;
     let carried = levels * streaming.carried_shared * height * width;
     (ring + edges + carried + streaming.warps * width) * demand.bytes
 }
@@ -223,10 +223,12 @@ pub(super) fn working_registers(demand: &Demand<'_>, streaming: &WarpStreaming) 
     let own = rows * columns;
     let levels = demand.levels(streaming.depth);
     let kept =
-        levels * streaming.carried_registers + if streaming.lag { (levels - 1) * demand.fields } else { 0 };
+        levels * streaming.carried_registers + if streaming.lag { (levels - 1) * demand.passing } else { 0 };
     let lateral = demand.radius[1] * columns + demand.radius[2] * rows;
-    let moving = own * (3 * demand.fields + 2 * streaming.carried_shared) / 2 + lateral;
-    36 + demand.bytes / 4 * (own * kept + moving)
+    let moving = own * (3 * demand.passing + 2 * streaming.carried_shared) / 2 + lateral;
+    let planes = demand.behind(streaming.depth, usize::from(streaming.lag)) + 1;
+    let bits = demand.masks * (planes * own).div_ceil(32);
+    36 + demand.bytes / 4 * (own * kept + moving) + bits
 }
 
 /// The depths that are tried where none is asked for.

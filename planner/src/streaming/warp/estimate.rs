@@ -95,10 +95,10 @@ impl Clocks {
         let shuffles = 2.0 * words * reach as f64 * wide_rows * lateral_fields;
         let words_16 = columns * demand.bytes as f64 / 16.0;
         let edges =
-            if configuration.warps > 1 { 4.0 * (edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
+            if configuration.warps > 1 { 4.0 * (edge_rows * demand.passing) as f64 * words_16 } else { 0.0 };
         let far = 2.0 * configuration.carried_shared as f64 * rows * words_16;
         let many = usize::from(configuration.warps > 1);
-        let moves = own * demand.fields as f64 * MOVES[many][usize::from(configuration.lag)];
+        let moves = own * demand.passing as f64 * MOVES[many][usize::from(configuration.lag)];
         let other = levels * (shuffles + edges + far + moves)
             + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
         // A shuffle takes one clock, 16 bytes per thread take four.

@@ -50,11 +50,14 @@ struct Kept {
     Cells high[LEVELS][KEPT_HIGH > 0 ? KEPT_HIGH : 1][FIELDS];
 };
 
+// The bits of conditions that coefficients alone decide, of own cells of as many planes as levels may be behind the input.
+constexpr int MASK_BITS = OWN_Y * OWN_X, MASK_WORDS = ((BEHIND + 1) * MASK_BITS + 31) / 32;
+
 struct Stream : Notes {
     const real* varying;                 // what varies, from the pass's first stage
     const Turns& turns;
     Kept& kept;
-    // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips, from
+    // [1 + LAG][LEVELS - 1][PASSING][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips, from
     // the own one; those before the first and behind the last are never filled.
     real* edges;
     // [LEVELS][FAR][OWN_Y * OWN_X][THREADS]: carried values beyond the registers.
@@ -62,15 +65,56 @@ struct Stream : Notes {
     int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
+    unsigned masks[MASKS > 0 ? MASKS : 1][MASK_WORDS]; // conditions: bits of the newest plane first, in the order of own cells
+    Offset newest;                       // that plane
 
     // Returns the first or last rows of the own strip, or of the strip above (-1) or below (1).
     __device__ __forceinline__ real* edge(int half, int level, int field, int strip, int last) const
     {
-        return edges + ((((half * (LEVELS - 1) + level - 1) * FIELDS + field) * (WARPS + 2) + strip) * 2 + last) * (EDGE_Y * TILE_X);
+        return edges + ((((half * (LEVELS - 1) + level - 1) * PASSING + passing(field)) * (WARPS + 2) + strip) * 2 + last) * (EDGE_Y * TILE_X);
     }
 
-    // The values that a formula sees of own cell (y, x): cells of the arriving plane, and carried values.
-    template <class S, int LEVEL, int Y, int X>
+    // An own cell of the plane that arrives at the first level.
+    template <int Y, int X>
+    struct Input {
+        const Stream& stream;
+        template <int F, int DY, int DX>
+        __device__ __forceinline__ real now() const { return stream.arriving[0][F][Y][X]; }
+        template <int I>
+        __device__ __forceinline__ real parameter() const { return parameter_of<I>(stream.parameters, stream.varying); }
+    };
+
+    // Asks which conditions hold at own cells of the plane that arrives at the first level.
+    __device__ __forceinline__ void ask_all(Offset plane)
+    {
+        newest = plane;
+        unsigned bits[MASKS > 0 ? MASKS : 1] = {};
+        each<OWN_Y>([&](auto r) {
+            constexpr int R = r.value;
+            each<OWN_X>([&](auto c) {
+                constexpr int C = c.value;
+                const Input<R, C> input = {*this};
+                bool holds[MASKS > 0 ? MASKS : 1];
+                ask(input, holds);
+                each<MASKS>([&](auto k) { bits[k.value] |= unsigned(holds[k.value]) << (R * OWN_X + C); });
+            });
+        });
+        constexpr int WORDS = MASK_BITS / 32, BITS = MASK_BITS % 32;
+        each<MASKS>([&](auto k) {
+            unsigned (&all)[MASK_WORDS] = masks[k.value];
+            each<MASK_WORDS>([&](auto i) {
+                constexpr int W = MASK_WORDS - 1 - i.value, FROM = W - WORDS;
+                unsigned older = 0;
+                if constexpr (FROM >= 0) older = all[FROM] << BITS;
+                if constexpr (FROM >= 1 && BITS > 0) older |= all[FROM - 1] >> (32 - BITS);
+                all[W] = W == 0 ? older | bits[k.value] : older;
+            });
+        });
+    }
+
+    // The values that a formula sees of own cell (y, x): cells of the arriving plane, and carried values. LATE: planes may arrive
+    // when later ones have.
+    template <class S, int LEVEL, int Y, int X, bool LATE>
     struct View {
         Stream& stream;
         const real (&wide)[FIELDS][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
@@ -87,6 +131,21 @@ struct Stream : Notes {
         }
         template <int I>
         __device__ __forceinline__ real parameter() const { return parameter_of<I>(stream.parameters, stream.varying + LEVEL * VARYING); }
+        // Returns whether condition `K` holds at the cell whose plane lies `D` planes before the arriving one.
+        template <int K, int D>
+        __device__ __forceinline__ bool mask() const
+        {
+            if constexpr (LATE) {
+                // No word is asked for by a number that the compiler does not know: all would be in local memory.
+                const int bit = int(stream.newest - (plane - D)) * MASK_BITS + Y * OWN_X + X;
+                unsigned word = 0;
+                each<MASK_WORDS>([&](auto w) { if (bit >> 5 == w.value) word = stream.masks[K][w.value]; });
+                return word >> (bit & 31) & 1u;
+            } else {
+                constexpr int BIT = (lag<LEVEL>() + D) * MASK_BITS + Y * OWN_X + X;
+                return stream.masks[K][BIT / 32] & 1u << BIT % 32;
+            }
+        }
         // Returns the coordinate of the cell whose plane lies `D` planes before the arriving one.
         template <int AXIS, int D>
         __device__ __forceinline__ real coordinate() const
@@ -211,12 +270,13 @@ struct Stream : Notes {
     __device__ __forceinline__ void take(Wide& wide, Distant& distant, Cells (&out)[FIELDS], Offset p, int slot)
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
+        constexpr bool LATE = EDGE == ALL && LEVEL > 0 && shows_this_side(LOW_S) && S::BACK > 0;
         auto arrive = [&](Offset plane) {
             each<OWN_Y>([&](auto r) {
                 constexpr int R = r.value;
                 each<OWN_X>([&](auto c) {
                     constexpr int C = c.value;
-                    const View<S, LEVEL, R, C> view = {*this, wide, distant, plane};
+                    const View<S, LEVEL, R, C, LATE> view = {*this, wide, distant, plane};
                     real value[FIELDS];
                     S::template arrive<EDGE == ALL, EDGE == ALL, EDGE != NONE, EDGE != NONE>(view, value);
                     each<FIELDS>([&](auto f) { out[f.value][R][C] = value[f.value]; });
@@ -225,7 +285,7 @@ struct Stream : Notes {
         };
         // The input has ghost planes in their places. Before other levels they arrive late: once all planes that
         // they show are there, which then arrive again.
-        if constexpr (EDGE == ALL && LEVEL > 0 && shows_this_side(LOW_S) && S::BACK > 0) {
+        if constexpr (LATE) {
             constexpr int SHOWN = shown(LOW_S, S::BACK);
             auto cells = [&](const auto& act) {
                 each<FIELDS>([&](auto f) { each<OWN_Y + 2 * S::RADIUS_Y>([&](auto r) { each<OWN_X + 2 * S::RADIUS_X>([&](auto c) { act(f.value, r.value, c.value); }); }); });
@@ -381,6 +441,7 @@ struct Stream : Notes {
                 if constexpr (EDGE == ALL) fill_plane(p, [&](real value) { each<OWN_X>([&](auto c) { arriving[0][f.value][r.value][c.value] = value; }); });
             });
         });
+        if constexpr (MASKS > 0) ask_all(p);
         Cells out[FIELDS];
         step<EDGE>(p, slot, out);
         const Offset q = p - BEHIND;

@@ -21,7 +21,7 @@ stream(const __grid_constant__ Turns turns, const __grid_constant__ Parameters p
             const int tid = threadIdx.x, lane = tid % 32, warp = uniform(tid / 32);
             real* const ring = reinterpret_cast<real*>(shared);
             real* const edges = ring + RING * FIELDS * PLANE;
-            real* const far = edges + (1 + LAG) * (LEVELS - 1) * FIELDS * (WARPS + 2) * 2 * EDGE_Y * TILE_X;
+            real* const far = edges + (1 + LAG) * (LEVELS - 1) * PASSING * (WARPS + 2) * 2 * EDGE_Y * TILE_X;
             Kept kept;
             const real* const varying = varying_of(parameters) + pass * (LEVELS * VARYING);
             Stream stream = {{{turns.buffers[CHAINED ? pass % 2 : 0]}, parameters}, varying, turns, kept};
@@ -37,6 +37,7 @@ stream(const __grid_constant__ Turns turns, const __grid_constant__ Parameters p
                 each<NEAR>([&](auto k) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.near[l.value][k.value][r.value][c.value] = real(0); }); }); });
                 each<FIELDS>([&](auto f) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.arriving[l.value][f.value][r.value][c.value] = real(0); }); }); });
             });
+            each<MASKS>([&](auto k) { each<MASK_WORDS>([&](auto w) { stream.masks[k.value][w.value] = 0; }); });
             stream.enter(tile_y, tile_x);
             if constexpr (NOTES) stream.find_noted(stream.noting, tile_y, tile_x, low, high, pass);
             stream.run(low, high);
