@@ -158,15 +158,31 @@ fn rows_of_many_leaves_are_joined_by_many_blocks(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let cases =
         [(&[1030, 520][..], 1, DType::F32), (&[524_500], 2, DType::F64), (&[131, 33, 130], 0, DType::F32)];
-    all(&twelfth(cases, is_other), |(extents, kind, dtype)| {
-        let program = Arc::new(limited(extents.len(), *kind));
-        let mut problem = Problem::unchecked(program, Shape::new(extents).unwrap(), *dtype);
-        problem.set_boundaries(Boundaries::all(Boundary::Mirror));
-        let random =
-            |seed| Start::Random { seed, low: -1.0, high: 1.0 }.fill(&problem.shape, *dtype).unwrap();
-        let start = [random(1), random(2)];
-        let program = Program::compile_as(&compiler, &problem, Form::default(), &[])?;
-        program.check(&start, 1)?;
-        check(&compiler, &problem, &start, 1, &[]).map(drop)
-    });
+    all(&twelfth(cases, is_other), |(extents, kind, dtype)| many_leaves(&compiler, extents, *kind, *dtype));
+}
+
+/// So many leaves that each warp has several.
+#[test]
+#[ignore = "eight million cells: minutes"]
+fn warps_have_several_of_very_many_leaves() {
+    let Some(compiler) = common::compiler() else { return };
+    for (extents, kind) in [(&[4104, 2070][..], 1), (&[130, 264, 250], 0)] {
+        many_leaves(&compiler, extents, kind, DType::F32).unwrap();
+    }
+}
+
+fn many_leaves(
+    compiler: &Compiler,
+    extents: &[usize],
+    kind: usize,
+    dtype: DType,
+) -> std::result::Result<(), String> {
+    let program = Arc::new(limited(extents.len(), kind));
+    let mut problem = Problem::unchecked(program, Shape::new(extents).unwrap(), dtype);
+    problem.set_boundaries(Boundaries::all(Boundary::Mirror));
+    let random = |seed| Start::Random { seed, low: -1.0, high: 1.0 }.fill(&problem.shape, dtype).unwrap();
+    let start = [random(1), random(2)];
+    let program = Program::compile_as(compiler, &problem, Form::default(), &[])?;
+    program.check(&start, 1)?;
+    check(compiler, &problem, &start, 1, &[]).map(drop)
 }

@@ -78,11 +78,15 @@ pub fn plan_of_clock(
     }
 }
 
-/// The seconds that a device has nothing to do while the host takes the value of a reduction and asks for the next steps.
-const HALT_SECONDS: f64 = 15e-6;
+/// The seconds that a device has nothing to do while the host takes the value of a reduction and asks for the next steps: measured
+/// on an H200.
+const HALT_SECONDS: f64 = 45e-6;
 
-/// Plans the plain form of a problem, in passes of no more steps than there are from one reduction to the next; `None` where a
-/// launch per stage of the program as it is takes less than such passes and halts.
+/// The most steps of a pass that are tried.
+const MOST_STEPS: usize = 24;
+
+/// Plans the plain form of a problem, in whole passes from one reduction to the next: what is left over would be steps of shallower
+/// passes. `None` where a launch per stage of the program as it is takes less than such passes and halts.
 fn plan_between(
     problem: &Problem,
     clock: &Clock,
@@ -94,8 +98,12 @@ fn plan_between(
     let (Some((apart, count)), Some(reductions)) = (clock.between_reductions(), clock.reductions()) else {
         return Ok(Some(own));
     };
-    if own.depth as usize > apart && options.depth == Depth::Auto {
-        own = plan(&plain, &Options { depth: Depth::Steps(apart as u32), ..*options })?;
+    let fits = |depth: u32| apart.is_multiple_of((depth as usize).max(1));
+    if options.depth == Depth::Auto && !fits(own.depth) {
+        let depths = (2..=apart.min(MOST_STEPS) as u32).filter(|&depth| fits(depth));
+        let whole =
+            depths.filter_map(|depth| plan(&plain, &Options { depth: Depth::Steps(depth), ..*options }).ok());
+        own = whole.min_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds)).unwrap_or(own);
     }
     let stepwise = Options { execution: Execution::Stepwise, tune: Tune::Off, ..*options };
     let each = reductions.program.stages().len().max(1) as f64;

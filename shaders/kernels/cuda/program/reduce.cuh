@@ -39,36 +39,58 @@ __device__ __forceinline__ real join_leaf_of_block(real value)
 }
 
 // Reduces the leaves of a tile: value(inside, z, y, x) is that of an index, and holds(z, y, x) whether an index may be one of
-// those inside. Of several leaves, which lie side by side, each warp has one, whose rows its lanes load at the same time. Where
-// leaves are few, a tile is one, and each warp has a row of it: there are more warps then.
-template <class S, class Holds, class Value>
+// those inside. Of several leaves, which lie side by side, each warp has some, one after the other or, where all indices are
+// inside, TOGETHER: its lanes load all rows at the same time. Where leaves are few, a tile is one, and each warp has a row of it:
+// there are more warps then.
+template <class S, bool TOGETHER, class Holds, class Value>
 __device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsigned tile, const Holds& holds, const Value& value)
 {
     constexpr bool LINE = LEAF_Z * LEAF_Y == 1, ALONE = S::TILE_X == LEAF_X;
+    constexpr int EACH = ALONE ? 1 : S::TILE_X / (LEAF_X * WARPS);
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    Offset z, y, x;
-    corner<S>(tile, z, y, x);
-    if (!ALONE) x += Offset(warp) * LEAF_X;
-    if (!ALONE && x / LEAF_X >= S::LEAVES_X) return;
-    const bool inside = holds(z, y, x) && holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
-    auto of_row = [&](int k) { return value(inside, z + (LINE ? 0 : k / LEAF_Y), y + (LINE ? 0 : k % LEAF_Y), x + (LINE ? k * WARP : 0) + lane); };
-    real joined;
-    if constexpr (ALONE) joined = join_leaf_of_block<S>(of_row(warp));
-    else {
+    Offset z, y, x0;
+    corner<S>(tile, z, y, x0);
+    auto of_row = [&](bool inside, Offset x, int k) { return value(inside, z + (LINE ? 0 : k / LEAF_Y), y + (LINE ? 0 : k % LEAF_Y), x + (LINE ? k * WARP : 0) + lane); };
+    auto within = [&](Offset first, Offset last) { return holds(z, y, first) && holds(z + LEAF_Z - 1, y + LEAF_Y - 1, last); };
+    auto set = [&](Offset x, real joined) { arguments.leaves[(z / LEAF_Z * S::LEAVES_Y + y / LEAF_Y) * S::LEAVES_X + x / LEAF_X] = joined; };
+    if constexpr (ALONE) {
+        const real joined = join_leaf_of_block<S>(of_row(within(x0, x0 + LEAF_X - 1), x0, warp));
+        if (threadIdx.x == 0) set(x0, joined);
+        return;
+    }
+    auto place = [&](int j) { return x0 + Offset(j * WARPS + warp) * LEAF_X; };
+    if (TOGETHER && EACH > 1 && (x0 + S::TILE_X) / LEAF_X <= S::LEAVES_X && within(x0, x0 + S::TILE_X - 1)) {
+        real v[EACH][WARPS];
+        #pragma unroll
+        for (int j = 0; j < EACH; ++j) {
+            #pragma unroll
+            for (int k = 0; k < WARPS; ++k) v[j][k] = of_row(true, place(j), k);
+        }
+        #pragma unroll
+        for (int j = 0; j < EACH; ++j) {
+            const real joined = join_leaf<S>(v[j]);
+            if (lane == 0) set(place(j), joined);
+        }
+        return;
+    }
+    #pragma unroll 1
+    for (int j = 0; j < EACH; ++j) {
+        const Offset x = place(j);
+        if (x / LEAF_X >= S::LEAVES_X) return;
+        const bool inside = within(x, x + LEAF_X - 1);
         real v[WARPS];
         #pragma unroll
-        for (int k = 0; k < WARPS; ++k) v[k] = of_row(k);
-        joined = join_leaf<S>(v);
+        for (int k = 0; k < WARPS; ++k) v[k] = of_row(inside, x, k);
+        const real joined = join_leaf<S>(v);
+        if (lane == 0) set(x, joined);
     }
-    const Offset leaf = (z / LEAF_Z * S::LEAVES_Y + y / LEAF_Y) * S::LEAVES_X + x / LEAF_X;
-    if (lane == 0 && (!ALONE || warp == 0)) arguments.leaves[leaf] = joined;
 }
 
 // Reduces the leaves of a tile.
 template <class S>
 __device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile)
 {
-    reduce_leaves<S>(arguments, tile, [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x); }, [&](bool inside, Offset z, Offset y, Offset x) {
+    reduce_leaves<S, true>(arguments, tile, [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x); }, [&](bool inside, Offset z, Offset y, Offset x) {
         if (inside) return S::value(Inside{{arguments, z, y, x}});
         return S::Computed::holds(z, y, x) ? S::value(Edge{{arguments, z, y, x}}) : S::neutral();
     });
@@ -79,7 +101,7 @@ template <class S>
 __device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned tile)
 {
     auto holds = [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x) && S::Region::holds(z, y, x); };
-    reduce_leaves<S>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
+    reduce_leaves<S, false>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
         if (inside) return S::compute(Inside{{arguments, z, y, x}});
         const Edge edge = {{arguments, z, y, x}};
         const bool counts = S::Region::holds(z, y, x), computed = S::Computed::holds(z, y, x);

@@ -57,17 +57,18 @@ const ROWS_OF_BLOCK: usize = 64;
 /// too few warps.
 const MANY_LEAVES: usize = 2048;
 
-/// Returns the tiles of blocks: each has several of the leaves, one for each warp; or where these are few, or the blocks of a
-/// persistent kernel share them, a single one.
+/// Returns the tiles of blocks: each has several of the leaves, one for each warp or, of very many, four; or where these are few,
+/// or the blocks of a persistent kernel share them, a single one.
 fn tiles_of_leaves(leaves: &Grid, is_alone: bool) -> Grid {
-    const LEAVES_OF_TILE: usize = 8;
+    const WARPS: usize = 8;
+    let tile_leaves = if leaves.count() < 16 * MANY_LEAVES { WARPS } else { 4 * WARPS };
     if !is_alone || leaves.count() < MANY_LEAVES {
         return leaves.clone();
     }
     let [z, y, x] = leaves.tile;
     let [planes, rows, count] = leaves.blocks;
-    let blocks = [planes, rows, count.div_ceil(LEAVES_OF_TILE)];
-    Grid { tile: [z, y, LEAVES_OF_TILE * x], blocks, ..leaves.clone() }
+    let blocks = [planes, rows, count.div_ceil(tile_leaves)];
+    Grid { tile: [z, y, tile_leaves * x], blocks, ..leaves.clone() }
 }
 
 /// Returns the kernels of a reduction whose leaves `first` makes; `is_alone` says that they are launches of their own.
