@@ -203,6 +203,7 @@ CALLS: dict[str, list[Callable[[Any], Any]]] = {
         lambda w: staged(lambda u, s: {"s": ab.max(u, on=w)}),
         lambda w: staged(lambda u, s: {"s": ab.max(u, margins=w)}),
         lambda w: staged(lambda u, s: {"s": ab.max(u, margins={"x": w})}),
+        lambda w: staged(lambda u, s: {"s": ab.max(u, every=w)}),
     ],
     "min": [lambda w: staged(lambda u, s: {"s": ab.min(w)})],
     "parameter": [lambda w: ab.stencil(1)(stand_in(ab.parameter, w)), lambda w: ab.parameter(1.0, w)],

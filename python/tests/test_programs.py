@@ -48,6 +48,25 @@ def test_acoustics_have_numpys_bits(backend: str, dtype: Any) -> None:
     assert any("time >= 0.001 after step" in note for note in report.notes)
 
 
+def test_a_reduction_once_in_four_steps_has_numpys_bits(backend: str) -> None:
+    @ab.program(1, boundary="periodic")
+    def burgers(u, most=ab.scalar(), dt=ab.scalar()):  # type: ignore[no-untyped-def]
+        yield {"most": ab.max(abs(u), every=4)}
+        yield {"dt": 0.25 / most}
+        yield {"u": u - dt * u * (u - u[-1])}
+
+    u = np.random.default_rng(5).random(300)
+    sim = burgers.start(u=u, backend=backend)
+    sim.run(5)
+    sim.run(6)
+    most = 0.0
+    for step in range(11):
+        if step % 4 == 0:
+            most = float(np.abs(u).max())
+        u = u - (0.25 / most) * u * (u - np.roll(u, 1))
+    assert np.array_equal(sim["u"], u) and sim.scalars["most"] == most
+
+
 def test_frames_end_where_the_condition_ends_the_run(backend: str) -> None:
     sim = sound.start(shape=(200,), backend=backend)
     frames = list(sim.frames(10**6, every=10, progress=False))

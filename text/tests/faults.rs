@@ -29,6 +29,39 @@ fn the_model_itself_is_read() {
     assert_eq!((model.program.stages().len(), model.program.scalars().len()), (2, 1));
 }
 
+/// What is made once in several steps is a reduction, in so many steps as a cycle may have.
+#[test]
+fn every_is_of_reductions() {
+    let last = "[[stages]]\ntime = \"time + k\"";
+    for (stage, at, said) in [
+        ("[[stages]]\nevery = 4\ntime = \"time + k\"", "line 15, column 9", "the stage reduces nothing"),
+        ("[[stages]]\nevery = 0\ntime = \"max(u)\"", "line 16, column 1", "0 asked, the limit is 1 to 1024"),
+        (
+            "[[stages]]\nevery = 1025\ntime = \"max(u)\"",
+            "line 16, column 1",
+            "1025 asked, the limit is 1 to 1024",
+        ),
+        (
+            "[[stages]]\nevery = 4\nu = \"u\"",
+            "line 15, column 9",
+            "a stage of fields is computed in each step",
+        ),
+        (
+            "[[stages]]\nevery = 31\ntime = \"max(u)\"\n[[stages]]\nevery = 37\nq = \"max(u)\"",
+            "",
+            "come round together",
+        ),
+    ] {
+        let model = MODEL.replacen("time = 0.0", "time = 0.0\nq = 0.0", 1).replacen(last, stage, 1);
+        let error = abide_text::read(&model, "m.toml").unwrap_err().to_string();
+        assert!(error.contains(said) && error.contains(at), "{error}");
+    }
+    let model = MODEL.replacen(last, "[[stages]]\nevery = 4\ntime = \"max(u)\"", 1);
+    let program = abide_text::read(&model, "m.toml").unwrap().program;
+    let stages: Vec<usize> = program.steps().iter().map(ExactSizeIterator::len).collect();
+    assert_eq!(stages, [2, 1, 1, 1]);
+}
+
 #[test]
 fn faults_have_places_and_words() {
     let faults = [
