@@ -63,18 +63,23 @@ fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
         false => &["constant=h", "constant=gain", "constant=-0.5"],
     };
     let values = values.iter().map(|value| value.parse()).collect::<Result<Vec<Boundary>>>()?;
+    let others = ["clamp", "mirror", "reflect", "-mirror", "-reflect"];
+    let others = others.iter().map(|other| other.parse()).collect::<Result<Vec<Boundary>>>()?;
     for axis in problem.slowest()..3 {
-        for side in 0..2 {
-            let shared = problem.boundaries.0[axis][side];
-            let own: Vec<Boundary> = match shared {
-                Boundary::Fixed | Boundary::Periodic => continue,
-                Boundary::Mirror => vec![Boundary::MinusMirror],
-                Boundary::Reflect => vec![Boundary::MinusReflect],
-                _ => Vec::new(),
-            };
-            let own: Vec<Boundary> = own.into_iter().chain(values.iter().copied()).collect();
-            for sides in &mut problem.sides {
-                if rng.u8(0..3) == 0 {
+        let is_round = problem.boundaries.0[axis].contains(&Boundary::Periodic);
+        for sides in &mut problem.sides {
+            // A field goes on at the other side of an axis at both, or at none.
+            let is_own = [rng.u8(0..3) == 0, rng.u8(0..3) == 0];
+            for side in 0..2 {
+                let shared = problem.boundaries.0[axis][side];
+                let own: Vec<Boundary> = match shared {
+                    Boundary::Fixed => continue,
+                    Boundary::Mirror if rng.bool() => vec![Boundary::MinusMirror],
+                    Boundary::Reflect if rng.bool() => vec![Boundary::MinusReflect],
+                    _ => others.clone(),
+                };
+                let own: Vec<Boundary> = own.into_iter().chain(values.iter().copied()).collect();
+                if is_own[if is_round { 0 } else { side }] {
                     sides.0[axis][side] = Some(own[rng.usize(0..own.len())]);
                 }
             }

@@ -1,9 +1,10 @@
 //! Boundaries of single fields as choices in formulas: where a field's ghost cells show what those of all fields show, but with
-//! the opposite sign, or hold a value, a tap beyond the side chooses that instead. No bit of any field differs.
+//! the opposite sign, or hold a value, a tap beyond the side chooses that instead; where they show other cells, which lie no
+//! farther away, it chooses the taps of these. No bit of any field differs.
 
 use super::flat::Formula;
 use super::{Footprint, Problem, Program};
-use crate::domain::{Boundaries, Boundary};
+use crate::domain::{Boundaries, Boundary, Source};
 use crate::expr::{Binary, Constant, Dag, Id, Node, Tap, Unary};
 
 /// The side of an axis beyond which a tap may reach, and how far.
@@ -14,10 +15,25 @@ struct Beyond {
     distance: usize,
 }
 
+/// Returns whether ghost cells of a kind hold a value.
+fn holds(kind: Boundary) -> bool {
+    kind.held().is_some() || matches!(kind, Boundary::Scalar(_))
+}
+
+/// Returns the indices of the ghost cells beyond a side of an axis of `n` cells, as far as `radius`.
+fn ghosts(side: usize, n: usize, radius: usize) -> impl Iterator<Item = isize> {
+    (1..=radius as isize).map(move |far| if side == 0 { -far } else { n as isize - 1 + far })
+}
+
+/// Returns what the ghost cell of an index shows.
+fn place(kind: Boundary, axis: usize, at: isize, n: usize) -> Source {
+    Boundaries::all(kind).shown(axis, at, n).0
+}
+
 impl Problem {
     /// Returns a program of stages over cells in which no field has a boundary of its own, and the boundaries that all fields
-    /// have there; `None` where the cells that ghost cells show differ from field to field, or a temporary would read a boundary's
-    /// scalar too late.
+    /// have there; `None` where single fields have cells that are held or of a slab's neighbours, or a temporary would read a
+    /// boundary's scalar too late.
     pub(super) fn with_shared_boundaries(&self, program: Program) -> Option<(Program, Boundaries)> {
         if self.has_shared_boundaries() {
             return Some((program, self.boundaries));
@@ -63,7 +79,9 @@ impl Problem {
         self.with_shared_boundaries(self.flattened()?).map(|(_, boundaries)| boundaries)
     }
 
-    /// Returns a boundary of a side whose ghost cells show the cells that those of each field show or hold no cell's value.
+    /// Returns a boundary of a side whose ghost cells show the cells that those of each field show or hold no cell's value; where
+    /// these differ from field to field, one that some field has. Where a domain goes on at its other side for some field, formulas
+    /// cannot choose that.
     fn shared(&self, program: &Program, own: &[Boundaries], axis: usize, side: usize) -> Option<Boundary> {
         let (n, radius) = (self.shape.padded()[axis], program.radius()[axis]);
         let kinds: Vec<Boundary> = own.iter().map(|own| own.0[axis][side]).collect();
@@ -71,18 +89,12 @@ impl Problem {
         if kinds.iter().all(|&kind| kind == first) && first.is_plain() {
             return Some(first);
         }
-        let is_whole =
-            |kind: &Boundary| matches!(kind, Boundary::Fixed | Boundary::Periodic | Boundary::Open);
-        if kinds.iter().any(is_whole) || radius > n {
+        if kinds.iter().any(|kind| matches!(kind, Boundary::Fixed | Boundary::Open)) || radius > n {
             return None;
         }
-        let ghosts = || (1..=radius as isize).map(|far| if side == 0 { -far } else { n as isize - 1 + far });
-        let place = |kind: Boundary, at: isize| Boundaries::all(kind).shown(axis, at, n).0;
-        let shows = |kind: Boundary, shared: Boundary| {
-            kind.held().is_some()
-                || matches!(kind, Boundary::Scalar(_))
-                || ghosts().all(|at| place(kind, at) == place(shared, at))
-        };
+        if kinds.contains(&Boundary::Periodic) {
+            return Some(Boundary::Periodic);
+        }
         let positive = kinds.iter().map(|kind| match kind {
             Boundary::MinusMirror => Boundary::Mirror,
             Boundary::MinusReflect => Boundary::Reflect,
@@ -90,9 +102,13 @@ impl Problem {
             &other => other,
         });
         let is_wide = |shared: &Boundary| Boundaries::all(*shared).is_wide(axis, n, radius);
-        let mut fitting =
-            positive.filter(is_wide).filter(|&shared| kinds.iter().all(|&kind| shows(kind, shared)));
-        fitting.next()
+        let fitting: Vec<Boundary> = positive.filter(is_wide).collect();
+        let shows = |kind: Boundary, shared: Boundary| {
+            holds(kind)
+                || ghosts(side, n, radius).all(|at| place(kind, axis, at, n) == place(shared, axis, at, n))
+        };
+        let alike = fitting.iter().find(|&&shared| kinds.iter().all(|&kind| shows(kind, shared)));
+        alike.or(fitting.first()).copied()
     }
 
     /// Returns a formula whose taps beyond a side choose what the field's own boundary has there.
@@ -126,32 +142,93 @@ impl Problem {
         own: &Boundaries,
         shared: &Boundaries,
     ) -> Option<Id> {
+        self.tap_from(self.slowest(), program, formula, tap, own, shared)
+    }
+
+    /// Returns the value of a tap where it reaches beyond sides of this axis and of faster ones. The slowest axis is asked first,
+    /// and the first value decides: it is chosen last.
+    fn tap_from(
+        &self,
+        axis: usize,
+        program: &Program,
+        formula: &mut Formula,
+        tap: Tap,
+        own: &Boundaries,
+        shared: &Boundaries,
+    ) -> Option<Id> {
+        if axis == 3 {
+            return Some(formula.put(Node::Tap(tap)));
+        }
+        let value = self.tap_from(axis + 1, program, formula, tap, own, shared)?;
+        if tap.offset[axis] == 0 {
+            return Some(value);
+        }
+        let (side, n) = (usize::from(tap.offset[axis] > 0), self.shape.padded()[axis]);
+        let [kind, other] = [own, shared].map(|boundaries| boundaries.0[axis][side]);
         let raw = formula.put(Node::Tap(tap));
-        let mut value = raw;
-        // The slowest axis is asked first, and the first value decides: it is chosen last.
-        for axis in (self.slowest()..3).rev().filter(|&axis| tap.offset[axis] != 0) {
-            let side = usize::from(tap.offset[axis] > 0);
-            let kind = own.0[axis][side];
-            let is_alike = kind == shared.0[axis][side];
-            if is_alike && (kind.held().is_none() || value == raw) {
-                continue;
+        let is_alike = kind == other;
+        if is_alike && (kind.held().is_none() || value == raw) {
+            return Some(value);
+        }
+        let distance = tap.offset[axis].unsigned_abs() as usize;
+        let is_same = |at: isize| place(kind, axis, at, n) == place(other, axis, at, n);
+        let instead = match kind {
+            _ if is_alike => raw,
+            Boundary::Scalar(name) => {
+                let number = program.number_of_scalar(name.as_str()).ok()?;
+                formula.put(Node::Param(u16::try_from(number).ok()?))
             }
-            let instead = match kind {
-                _ if is_alike => raw,
-                Boundary::Scalar(name) => {
-                    let number = program.number_of_scalar(name.as_str()).ok()?;
-                    formula.put(Node::Param(u16::try_from(number).ok()?))
-                }
-                _ if kind.is_negated() => formula.put(Node::Unary(Unary::Neg, value)),
-                _ => match kind.held() {
-                    Some(held) => formula.put(Node::Const(Constant::new(held))),
-                    None => continue,
-                },
+            _ if kind.held().is_some() => formula.put(Node::Const(Constant::new(kind.held()?))),
+            _ if !ghosts(side, n, distance).all(is_same) => {
+                return self.shifted(axis, program, formula, tap, [own, shared], value);
+            }
+            _ if kind.is_negated() => formula.put(Node::Unary(Unary::Neg, value)),
+            _ => return Some(value),
+        };
+        Some(self.choose(formula, Beyond { axis, side, distance }, instead, value))
+    }
+
+    /// Returns the value of a tap whose field has ghost cells that show other cells than those of all fields: in each of the
+    /// outermost cells from which it reaches one, the tap of the cell that it shows.
+    fn shifted(
+        &self,
+        axis: usize,
+        program: &Program,
+        formula: &mut Formula,
+        tap: Tap,
+        [own, shared]: [&Boundaries; 2],
+        other: Id,
+    ) -> Option<Id> {
+        let (side, n) = (usize::from(tap.offset[axis] > 0), self.shape.padded()[axis]);
+        let (kind, distance) = (own.0[axis][side], tap.offset[axis].unsigned_abs() as usize);
+        let mut value = other;
+        for far in (0..distance).rev() {
+            let at = if side == 0 { far } else { n.checked_sub(far + 1)? } as isize;
+            let (Source::Cell(cell), is_negated) =
+                Boundaries::all(kind).shown(axis, at + tap.offset[axis] as isize, n)
+            else {
+                return None;
             };
-            let beyond = Beyond { axis, side, distance: tap.offset[axis].unsigned_abs() as usize };
-            value = self.choose(formula, beyond, instead, value);
+            let mut shown = tap;
+            shown.offset[axis] = i32::try_from(cell as isize - at).ok()?;
+            let mut instead = self.tap_from(axis + 1, program, formula, shown, own, shared)?;
+            if is_negated {
+                instead = formula.put(Node::Unary(Unary::Neg, instead));
+            }
+            value = match axis == self.slowest() && axis < 2 {
+                true => self.choose_at(formula, axis, at as usize, instead, value),
+                false => self.choose(formula, Beyond { axis, side, distance: far + 1 }, instead, value),
+            };
         }
         Some(value)
+    }
+
+    /// Returns the value `instead` in the cells of an index, and the other one elsewhere.
+    fn choose_at(&self, formula: &mut Formula, axis: usize, index: usize, instead: Id, other: Id) -> Id {
+        let at = formula.put(Node::Coord(axis as u8));
+        let index = formula.put(Node::Const(Constant::new(index as f64)));
+        let is_there = formula.put(Node::Binary(Binary::Equal, at, index));
+        formula.put(Node::Select(is_there, instead, other))
     }
 
     /// Returns the value `instead` in the cells from which a tap reaches beyond a side, and the other one elsewhere.
@@ -162,10 +239,10 @@ impl Problem {
         let (last, distance) = (self.shape.padded()[axis] as f64 - 1.0, distance as f64);
         if axis == self.slowest() && axis < 2 {
             // Kernels that go from plane to plane ask for single planes only there.
-            return (0..beyond.distance).fold(other, |other, far| {
-                let index = index(formula, if side == 0 { far as f64 } else { last - far as f64 });
-                let is_there = formula.put(Node::Binary(Binary::Equal, at, index));
-                formula.put(Node::Select(is_there, instead, other))
+            let n = self.shape.padded()[axis];
+            return (0..beyond.distance.min(n)).fold(other, |other, far| {
+                let index = if side == 0 { far } else { n - 1 - far };
+                self.choose_at(formula, axis, index, instead, other)
             });
         }
         // Kernels know such conditions as those of outermost cells.
@@ -216,19 +293,17 @@ mod tests {
             ("constant=k", "reflect", Boundary::Reflect),
             // The taps reach one cell, where both show the same.
             ("clamp", "-mirror", Boundary::Clamp),
+            // Other cells, which are tapped.
+            ("reflect", "mirror", Boundary::Reflect),
+            ("-reflect", "-mirror", Boundary::Reflect),
+            ("-mirror", "periodic", Boundary::Periodic),
+            ("constant=k", "periodic", Boundary::Periodic),
         ] {
             let problem = problem(&[7, 9], own, others);
             let clock = Clock::on_device(&problem, true).unwrap_or_else(|| panic!("{own} and {others}"));
             let plain = clock.plain();
             assert!(plain.is_plain() && plain.check().is_ok(), "{own} and {others}");
             assert_eq!(plain.boundaries.0[2], [shared; 2], "{own} and {others}");
-        }
-    }
-
-    #[test]
-    fn other_cells_of_single_fields_are_no_choices() {
-        for (own, others) in [("reflect", "mirror"), ("-reflect", "-mirror")] {
-            assert!(Clock::on_device(&problem(&[7, 9], own, others), true).is_none(), "{own} and {others}");
         }
     }
 }

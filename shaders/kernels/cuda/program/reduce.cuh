@@ -39,10 +39,10 @@ __device__ __forceinline__ real join_leaf_of_block(real value)
 }
 
 // Reduces the leaves of a tile: value(inside, z, y, x) is that of an index, and holds(z, y, x) whether an index may be one of
-// those inside. Of several leaves, which lie side by side, each warp has some, one after the other or, where all indices are
-// inside, TOGETHER: its lanes load all rows at the same time. Where leaves are few, a tile is one, and each warp has a row of it:
-// there are more warps then.
-template <class S, bool TOGETHER, class Holds, class Value>
+// those inside. Of several leaves, which lie side by side, each warp has one or some. Where all indices of these are inside, its
+// lanes load all rows at the same time. Where leaves are few, a tile is one, and each warp has a row of it: there are more warps
+// then.
+template <class S, class Holds, class Value>
 __device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsigned tile, const Holds& holds, const Value& value)
 {
     constexpr bool LINE = LEAF_Z * LEAF_Y == 1, ALONE = S::TILE_X == LEAF_X;
@@ -59,7 +59,7 @@ __device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsign
         return;
     }
     auto place = [&](int j) { return x0 + Offset(j * WARPS + warp) * LEAF_X; };
-    if (TOGETHER && EACH > 1 && (x0 + S::TILE_X) / LEAF_X <= S::LEAVES_X && within(x0, x0 + S::TILE_X - 1)) {
+    if (EACH > 1 && (x0 + S::TILE_X) / LEAF_X <= S::LEAVES_X && within(x0, x0 + S::TILE_X - 1)) {
         real v[EACH][WARPS];
         #pragma unroll
         for (int j = 0; j < EACH; ++j) {
@@ -90,7 +90,7 @@ __device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsign
 template <class S>
 __device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile)
 {
-    reduce_leaves<S, true>(arguments, tile, [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x); }, [&](bool inside, Offset z, Offset y, Offset x) {
+    reduce_leaves<S>(arguments, tile, [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x); }, [&](bool inside, Offset z, Offset y, Offset x) {
         if (inside) return S::value(Inside{{arguments, z, y, x}});
         return S::Computed::holds(z, y, x) ? S::value(Edge{{arguments, z, y, x}}) : S::neutral();
     });
@@ -101,7 +101,7 @@ template <class S>
 __device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned tile)
 {
     auto holds = [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x) && S::Region::holds(z, y, x); };
-    reduce_leaves<S, false>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
+    reduce_leaves<S>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
         if (inside) return S::compute(Inside{{arguments, z, y, x}});
         const Edge edge = {{arguments, z, y, x}};
         const bool counts = S::Region::holds(z, y, x), computed = S::Computed::holds(z, y, x);

@@ -57,11 +57,11 @@ const ROWS_OF_BLOCK: usize = 64;
 /// too few warps.
 const MANY_LEAVES: usize = 2048;
 
-/// Returns the tiles of blocks: each has several of the leaves, one for each warp or, of very many, four; or where these are few,
-/// or the blocks of a persistent kernel share them, a single one.
-fn tiles_of_leaves(leaves: &Grid, is_alone: bool) -> Grid {
+/// Returns the tiles of blocks: each has several of the leaves, `each` for each warp where they are very many, else one; or where
+/// they are few, or the blocks of a persistent kernel share them, a single one.
+fn tiles_of_leaves(leaves: &Grid, is_alone: bool, each: usize) -> Grid {
     const WARPS: usize = 8;
-    let tile_leaves = if leaves.count() < 16 * MANY_LEAVES { WARPS } else { 4 * WARPS };
+    let tile_leaves = if leaves.count() < 16 * MANY_LEAVES { WARPS } else { each * WARPS };
     if !is_alone || leaves.count() < MANY_LEAVES {
         return leaves.clone();
     }
@@ -267,7 +267,7 @@ pub fn reduce(
     let mut text = Text::default();
     let (entries, leaves) = (reducing(Entry::Reduce, &work.grid, is_alone), work.grid.clone());
     reduces(&mut text, problem, (reduction, scalar), &leaves, entries);
-    let work = Work { grid: tiles_of_leaves(&leaves, is_alone), ..work };
+    let work = Work { grid: tiles_of_leaves(&leaves, is_alone, 4), ..work };
     write(&mut text, &work);
     value(&mut text, &writer.formula(&work.outputs));
     Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), points: 0, entries })
@@ -286,7 +286,8 @@ pub fn tail(
     let StageKind::Reduce(joins, _, scalar) = reduction.does else { return None };
     let (dimensions, fields) = (problem.shape.dimensions(), problem.program.fields().len());
     let Work { grid: leaves, .. } = program::reduce(kinds, reduction, region, dimensions)?;
-    let grid = tiles_of_leaves(&leaves, is_alone);
+    // What a formula makes is at hand one leaf after another: a block with more of them takes longer.
+    let grid = tiles_of_leaves(&leaves, is_alone, 1);
     let work = program::update(kinds, update, own, fields, leaf(dimensions), 1)?;
     let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default() };
     let body = writer.formula(&work.outputs);
