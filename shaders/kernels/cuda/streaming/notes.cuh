@@ -36,14 +36,14 @@ struct Notes : Window {
     __device__ __forceinline__ void find_noted(Note& noting, int tile_y, int tile_x, Offset first, Offset last, unsigned pass) const
     {
         noting = {last, last, 0, tile_y, tile_x, pass};
-        find_next(noting, first);
+        noting = next_from(noting, noted_of(parameters), lane, first);
     }
 
-    // Finds the next plane from `from` on with cells that the window notes, and those behind it.
+    // Returns a window's `noting` with the next plane from `from` on with cells that it notes, and those behind it. By values alone:
+    // a window whose address a call is given lies in local memory as a whole.
     template <class Note>
-    __device__ void find_next(Note& noting, Offset from) const
+    __device__ static Note next_from(Note noting, const Noted& noted, int lane, Offset from)
     {
-        const Noted& noted = noted_of(parameters);
         // The window's planes from `from` on, of which those behind 64 need not be known: lanes go through the places together.
         const int end = __ldg(noted.firsts + noting.last);
         const Offset low_y = noting.low_y(), high_y = noting.high_y(), low_x = noting.low_x(), high_x = noting.high_x();
@@ -71,6 +71,7 @@ struct Notes : Window {
         }
         noting.next = next;
         noting.planes = planes;
+        return noting;
     }
 
     // Returns the plane before which planes arrive that all have their notes made by one body: of plane `p` and some behind it,
@@ -79,7 +80,7 @@ struct Notes : Window {
     __device__ __forceinline__ Offset next_noted(Note& noting, Offset p, bool& notes) const
     {
         const Offset oldest = p - BEHIND;    // of the planes that levels have still to make
-        if (noting.next < noting.last && noting.next < oldest) find_next(noting, oldest);
+        if (noting.next < noting.last && noting.next < oldest) noting = next_from(noting, noted_of(parameters), lane, oldest);
         notes = noting.next <= p && noting.next < noting.last;
         if (!notes) return noting.next < noting.last ? noting.next : noting.last + BEHIND;
         const int behind = CLOSE ? 63 - __clzll((long long)(noting.planes)) : 0;
