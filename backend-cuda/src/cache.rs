@@ -22,11 +22,13 @@ pub fn compile(nvrtc: &Nvrtc, text: &str, target: &str, options: &[&str]) -> Res
 /// Returns the kernel that a folder keeps under a key; else the result of `compile`, which the folder then
 /// keeps.
 fn kept(folder: Option<&Path>, key: &str, compile: impl FnOnce() -> Result<Cubin>) -> Result<Cubin> {
-    if let Some(cubin) = folder.and_then(|folder| parsed(&find(folder, key)?)) {
+    // What has no report was found by the compiler in a cache of its own: its spills are not known.
+    let is_reported = |cubin: &Cubin| !cubin.report.is_empty();
+    if let Some(cubin) = folder.and_then(|folder| parsed(&find(folder, key)?)).filter(is_reported) {
         return Ok(cubin);
     }
     let cubin = compile()?;
-    if let Some(folder) = folder {
+    if let Some(folder) = folder.filter(|_| is_reported(&cubin)) {
         keep(folder, key, &bytes(&cubin));
     }
     Ok(cubin)
@@ -89,5 +91,9 @@ mod tests {
             assert_eq!(found().unwrap(), cubin);
         }
         assert_eq!(kept(None, "key", || Ok(cubin.clone())).unwrap(), cubin);
+        // Without a report spills are unknown: nothing is kept, and what was kept before does not count.
+        let silent = Cubin { report: Vec::new(), ..cubin.clone() };
+        assert_eq!(kept(place, "other", || Ok(silent.clone())).unwrap(), silent);
+        assert_eq!(kept(place, "other", || Ok(cubin.clone())).unwrap(), cubin);
     }
 }

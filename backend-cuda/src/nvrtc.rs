@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide_core::plan::Compiled;
 use abide_core::{Error, Result};
@@ -34,6 +35,9 @@ const SYSTEM: &[&str] = if cfg!(windows) {
 type Program = *mut c_void;
 type Status = c_int;
 
+/// The status of an option that the compiler does not know: `NVRTC_ERROR_INVALID_OPTION`.
+const INVALID_OPTION: Status = 5;
+
 /// The compiler's functions, with the signatures of `nvrtc.h`.
 struct Api {
     create: Symbol<
@@ -54,6 +58,8 @@ struct Api {
     destroy: Symbol<unsafe extern "C" fn(*mut Program) -> Status>,
     words: Symbol<unsafe extern "C" fn(Status) -> *const c_char>,
     version: (i32, i32),
+    /// Whether the compiler has not refused to do without its own cache, as those of CUDA 12.8 and older do.
+    knows_no_cache: AtomicBool,
     _libraries: Vec<Library>,
 }
 
@@ -96,7 +102,33 @@ impl Nvrtc {
         let all =
             options.iter().copied().chain([architecture.as_str(), "-default-device", "--ptxas-options=-v"]);
         let options: Vec<CString> = all.map(c_string).collect::<Result<_>>()?;
-        let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+        // A compiler that keeps what it has made says nothing of registers and spills where it finds a kernel again.
+        let without_cache: Vec<CString> = options.iter().cloned().chain([c_string("--no-cache")?]).collect();
+        let knows_option = self.0.knows_no_cache.load(Ordering::Relaxed);
+        let own = if knows_option { &without_cache } else { &options };
+        let (mut program, mut status) = self.run(&source, own)?;
+        if status == INVALID_OPTION && knows_option {
+            self.0.knows_no_cache.store(false, Ordering::Relaxed);
+            (program, status) = self.run(&source, &options)?;
+        }
+        // SAFETY: the sizes are asked of the same program, as the calls require.
+        let log = unsafe { program.bytes(&self.0.log_size, &self.0.log) }?;
+        let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
+        if status != 0 {
+            return Err(Error::Compile {
+                backend: "cuda",
+                target: target.to_owned(),
+                log: log.chars().take(8000).collect(),
+            });
+        }
+        // SAFETY: as above; a cubin exists because the target is a real architecture.
+        let image = unsafe { program.bytes(&self.0.cubin_size, &self.0.cubin) }?;
+        Ok(Cubin { image, report: read_report(&log, target) })
+    }
+
+    /// Lets the compiler make a program of a text; returns it with the status of the compilation.
+    fn run(&self, source: &CStr, options: &[CString]) -> Result<(Handle, Status)> {
+        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let mut program = Handle { api: self.0, program: std::ptr::null_mut() };
         // SAFETY: the strings outlive the call, there are no headers, and the handle is destroyed by its
         // owner.
@@ -113,19 +145,7 @@ impl Nvrtc {
         self.check("making a program", status)?;
         // SAFETY: the program was made above; the options' strings outlive the call.
         let status = unsafe { (self.0.compile)(program.program, pointers.len() as c_int, pointers.as_ptr()) };
-        // SAFETY: the sizes are asked of the same program, as the calls require.
-        let log = unsafe { program.bytes(&self.0.log_size, &self.0.log) }?;
-        let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
-        if status != 0 {
-            return Err(Error::Compile {
-                backend: "cuda",
-                target: target.to_owned(),
-                log: log.chars().take(8000).collect(),
-            });
-        }
-        // SAFETY: as above; a cubin exists because the target is a real architecture.
-        let image = unsafe { program.bytes(&self.0.cubin_size, &self.0.cubin) }?;
-        Ok(Cubin { image, report: read_report(&log, target) })
+        Ok((program, status))
     }
 
     fn check(&self, operation: &str, status: Status) -> Result<()> {
@@ -241,6 +261,7 @@ fn bind(libraries: Vec<Library>) -> std::result::Result<Api, String> {
             destroy: library.get(b"nvrtcDestroyProgram\0").map_err(get("nvrtcDestroyProgram"))?,
             words: library.get(b"nvrtcGetErrorString\0").map_err(get("nvrtcGetErrorString"))?,
             version: (major, minor),
+            knows_no_cache: AtomicBool::new(true),
             _libraries: libraries,
         })
     }
