@@ -189,12 +189,17 @@ def dot(a: Expr, b: Expr, *, on: str | None = None, every: int = 1) -> Reduction
     return _reduction("sum", a * b, on, None, every)
 
 
+_LONGEST_CYCLE = 1024
+
+
 def _reduction(
     how: str, value: Expr, on: str | None, margins: Mapping[str, tuple[int, int]] | None, every: int
 ) -> Reduction:
     if on is not None:
         text_of("on", on, _ON)
     steps = whole("every", every, least=1)
+    if steps > _LONGEST_CYCLE:
+        raise Limit(f"every: {steps} steps asked, the limit is {_LONGEST_CYCLE}; give fewer")
     return Reduction(how, value, on, {} if margins is None else margins, steps)
 
 
