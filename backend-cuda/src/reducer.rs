@@ -1,6 +1,5 @@
 //! Reductions of fields between the passes of a session, by the kernels that a program's stages have.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 
 use abide_core::backend::Reducer;
@@ -10,12 +9,13 @@ use abide_core::program::{Boxes, Groups, Launch, Stage, Storage};
 use abide_core::{DeviceSpec, Error, Problem, Result, Session};
 use abide_planner::{Fitted, plan_stepwise};
 use abide_shaders::cuda::{ProgramKernels, program_scalars};
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result};
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr};
 
 use crate::driver::{bind, during};
 use crate::kernels::{Kernels, fit, target};
 use crate::lent::DeviceBuffer;
 use crate::nvrtc::Nvrtc;
+use crate::program::{launch_kernel, rounded_at};
 
 const REDUCING: &str = "reducing fields between passes";
 
@@ -95,23 +95,9 @@ impl Reductions {
             field.and_then(|field| fields.get(field).copied()).unwrap_or(0)
         };
         let arguments: Vec<u64> = (0..self.kernels.slots).map(address).chain(memory.last).collect();
-        for (kernel, function) in group.launches.iter().zip(functions) {
-            let mut arguments: [*mut c_void; 1] = [arguments.as_ptr().cast_mut().cast()];
-            // SAFETY: the kernel takes the struct Arguments by value; the array has its layout and is copied by the call. Fields
-            // have the pitch of the kernel's buffers, leaves as many values as it writes.
-            unsafe {
-                result::launch_kernel(
-                    function.cu_function(),
-                    (kernel.blocks as u32, 1, 1),
-                    (kernel.threads as u32, 1, 1),
-                    kernel.shared_bytes as u32,
-                    memory.stream.cu_stream(),
-                    &mut arguments,
-                )
-            }
-            .map_err(during(REDUCING))?;
-        }
-        Ok(())
+        // Fields have the pitch of the kernels' buffers, leaves as many values as they write.
+        let mut all = group.launches.iter().zip(functions);
+        all.try_for_each(|(kernel, function)| launch_kernel(function, kernel, &arguments, &memory.stream))
     }
 }
 
@@ -123,8 +109,7 @@ impl Memory {
         // SAFETY: leaves are written before they are read.
         let leaves = unsafe { stream.alloc::<u8>(bytes) }.map_err(during("allocating leaves"))?;
         let exact = scalars.device_ptr(stream).0;
-        let count = problem.parameters.len() + problem.scalars.len();
-        let rounded = exact + (values.len() - count.max(1) * problem.dtype.bytes()) as u64;
+        let rounded = exact + rounded_at(values.len(), problem.dtype) as u64;
         let last = [rounded, leaves.device_ptr(stream).0, 0, 0, exact];
         Ok(Memory { stream: stream.clone(), scalars, last, _leaves: leaves })
     }

@@ -78,10 +78,12 @@ pub(crate) fn add(
             let over =
                 table.get("over").map_or(Ok(Centring::CELL.into()), |item| region(item, dimensions))?;
             let every = table.get("every").map_or(Ok(1), Item::whole)?;
-            let is_reduced =
-                |entry: &Entry<'_>| Ok(formula::reduced(entry.item.string()?).ok().flatten().is_some());
+            let is_reduced = |entry: &Entry<'_>| {
+                let formula = entry.item.string().map(formula::reduced);
+                matches!(formula, Ok(Ok(Some(_))))
+            };
             if let Some(item) = table.get("every")
-                && !formulas.iter().map(is_reduced).collect::<Result<Vec<bool>, Fault>>()?.contains(&true)
+                && !formulas.iter().any(is_reduced)
             {
                 let reason =
                     "the stage reduces nothing, and `every` says in how many steps that is done once";

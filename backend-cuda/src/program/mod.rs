@@ -22,8 +22,9 @@ use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels};
-use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
+use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaStream, result};
 
+pub(crate) use self::memory::rounded_at;
 use self::memory::{Memory, Progress};
 use self::recorder::Recorder;
 use self::reductions::SlabReductions;
@@ -199,7 +200,7 @@ impl ProgramSession {
         let moves = made.any(|(&name, target)| launch.reads[name] != *target);
         for (kernel, function) in group.launches.iter().zip(functions) {
             if (!kernel.carries || moves) && (all || !kernel.joins_leaves()) {
-                self.launch_kernel(function, kernel, &arguments)?;
+                launch_kernel(function, kernel, &arguments, &self.memory.stream)?;
             }
         }
         Ok(())
@@ -211,28 +212,10 @@ impl ProgramSession {
             (Some(function), Some(end)) => {
                 let buffers = end.buffers(self.storage.launches(step));
                 let arguments = self.memory.arguments(&buffers, self.kernels.slots);
-                self.launch_kernel(function, &end.kernel, &arguments)
+                launch_kernel(function, &end.kernel, &arguments, &self.memory.stream)
             }
             _ => Ok(()),
         }
-    }
-
-    /// Launches a kernel.
-    fn launch_kernel(&self, function: &CudaFunction, kernel: &KernelLaunch, arguments: &[u64]) -> Result<()> {
-        let mut arguments: [*mut c_void; 1] = [arguments.as_ptr().cast_mut().cast()];
-        // SAFETY: the kernel takes the struct Arguments by value; the array has its layout and is copied by the
-        // call. The grid covers what the stage computes, and the kernel checks its bounds.
-        unsafe {
-            result::launch_kernel(
-                function.cu_function(),
-                (kernel.blocks as u32, 1, 1),
-                (kernel.threads as u32, 1, 1),
-                kernel.shared_bytes as u32,
-                self.memory.stream.cu_stream(),
-                &mut arguments,
-            )
-        }
-        .map_err(during("launching a stage"))
     }
 
     /// Returns the first step from `step` on at which a graph may begin.
@@ -285,6 +268,29 @@ impl ProgramSession {
         }
         self.set_progress(has_ended)
     }
+}
+
+/// Launches a kernel of a stage: `arguments` are those of [`Memory::arguments`].
+pub(crate) fn launch_kernel(
+    function: &CudaFunction,
+    kernel: &KernelLaunch,
+    arguments: &[u64],
+    stream: &CudaStream,
+) -> Result<()> {
+    let mut arguments: [*mut c_void; 1] = [arguments.as_ptr().cast_mut().cast()];
+    // SAFETY: the kernel takes the struct Arguments by value; the array has its layout and is copied by the
+    // call. The grid covers what the stage computes, and the kernel checks its bounds.
+    unsafe {
+        result::launch_kernel(
+            function.cu_function(),
+            (kernel.blocks as u32, 1, 1),
+            (kernel.threads as u32, 1, 1),
+            kernel.shared_bytes as u32,
+            stream.cu_stream(),
+            &mut arguments,
+        )
+    }
+    .map_err(during("launching a stage"))
 }
 
 /// Returns the number of steps that repeat, and how many of them a graph has.

@@ -106,8 +106,8 @@ impl Clock {
         if (0..3).any(|axis| is_held(axis) && old[axis] != new[axis]) {
             return None;
         }
-        let halts = |step: &&Vec<Timed>| step.iter().any(|stage| matches!(stage, Timed::Reduction(..)));
-        let is_far = steps.iter().filter(halts).count() * REDUCTIONS_APART <= steps.len();
+        let halts = steps.iter().filter(|step| reductions_in(step) > 0).count();
+        let is_far = halts * REDUCTIONS_APART <= steps.len();
         if !is_far || program.flops() as f64 > growth * problem.program.flops() as f64 + SLIGHT {
             return None;
         }
@@ -226,10 +226,8 @@ impl Clock {
 
     /// Returns the mean of the steps from one reduction to the next, and how many there are then; `None` without reductions.
     pub fn between_reductions(&self) -> Option<(usize, usize)> {
-        let of =
-            |step: &Vec<Timed>| step.iter().filter(|stage| matches!(stage, Timed::Reduction(..))).count();
-        let halts = self.steps.iter().filter(|step| of(step) > 0).count();
-        let all: usize = self.steps.iter().map(of).sum();
+        let halts = self.steps.iter().filter(|step| reductions_in(step) > 0).count();
+        let all: usize = self.steps.iter().map(|step| reductions_in(step)).sum();
         (halts > 0).then(|| (self.steps.len() / halts, all.div_ceil(halts)))
     }
 
@@ -285,6 +283,11 @@ impl Clock {
             self.next[1] += 1;
         }
     }
+}
+
+/// Returns how many reductions a step has.
+fn reductions_in(step: &[Timed]) -> usize {
+    step.iter().filter(|stage| matches!(stage, Timed::Reduction(..))).count()
 }
 
 /// Returns the value of a formula of parameters with these values.

@@ -123,26 +123,20 @@ impl Problem {
         let mut new: Vec<Id> = Vec::with_capacity(dag.nodes.len());
         for &node in &dag.nodes {
             let id = match node {
-                Node::Tap(tap) => {
-                    self.tap(program, &mut formula, tap, &own[usize::from(tap.field)], shared)?
-                }
+                Node::Tap(tap) => self.tap_from(
+                    self.slowest(),
+                    program,
+                    &mut formula,
+                    tap,
+                    &own[usize::from(tap.field)],
+                    shared,
+                )?,
                 other => formula.put(other.map(|operand| new[operand as usize])),
             };
             new.push(id);
         }
         let outputs: Vec<Id> = dag.outputs.iter().map(|&output| new[output as usize]).collect();
         Some(formula.finished(&outputs))
-    }
-
-    fn tap(
-        &self,
-        program: &Program,
-        formula: &mut Formula,
-        tap: Tap,
-        own: &Boundaries,
-        shared: &Boundaries,
-    ) -> Option<Id> {
-        self.tap_from(self.slowest(), program, formula, tap, own, shared)
     }
 
     /// Returns the value of a tap where it reaches beyond sides of this axis and of faster ones. The slowest axis is asked first,

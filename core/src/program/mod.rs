@@ -456,9 +456,7 @@ impl Program {
     /// Returns the operations per cell and step that take a place in an arithmetic pipe; a fused multiply-add
     /// is one. Those of choices at single indices are none of most cells'. The stages are those of [`Program::flops`].
     pub fn operations(&self) -> usize {
-        let of =
-            |dag: &crate::expr::Dag| dag.nodes.iter().filter(|node| node.operands().next().is_some()).count();
-        self.sweeps().map(|stage| of(&stage.dag.elsewhere())).sum::<usize>().div_ceil(self.steps.len())
+        self.sweeps().map(|stage| stage.dag.operations()).sum::<usize>().div_ceil(self.steps.len())
     }
 
     /// Returns the bytes per cell and step of a code that runs the stages in turn, and reads and writes each

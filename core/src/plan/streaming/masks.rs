@@ -22,8 +22,7 @@ pub struct Masked {
 impl Masked {
     /// Returns the operations per cell and step, as [`Program::operations`] counts them; conditions are asked once a pass.
     pub fn operations(&self) -> usize {
-        let of = |dag: Dag| dag.nodes.iter().filter(|node| node.operands().next().is_some()).count();
-        self.stages.iter().map(|stage| of(stage.dag.elsewhere())).sum()
+        self.stages.iter().map(|stage| stage.dag.operations()).sum()
     }
 
     /// Returns the stages of a problem, whose formulas `program` has in the form in which kernels evaluate them.
