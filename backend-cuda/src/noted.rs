@@ -1,9 +1,9 @@
-//! Values that a session's kernels note after each step: their tables and the rows on the device.
+//! Values that a session's kernels note after each step: the tables of each kernel, and the rows on the device.
 
 use std::sync::Arc;
 
 use abide_core::backend::probed;
-use abide_core::{DType, Error, Problem, Result, Session};
+use abide_core::{DType, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::Noted;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
@@ -13,9 +13,7 @@ use crate::memory::ask_for;
 /// What kernels note, and where it goes.
 pub(crate) struct Notes {
     dtype: DType,
-    tables: Noted,
-    /// On the device: the places, the lines, the columns, one after another.
-    words: Option<CudaSlice<i32>>,
+    noted: Noted,
     values: Option<CudaSlice<u8>>,
     /// The rows of the last advance.
     steps: u64,
@@ -23,13 +21,46 @@ pub(crate) struct Notes {
     next: u64,
 }
 
+/// The tables by which one kernel finds what it notes, on the device.
+pub(crate) struct NotedTables {
+    /// One after another.
+    words: CudaSlice<i32>,
+    /// The words of each.
+    lengths: [usize; 4],
+}
+
+impl NotedTables {
+    /// Loads the tables of a plan's kernel; `None` where the problem's kernels note nothing.
+    pub fn load(problem: &Problem, plan: &Plan, stream: &Arc<CudaStream>) -> Result<Option<NotedTables>> {
+        if problem.noted.is_empty() {
+            return Ok(None);
+        }
+        let tables = Noted::of(problem).tables(problem, plan);
+        let words = tables.concat();
+        ask_for(stream.context(), words.len() as u128 * 4)?;
+        let words = stream.clone_htod(&words).map_err(during("loading the places of probes"))?;
+        Ok(Some(NotedTables { words, lengths: tables.each_ref().map(Vec::len) }))
+    }
+
+    fn addresses(&self, stream: &Arc<CudaStream>) -> [u64; 4] {
+        let mut next = self.words.device_ptr(stream).0;
+        self.lengths.map(|length| {
+            let own = next;
+            next += 4 * length as u64;
+            own
+        })
+    }
+}
+
 impl Notes {
+    /// The words of 64 bits of the kernels' `Noted`.
+    pub const WORDS: usize = 6;
+
     /// Returns what a problem's kernels note; `None` where they note nothing.
     pub fn new(problem: &Problem) -> Option<Notes> {
         (!problem.noted.is_empty()).then(|| Notes {
             dtype: problem.dtype,
-            tables: Noted::of(problem),
-            words: None,
+            noted: Noted::of(problem),
             values: None,
             steps: 0,
             next: 0,
@@ -39,12 +70,6 @@ impl Notes {
     /// Makes room for the rows of so many steps.
     pub fn begin(&mut self, steps: u64, stream: &Arc<CudaStream>) -> Result<()> {
         (self.steps, self.next) = (steps, 0);
-        if self.words.is_none() {
-            let Noted { places, lines, columns, firsts, .. } = &self.tables;
-            let words = [places.as_flattened(), lines, columns, firsts].concat();
-            ask_for(stream.context(), words.len() as u128 * 4)?;
-            self.words = Some(stream.clone_htod(&words).map_err(during("loading the places of probes"))?);
-        }
         let bytes = steps as u128 * self.row_bytes() as u128;
         if self.values.as_ref().is_none_or(|values| (values.len() as u128) < bytes) {
             self.values = None;
@@ -56,17 +81,13 @@ impl Notes {
         Ok(())
     }
 
-    /// Returns the kernels' `Noted`, in words of 64 bits.
-    pub fn argument(&self, stream: &Arc<CudaStream>) -> [u64; 6] {
-        let Noted { places, lines, columns, .. } = &self.tables;
-        let words = self.words.as_ref().map_or(0, |words| words.device_ptr(stream).0);
-        let lines_at = words + 4 * 3 * places.len() as u64;
-        let columns_at = lines_at + 4 * lines.len() as u64;
-        let firsts_at = columns_at + 4 * columns.len() as u64;
+    /// Returns the `Noted` of a kernel with these tables.
+    pub fn argument(&self, tables: Option<&NotedTables>, stream: &Arc<CudaStream>) -> [u64; Notes::WORDS] {
+        let [cells, firsts, lines, columns] = tables.map_or([0; 4], |tables| tables.addresses(stream));
         let values = self.values.as_ref().map_or(0, |values| values.device_ptr(stream).0);
         // The count is the first half of its word, because hosts with CUDA are little-endian.
         let row = values + self.next * self.row_bytes() as u64;
-        [words, lines_at, columns_at, firsts_at, row, places.len() as u64]
+        [cells, firsts, lines, columns, row, self.noted.columns() as u64]
     }
 
     /// Goes on to the rows after so many steps.
@@ -75,7 +96,7 @@ impl Notes {
     }
 
     fn row_bytes(&self) -> usize {
-        self.tables.places.len() * self.dtype.bytes()
+        self.noted.columns() * self.dtype.bytes()
     }
 
     /// Returns the rows of the last advance, a value for each of the problem's noted ones.
@@ -87,22 +108,9 @@ impl Notes {
         let bytes = stream.clone_dtoh(&values.slice(..bytes));
         let bytes = bytes.map_err(during("reading the values of probes"))?;
         Ok(match self.dtype {
-            DType::F32 => self.gathered(bytes.as_chunks().0, |value| f32::from_ne_bytes(value).into()),
-            DType::F64 => self.gathered(bytes.as_chunks().0, f64::from_ne_bytes),
+            DType::F32 => self.noted.gathered(bytes.as_chunks().0, |value| f32::from_ne_bytes(value).into()),
+            DType::F64 => self.noted.gathered(bytes.as_chunks().0, f64::from_ne_bytes),
         })
-    }
-
-    /// Returns for each row of the kernels' values those of the problem.
-    fn gathered<const BYTES: usize>(
-        &self,
-        values: &[[u8; BYTES]],
-        value: impl Fn([u8; BYTES]) -> f64,
-    ) -> Vec<f64> {
-        let columns = &self.tables.column_of;
-        let rows = values.chunks_exact(self.tables.places.len().max(1));
-        let mut gathered = Vec::with_capacity(rows.len() * columns.len());
-        rows.for_each(|row| gathered.extend(columns.iter().map(|&column| value(row[column]))));
-        gathered
     }
 }
 

@@ -7,7 +7,7 @@ use abide_core::{Array, DType, Error, Problem, Result};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use crate::driver::during;
-use crate::noted::Notes;
+use crate::noted::{NotedTables, Notes};
 
 /// The kernels' `Parameters`: a launch takes them by value.
 pub(crate) struct Parameters {
@@ -57,7 +57,8 @@ impl Parameters {
         self.bytes = parameter_bytes(problem.dtype, &problem.parameters);
         // Addresses stand behind them, where C++ puts them.
         self.values = self.bytes.len().next_multiple_of(8);
-        let addresses = usize::from(self.varying.is_some()) + 6 * usize::from(self.notes.is_some());
+        let addresses =
+            usize::from(self.varying.is_some()) + Notes::WORDS * usize::from(self.notes.is_some());
         if addresses > 0 {
             self.bytes.resize(self.values + 8 * addresses, 0);
         }
@@ -75,8 +76,12 @@ impl Parameters {
         let values: Vec<f64> =
             rows.flat_map(|row| varying.numbers.iter().map(|&number| row[number])).collect();
         let values = Array::from_fn(varying.dtype, values.len(), |i| values[i]);
-        let table = stream.clone_htod(values.as_bytes());
-        varying.table = Some(table.map_err(during("loading parameters that vary"))?);
+        let bytes = values.as_bytes();
+        match varying.table.as_mut().filter(|table| table.len() == bytes.len()) {
+            Some(table) => stream.memcpy_htod(bytes, table),
+            None => stream.clone_htod(bytes).map(|table| varying.table = Some(table)),
+        }
+        .map_err(during("loading parameters that vary"))?;
         varying.next = 0;
         Ok(())
     }
@@ -95,12 +100,17 @@ impl Parameters {
         ))
     }
 
-    /// Returns the argument of a launch.
+    /// Returns the argument of a launch of a kernel that notes nothing.
     pub fn argument(&mut self, stream: &Arc<CudaStream>) -> *mut c_void {
+        self.argument_noting(None, stream)
+    }
+
+    /// Returns the argument of a launch of a kernel that finds what it notes by these tables.
+    pub fn argument_noting(&mut self, tables: Option<&NotedTables>, stream: &Arc<CudaStream>) -> *mut c_void {
         let varying = self.varying.as_ref().map(|varying| {
             varying.table.as_ref().map_or(0, |table| table.device_ptr(stream).0) + varying.next as u64
         });
-        let notes = self.notes.as_ref().map(|notes| notes.argument(stream));
+        let notes = self.notes.as_ref().map(|notes| notes.argument(tables, stream));
         let addresses = varying.into_iter().chain(notes.into_iter().flatten());
         for (number, address) in addresses.enumerate() {
             let place = self.values + 8 * number;

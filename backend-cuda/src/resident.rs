@@ -11,6 +11,7 @@ use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::memory::{DoubleBuffer, Fields, ask_for};
+use crate::noted::NotedTables;
 use crate::parameters::Parameters;
 use crate::persistent::{FLAG_BYTES, check_resident};
 
@@ -22,6 +23,7 @@ pub(crate) struct Resident {
     exchange_buffer: ExchangeBuffer,
     /// The most steps of one launch: the counters count warps and exchanges in 32 bits.
     most_steps: u64,
+    noted: Option<NotedTables>,
 }
 
 /// What tiles exchange: the kernels' `ExchangeBuffer`.
@@ -91,6 +93,7 @@ impl Resident {
             counters,
             exchange_buffer,
             most_steps: most_steps.min(u32::MAX.into()),
+            noted: NotedTables::load(&fields.problem, plan, &fields.stream)?,
         })
     }
 }
@@ -117,7 +120,7 @@ impl Launcher for Resident {
         let mut arguments: [*mut c_void; 5] = [
             buffers.as_mut_ptr().cast(),
             exchange_buffer.as_mut_ptr().cast(),
-            parameters.argument(&fields.stream),
+            parameters.argument_noting(self.noted.as_ref(), &fields.stream),
             (&raw mut counters).cast(),
             (&raw mut count).cast(),
         ];

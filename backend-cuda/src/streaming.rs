@@ -15,6 +15,7 @@ use crate::driver::during;
 use crate::kernels::{self, Kernels};
 use crate::launcher::Launcher;
 use crate::memory::Fields;
+use crate::noted::NotedTables;
 use crate::nvrtc::Nvrtc;
 use crate::parameters::Parameters;
 use crate::persistent::{FLAG_BYTES, check_resident};
@@ -25,6 +26,7 @@ struct Pass {
     stream: WarpStreaming,
     /// The passes that each block of a launch has ended, 128 bytes apart; `None` where every pass is a launch.
     ended: Option<CudaSlice<u8>>,
+    noted: Option<NotedTables>,
 }
 
 /// The most passes of a launch: blocks count them in 32 bits.
@@ -50,7 +52,8 @@ impl Pass {
             let counts = fields.stream.alloc_zeros::<u8>(stream.shares * FLAG_BYTES);
             ended = Some(counts.map_err(during("allocating the counts of passes"))?);
         }
-        Ok(Pass { function, stream: stream.clone(), ended })
+        let noted = NotedTables::load(&fields.problem, plan, &fields.stream)?;
+        Ok(Pass { function, stream: stream.clone(), ended, noted })
     }
 
     /// Puts so many passes on the fields' stream as one launch; more than one only where blocks stay for all of them.
@@ -75,7 +78,7 @@ impl Pass {
         let mut ended = self.ended.as_ref().map_or(0, |ended| ended.device_ptr(&stream).0);
         let mut arguments: [*mut c_void; 4] = [
             turns.as_mut_ptr().cast(),
-            parameters.argument(&stream),
+            parameters.argument_noting(self.noted.as_ref(), &stream),
             (&raw mut ended).cast(),
             (&raw mut passes).cast(),
         ];

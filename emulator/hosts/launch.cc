@@ -1,7 +1,7 @@
 // Runs one launch of a kernel whose text is in kernel.h: main FOLDER SEED.
 //
 // FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, FOLDER/varying those that vary from
-// stage to stage, all of the kernel's type; of a kernel that notes values, FOLDER/places, lines, columns and firsts its tables. The fields
+// stage to stage, all of the kernel's type; of a kernel that notes values, FOLDER/cells, firsts, lines and columns its tables. The fields
 // after the launch go to FOLDER/result, what is noted to FOLDER/noted. Macros from the command line describe the launch:
 // ARRAY_ENDS, BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE, for a streaming kernel PASSES, STAGE for
 // the only stage of a stepwise one, and for a persistent kernel STEPS, and RESIDENT where it holds the whole domain, with EXCHANGES_LAUNCHED, the number of exchanges, if tiles
@@ -144,7 +144,7 @@ void vary(ParametersOf<true, NOTE>& all, const std::string& folder)
 
 // What a kernel notes, and the tables by which it finds that.
 struct Notes {
-    std::vector<int> places, lines, columns, firsts;
+    std::vector<int> cells, firsts, lines, columns;
     emulated::DeviceVector<real> values;
 
     std::vector<int> read_all(const std::string& path)
@@ -162,14 +162,14 @@ void note(ParametersOf<VARY, false>&, const std::string&) {}
 template <bool VARY>
 void note(ParametersOf<VARY, true>& all, const std::string& folder)
 {
-    notes.places = notes.read_all(folder + "/places");
+    notes.cells = notes.read_all(folder + "/cells");
+    notes.firsts = notes.read_all(folder + "/firsts");
     notes.lines = notes.read_all(folder + "/lines");
     notes.columns = notes.read_all(folder + "/columns");
-    notes.firsts = notes.read_all(folder + "/firsts");
-    const size_t count = notes.places.size() / 3;
+    const size_t count = NOTED_VALUES;
     notes.values.resize(STEPS_NOTED * count);
     for (size_t i = 0; i < STEPS_NOTED * count; ++i) notes.values[i] = NAN;
-    all.noted = {notes.places.data(), notes.lines.data(), notes.columns.data(), notes.firsts.data(), notes.values.data(), int(count)};
+    all.noted = {notes.cells.data(), notes.firsts.data(), notes.lines.data(), notes.columns.data(), notes.values.data(), int(count)};
 }
 void leave(const std::string& folder)
 {

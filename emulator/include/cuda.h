@@ -84,17 +84,18 @@ T __shfl_xor_sync(unsigned, T value, int by)
     return emulated::exchange(value, emulated::current ^ by, "__shfl_xor_sync");
 }
 
-inline bool __any_sync(unsigned, bool vote)
+inline unsigned __ballot_sync(unsigned, bool vote)
 {
     const int first = emulated::current / emulated::WARP * emulated::WARP;
     emulated::lanes[emulated::current].shown[0] = vote;
-    emulated::meet_warp("__any_sync");
-    bool any = false;
-    for (int lane = first; lane < first + emulated::WARP; ++lane) any = any || emulated::lanes[lane].shown[0];
-    emulated::meet_warp("__any_sync");
-    return any;
+    emulated::meet_warp("a vote");
+    unsigned votes = 0;
+    for (int lane = 0; lane < emulated::WARP; ++lane) votes |= unsigned(emulated::lanes[first + lane].shown[0] != 0) << lane;
+    emulated::meet_warp("a vote");
+    return votes;
 }
 
+inline bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
 inline bool __all_sync(unsigned mask, bool vote) { return !__any_sync(mask, !vote); }
 
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }

@@ -13,6 +13,8 @@ pub struct Launch {
     dtype: DType,
     cells: usize,
     noted: Noted,
+    /// The tables by which the kernel finds what it notes.
+    tables: [Vec<i32>; 4],
 }
 
 impl Launch {
@@ -82,9 +84,11 @@ impl Launch {
         if plan.is_at_once() {
             kernel.define("MEMBERS_LAUNCHED", plan.members());
         }
+        let noted = Noted::of(problem);
+        kernel.define("NOTED_VALUES", noted.columns() as u64);
         let emulation = kernel.compile(compiler)?;
-        let noted = if problem.noted.is_empty() { Noted::default() } else { Noted::of(problem) };
-        Ok(Launch { emulation, dtype: problem.dtype, cells: plan.cells(), noted })
+        let tables = noted.tables(problem, plan);
+        Ok(Launch { emulation, dtype: problem.dtype, cells: plan.cells(), noted, tables })
     }
 
     /// Returns the bytes of each field after a launch whose lanes take turns in the order that the seed
@@ -110,10 +114,7 @@ impl Launch {
         self.emulation.write("fields", fields)?;
         self.emulation.write("parameters", bytes(parameters))?;
         self.emulation.write("varying", bytes(varying))?;
-        let Noted { places, lines, columns, firsts, .. } = &self.noted;
-        let tables =
-            [("places", places.as_flattened()), ("lines", lines), ("columns", columns), ("firsts", firsts)];
-        for (name, words) in tables {
+        for (name, words) in ["cells", "firsts", "lines", "columns"].iter().zip(&self.tables) {
             self.emulation
                 .write(name, words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>())?;
         }
@@ -128,11 +129,9 @@ impl Launch {
     /// What reading them meets.
     pub fn noted(&self) -> Result<Vec<f64>, String> {
         let bytes = self.emulation.read("noted")?;
-        let values: Vec<f64> = match self.dtype {
-            DType::F32 => bytes.as_chunks().0.iter().map(|&value| f32::from_ne_bytes(value).into()).collect(),
-            DType::F64 => bytes.as_chunks().0.iter().map(|&value| f64::from_ne_bytes(value)).collect(),
-        };
-        let rows = values.chunks(self.noted.places.len().max(1));
-        Ok(rows.flat_map(|row| self.noted.column_of.iter().map(|&column| row[column])).collect())
+        Ok(match self.dtype {
+            DType::F32 => self.noted.gathered(bytes.as_chunks().0, |value| f32::from_ne_bytes(value).into()),
+            DType::F64 => self.noted.gathered(bytes.as_chunks().0, f64::from_ne_bytes),
+        })
     }
 }

@@ -41,10 +41,12 @@ __device__ __forceinline__ bool held_x(Offset i) { return (LOW_X == FIXED && i <
 constexpr int PARAMETER_VALUES = PARAMETERS > 0 ? PARAMETERS : 1;
 // Values that kernels of several steps note after each step (NOTES), and where they go.
 struct Noted {
-    const int* places;                   // [count][3]: the indices along S, Y and X of each cell, plane by plane
+    // Of streaming kernels: the cells of each window, plane by plane, as indices along S, Y and X and COLUMN * FIELDS + FIELD.
+    const int* cells;                    // [count][4]
+    const int* firsts;                   // [TILES_Y * TILES_X + 1]: the first cell of a window
+    // Of those whose tiles stay:
     const int* lines;                    // [FIELDS][EXTENT_S][EXTENT_Y]: which of the lines below it is, or -1
     const int* columns;                  // [lines][EXTENT_X]: the number of each cell's value, or -1
-    const int* firsts;                   // [EXTENT_S + 1]: the first value of a plane or one behind it
     real* values;                        // [steps][count], from the launch's first step
     int count;
 };

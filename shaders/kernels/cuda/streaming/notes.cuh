@@ -10,18 +10,13 @@ __device__ constexpr int lag()
 constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and the same for what leaves the last
 
 // What a window notes in a pass, of the planes before `last`: the next plane with such cells, from those on that levels have
-// still to make, and which of the 64 from it on have some. It notes own cells in these rows and columns.
+// still to make, and which of the 64 from it on have some; and those cells, which begin with that plane's.
 template <bool> struct Noting {};
 template <> struct Noting<true> {
     Offset last, next;
     unsigned long long planes;
-    int tile_y, tile_x;
+    int cell, end;
     unsigned pass;
-
-    __device__ __forceinline__ Offset low_y() const { return tile_y == 0 ? 0 : Offset(tile_y) * USE_Y - SHIFT_Y + MARGIN_Y; }
-    __device__ __forceinline__ Offset high_y() const { return tile_y == TILES_Y - 1 ? EXTENT_Y : Offset(tile_y + 1) * USE_Y - SHIFT_Y + MARGIN_Y; }
-    __device__ __forceinline__ Offset low_x() const { return tile_x == 0 ? 0 : Offset(tile_x) * USE_X - SHIFT_X + MARGIN_X; }
-    __device__ __forceinline__ Offset high_x() const { return tile_x == TILES_X - 1 ? EXTENT_X : Offset(tile_x + 1) * USE_X - SHIFT_X + MARGIN_X; }
 };
 
 struct Notes : Window {
@@ -33,10 +28,11 @@ struct Notes : Window {
 
     // Finds what the window notes of planes first … last - 1; `pass` is the launch's.
     template <class Note>
-    __device__ __forceinline__ void find_noted(Note& noting, int tile_y, int tile_x, Offset first, Offset last, unsigned pass) const
+    __device__ __forceinline__ void find_noted(Note& noting, int window, Offset first, Offset last, unsigned pass) const
     {
-        noting = {last, last, 0, tile_y, tile_x, pass};
-        noting = next_from(noting, noted_of(parameters), lane, first);
+        const Noted& noted = noted_of(parameters);
+        noting = {last, last, 0, uniform(__ldg(noted.firsts + window)), uniform(__ldg(noted.firsts + window + 1)), pass};
+        noting = next_from(noting, noted, lane, first);
     }
 
     // Returns a window's `noting` with the next plane from `from` on with cells that it notes, and those behind it. By values alone:
@@ -44,33 +40,26 @@ struct Notes : Window {
     template <class Note>
     __device__ static Note next_from(Note noting, const Noted& noted, int lane, Offset from)
     {
-        // The window's planes from `from` on, of which those behind 64 need not be known: lanes go through the places together.
-        const int end = __ldg(noted.firsts + noting.last);
-        const Offset low_y = noting.low_y(), high_y = noting.high_y(), low_x = noting.low_x(), high_x = noting.high_x();
-        Offset next = noting.last;
-        unsigned long long planes = 0;
-        #pragma unroll 1
-        for (int i = __ldg(noted.firsts + from); i < end; i += 32) {
-            Offset s = noting.last;
-            if (i + lane < end) {
-                const int* const at = noted.places + 3 * (i + lane);
-                const Offset y = __ldg(at + 1), x = __ldg(at + 2);
-                if (y >= low_y && y < high_y && x >= low_x && x < high_x) s = __ldg(at);
-            }
-            Offset least = s;
-            each<5>([&](auto k) {
-                const Offset other = __shfl_xor_sync(~0u, least, 16 >> k.value);
-                if (other < least) least = other;
-            });
-            if (next == noting.last) next = least;
-            if (next == noting.last) continue;
-            unsigned long long own = s < noting.last && s - next < 64 ? 1ull << (s - next) : 0;
-            each<5>([&](auto k) { own |= __shfl_xor_sync(~0u, own, 16 >> k.value); });
-            planes |= own;
-            if (!CLOSE || uniform(__ldg(noted.places + 3 * i)) - next >= 64) break;
+        // The lanes' cells; none behind the last.
+        auto plane = [&](int i) { return i + lane < noting.end ? Offset(__ldg(noted.cells + 4 * (i + lane))) : noting.last; };
+        int before = 32;
+        while (before == 32 && noting.cell < noting.end) {
+            const Offset s = plane(noting.cell);
+            before = __popc(__ballot_sync(~0u, noting.cell + lane < noting.end && s < from));
+            noting.cell += before;
         }
-        noting.next = next;
-        noting.planes = planes;
+        noting.next = noting.cell < noting.end ? uniform(Offset(__ldg(noted.cells + 4 * noting.cell))) : noting.last;
+        if (noting.next > noting.last) noting.next = noting.last;
+        noting.planes = 0;
+        bool more = CLOSE;
+        #pragma unroll 1
+        for (int i = noting.cell; more && i < noting.end; i += 32) {
+            const Offset s = plane(i), apart = s - noting.next;
+            unsigned long long own = s < noting.last && apart < 64 ? 1ull << apart : 0;
+            each<5>([&](auto k) { own |= __shfl_xor_sync(~0u, own, 16 >> k.value); });
+            noting.planes |= own;
+            more = __all_sync(~0u, apart < 64);
+        }
         return noting;
     }
 
@@ -95,22 +84,29 @@ struct Notes : Window {
         if (apart < 0 || q >= noting.last || (CLOSE && (apart >= 64 || !(noting.planes >> apart & 1)))) return;
         const Noted& noted = noted_of(parameters);
         real* const values = noted.values + (noting.pass * (LEVELS / STAGES) + step) * noted.count;
-        each<FIELDS>([&](auto f) {
-            each<OWN_Y>([&](auto r) {
-                const Offset line_y = y(r.value);
-                const int line = line_y >= noting.low_y() && line_y < noting.high_y() ? noted_line(noted, f.value, q, line_y) : -1;
-                if (line < 0) return;
-                // By way of shared memory, so that a loop goes over the cells: bodies have few registers left.
-                __syncwarp();
-                store_row(row, cells[f.value][r.value], lane);
-                __syncwarp();
-                #pragma unroll 1
-                for (int i = lane; i < TILE_X; i += 32) {
-                    const Offset column = x0 + i;
-                    if (column >= noting.low_x() && column < noting.high_x()) note_cell(noted, values, line, column, row[place(i)]);
-                }
-                __syncwarp();
+        // Cells of a plane follow each other: lanes have one each, until one lies behind.
+        bool more = true;
+        #pragma unroll 1
+        for (int i = noting.cell; more && i < noting.end; i += 32) {
+            const bool is_cell = i + lane < noting.end;
+            const int* const cell = noted.cells + 4 * (is_cell ? i + lane : i);
+            const Offset plane = __ldg(cell), line = __ldg(cell + 1), x = __ldg(cell + 2);
+            const int column = __ldg(cell + 3);
+            each<FIELDS>([&](auto f) {
+                constexpr int F = f.value;
+                each<OWN_Y>([&](auto r) {
+                    constexpr int R = r.value;
+                    const bool is_here = is_cell && plane == q && line == y(R) && column % FIELDS == F;
+                    if (!__any_sync(~0u, is_here)) return;
+                    // By way of shared memory: which lane has a cell is not known.
+                    __syncwarp();
+                    store_row(row, cells[F][R], lane);
+                    __syncwarp();
+                    if (is_here) values[column / FIELDS] = row[place(int(x - x0))];
+                    __syncwarp();
+                });
             });
-        });
+            more = __all_sync(~0u, plane <= q);
+        }
     }
 };

@@ -39,7 +39,7 @@ stream(const __grid_constant__ Turns turns, const __grid_constant__ Parameters p
             });
             each<MASKS>([&](auto k) { each<MASK_WORDS>([&](auto w) { stream.masks[k.value][w.value] = 0; }); });
             stream.enter(tile_y, tile_x);
-            if constexpr (NOTES) stream.find_noted(stream.noting, tile_y, tile_x, low, high, pass);
+            if constexpr (NOTES) stream.find_noted(stream.noting, tile_y * TILES_X + tile_x, low, high, pass);
             stream.run(low, high);
             // The next window's planes overwrite this window's, with which all threads must be done.
             copies_wait<0>();
