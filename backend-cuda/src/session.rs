@@ -110,14 +110,13 @@ impl Session for CudaSession {
     }
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
-        self.begin(steps)?;
+        self.begin(steps, &[])?;
         self.finish()
     }
 
     fn advance_by(&mut self, steps: u64, read: &[f64]) -> Result<f64> {
-        bind(&self.fields.stream)?;
-        self.parameters.vary_by(read, &self.fields.stream)?;
-        self.advance(steps)
+        self.begin(steps, read)?;
+        self.finish()
     }
 
     fn take_noted(&mut self) -> Result<Vec<f64>> {
@@ -181,8 +180,11 @@ impl CudaSession {
 }
 
 impl Peer for CudaSession {
-    fn begin(&mut self, steps: u64) -> Result<bool> {
+    fn begin(&mut self, steps: u64, read: &[f64]) -> Result<bool> {
         bind(&self.fields.stream)?;
+        if !read.is_empty() {
+            self.parameters.vary_by(read, &self.fields.stream)?;
+        }
         self.parameters.check(steps)?;
         self.parameters.begin(steps, &self.fields.stream)?;
         let mut left = steps;

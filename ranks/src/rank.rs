@@ -189,7 +189,7 @@ impl Rank {
             self.finish()?;
         }
         let Some(peer) = self.session.peer() else { return Ok(false) };
-        let has_begun = peer.begin(steps)?;
+        let has_begun = peer.begin(steps, &[])?;
         self.begun += u32::from(has_begun);
         Ok(has_begun)
     }

@@ -129,7 +129,7 @@ impl Session for Stream {
 }
 
 impl Peer for Stream {
-    fn begin(&mut self, steps: u64) -> Result<bool> {
+    fn begin(&mut self, steps: u64, _: &[f64]) -> Result<bool> {
         let (inner, out) = (self.inner.clone(), self.out.clone());
         self.put(move || {
             assert_eq!(out.load(Ordering::SeqCst), 0, "a step while planes are being copied");

@@ -25,8 +25,11 @@ pub trait Peer {
     ///
     /// Returns `false`, with nothing begun, where the host has to see each step's end, as of a program whose condition ends
     /// the run: then [`Session::advance`](super::Session::advance) does the steps.
-    fn begin(&mut self, steps: u64) -> Result<bool> {
-        let _ = steps;
+    ///
+    /// `read` has what stages read where that changes from step to step, as
+    /// [`Session::advance_by`](super::Session::advance_by) takes it; nothing where parameters stay.
+    fn begin(&mut self, steps: u64, read: &[f64]) -> Result<bool> {
+        let _ = (steps, read);
         Ok(false)
     }
 

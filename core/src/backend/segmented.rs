@@ -173,13 +173,22 @@ impl Segmented {
         Ok(Halt::Never)
     }
 
-    /// Gives the clock the value of a reduction that it needs; returns the seconds that it took.
-    fn reduce(&mut self, session: &mut dyn Session, reduction: usize) -> Result<f64> {
+    /// Gives the clock the value of a reduction that it needs, of the fields after a segment's steps, which are done here; returns
+    /// the seconds that both took. Where a device takes both one behind the other, the host waits for it once.
+    fn reduce(&mut self, session: &mut dyn Session, segment: &Segment, reduction: usize) -> Result<f64> {
         match (&mut self.clock, &mut self.reducer) {
             (Some(clock), Some(reducer)) => {
                 let begun = Instant::now();
-                let value = reducer.reduce(session, reduction, clock.values())?;
-                clock.reduced(value);
+                let is_queued = segment.steps > 0
+                    && session.peer().map_or(Ok(false), |peer| peer.begin(segment.steps, &segment.read))?;
+                if !is_queued {
+                    segment.advance(session)?;
+                }
+                let value = reducer.reduce(session, reduction, clock.values());
+                if let Some(peer) = session.peer().filter(|_| is_queued) {
+                    peer.finish()?;
+                }
+                clock.reduced(value?);
                 Ok(begun.elapsed().as_secs_f64())
             }
             _ => Err(Error::device("a session", "reducing fields between passes", "nothing does")),
@@ -298,6 +307,17 @@ struct Segment {
     read: Vec<f64>,
 }
 
+impl Segment {
+    /// Lets the session within do the steps; returns the seconds that they took.
+    fn advance(&self, session: &mut dyn Session) -> Result<f64> {
+        match &self.read[..] {
+            _ if self.steps == 0 => Ok(0.0),
+            [] => session.advance(self.steps),
+            read => session.advance_by(self.steps, read),
+        }
+    }
+}
+
 /// Returns the steps to the next row of probes for which a run halts, or a number beyond all steps.
 fn until_probed(problem: &Problem, noted: u64, step: u64) -> u64 {
     let probed = problem.record.as_ref().filter(|record| !record.probes.is_empty() && noted == 0);
@@ -340,14 +360,9 @@ impl Session for SegmentedSession {
         let (mut seconds, mut noted) = (0.0, None);
         self.cut.begin(steps);
         let mut next = self.cut.next_segment(depth)?;
-        while let Some(Segment { steps: asked, halt, read }) = next.take() {
-            let first = self.cut.step;
+        while let Some(segment) = next.take() {
+            let (first, asked, halt) = (self.cut.step, segment.steps, segment.halt);
             let SegmentedSession { inner, cut, .. } = self;
-            let mut advance = || match &read[..] {
-                _ if asked == 0 => Ok(0.0),
-                [] => inner.advance(asked),
-                read => inner.advance_by(asked, read),
-            };
             let is_ahead = cut.is_ahead() && halt == Halt::Never;
             if is_ahead {
                 // The device does these steps while the host makes the scalars of the next and fills the rows of the last.
@@ -359,12 +374,15 @@ impl Session for SegmentedSession {
                     }
                     cut.next_segment(depth)
                 };
+                let mut advance = || segment.advance(inner.as_mut());
                 let (taken, prepared) =
                     if has_work { beside(advance, &mut prepare) } else { (advance(), prepare()) };
                 seconds += taken?;
                 next = prepared?;
+            } else if let Halt::Reduction(number) = halt {
+                seconds += cut.reduce(inner.as_mut(), &segment, number)?;
             } else {
-                seconds += advance()?;
+                seconds += segment.advance(inner.as_mut())?;
             }
             let done = if asked == 0 { 0 } else { asked - self.inner.remaining() };
             self.advances.add(done, 1);
@@ -380,10 +398,8 @@ impl Session for SegmentedSession {
             if done < asked {
                 break;
             }
-            match halt {
-                Halt::Never => {}
-                Halt::Note => self.note()?,
-                Halt::Reduction(number) => seconds += self.cut.reduce(self.inner.as_mut(), number)?,
+            if halt == Halt::Note {
+                self.note()?;
             }
             if !is_ahead {
                 next = self.cut.next_segment(depth)?;

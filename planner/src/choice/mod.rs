@@ -80,7 +80,7 @@ pub fn plan_of_clock(
 
 /// The seconds that a device has nothing to do while the host takes the value of a reduction and asks for the next steps: measured
 /// on an H200.
-const HALT_SECONDS: f64 = 45e-6;
+const HALT_SECONDS: f64 = 35e-6;
 
 /// The most steps of a pass that are tried.
 const MOST_STEPS: usize = 24;
