@@ -151,6 +151,36 @@ fn steps_between_reductions_have_the_bits_of_the_definition() {
     assert!(seen[1] > 50, "{seen:?}");
 }
 
+/// A program whose reductions of what a step finds are made at the end of the step before has the bits of the definition, and the
+/// same scalars after each step.
+#[test]
+fn carried_reductions_have_the_bits_of_the_definition() {
+    let mut seen = 0;
+    for (seed, (problem, fields)) in (0..2000).filter_map(|seed| Some((seed, programs::problem(seed).ok()?)))
+    {
+        let carried = problem.reductions_of_found();
+        if carried.is_empty() {
+            continue;
+        }
+        let mut changed = problem.carried(&carried).unwrap();
+        let reductions = problem.of_reductions(&carried);
+        let found = reference::run_program(&reductions, &mut fields.clone(), 1, |_, _, _| {}).unwrap();
+        let made = reductions.program.stages().iter().filter_map(|stage| stage.does.scalar());
+        let made: Vec<f64> = made.map(|number| found[number - problem.parameters.len()]).collect();
+        let own = problem.scalars.len();
+        changed.scalars[own..].copy_from_slice(&made);
+        for steps in 1..4 {
+            let [mut expected, mut other] = [fields.clone(), fields.clone()];
+            let scalars = reference::run_program(&problem, &mut expected, steps, |_, _, _| {}).unwrap();
+            let others = reference::run_program(&changed, &mut other, steps, |_, _, _| {}).unwrap();
+            assert!(expected.iter().zip(&other).all(|(one, other)| one.same_bits(other)), "seed {seed}");
+            assert_eq!(bits(&others[..own]), bits(&scalars), "seed {seed}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 50, "{seen}");
+}
+
 /// A session that notes values after each step, as kernels of several steps do.
 struct Noting {
     inner: Box<dyn Session>,

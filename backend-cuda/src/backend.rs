@@ -182,8 +182,14 @@ impl Backend for CudaBackend {
         if let Some(program) = code.program {
             let (counter, put_kernel) = (self.counter.clone(), self.put_kernel.clone());
             let loaded = (&kernels, program);
-            let session =
+            let carried = plan.stages().map_or(Vec::new(), |tiles| tiles.partition.carried.clone());
+            let mut session =
                 ProgramSession::new(problem, plan, &self.context, loaded, &fields, counter, put_kernel)?;
+            if !carried.is_empty() {
+                let found = problem.of_reductions(&carried);
+                let reductions = Reductions::new(&found, &self.device, &self.context, &self.nvrtc)?;
+                session.carry(reductions, carried.len());
+            }
             return Ok(Box::new(session));
         }
         let cut = Segmented::new(problem, &fields)?;

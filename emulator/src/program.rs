@@ -21,6 +21,8 @@ pub struct Program<'a> {
     split: Problem,
     kernels: ProgramKernels,
     groups: Groups,
+    /// The reductions that are made at the end of the step before.
+    carried: Vec<usize>,
     /// The kernels' names, in the order of the program's table.
     entries: Vec<String>,
     /// The plan of a persistent kernel.
@@ -133,6 +135,7 @@ impl<'a> Program<'a> {
             split,
             kernels,
             groups: tiles.partition.groups(),
+            carried: tiles.partition.carried,
             entries,
             persistent,
         })
@@ -145,7 +148,10 @@ impl<'a> Program<'a> {
     ///
     /// What the launches say where lanes wait for ever, or store where they may not.
     pub fn run(&self, start: &[Array], [steps, beyond]: [u64; 2], seed: usize) -> Result<Ended, String> {
-        let problem = &self.split;
+        let mut problem = self.split.clone();
+        let waiting = problem.scalars.len() - self.carried.len();
+        problem.scalars[waiting..].copy_from_slice(&self.found(start)?);
+        let problem = &problem;
         let dtype = problem.dtype;
         let storage = Boxes::of(problem)
             .and_then(|boxes| Storage::of_groups(problem, &boxes, &self.groups))
@@ -214,10 +220,23 @@ impl<'a> Program<'a> {
         recorded.truncate(progress[2] as usize * width);
         Ok(Ended {
             fields: fields.collect(),
-            scalars: scalars[problem.parameters.len()..].to_vec(),
+            scalars: scalars[problem.parameters.len()..][..waiting].to_vec(),
             recorded,
             progress,
         })
+    }
+
+    /// Returns the reductions of the initial fields that the first step takes over.
+    fn found(&self, start: &[Array]) -> Result<Vec<f64>, String> {
+        if self.carried.is_empty() {
+            return Ok(Vec::new());
+        }
+        let problem = self.problem.of_reductions(&self.carried);
+        let known = |_: usize, _: &[Array], _: &[f64]| {};
+        let scalars =
+            abide_cpu::reference::run_program(&problem, &mut start.to_vec(), 1, known).map_err(said)?;
+        let made = problem.program.stages().iter().filter_map(|stage| stage.does.scalar());
+        Ok(made.map(|number| scalars[number - problem.parameters.len()]).collect())
     }
 
     /// Compares the kernels with the reference after some steps, in several orders of their lanes.

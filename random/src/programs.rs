@@ -64,9 +64,15 @@ fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
         let mut step = p.step();
         let mut known: Vec<&'static str> =
             centrings.iter().map(|(name, _)| *name).filter(|name| FIELDS.contains(name)).collect();
+        if rng.u8(0..4) == 0 {
+            // Of what the step finds, each value by itself.
+            let mut found = reduced(rng, &known, dimensions);
+            found.terms.iter_mut().for_each(|(_, offset, _)| *offset = [0; 3]);
+            found.add(&mut step, |s, terms| formula(s, terms, 3));
+        }
         for number in 0..rng.usize(2..=6) {
             if rng.u8(0..4) == 0 {
-                reduce(rng, &mut step, &known, dimensions);
+                reduced(rng, &known, dimensions).add(&mut step, |s, terms| formula(s, terms, 0));
                 continue;
             }
             let (target, own) = centrings[rng.usize(0..centrings.len())];
@@ -124,7 +130,8 @@ fn formula<'g>(s: &Scope<'g>, terms: &[Term], kind: u8) -> Expr<'g> {
     match kind {
         0 => sum * s.param("gain") + s.param("k") * last * s.param("h"),
         1 => sum.lt(last).select(sum - last * s.param("k"), last / (1.0 + sum.abs())),
-        _ => sum.max(last * last) - (sum.abs() + s.param("gain").abs()).sqrt() * 0.5,
+        2 => sum.max(last * last) - (sum.abs() + s.param("gain").abs()).sqrt() * 0.5,
+        _ => sum.max(last * last) - last * s.param("h"),
     }
 }
 
@@ -141,15 +148,27 @@ pub(crate) fn terms(rng: &mut Rng, known: &[&'static str], dimensions: usize) ->
         .collect()
 }
 
-fn reduce(rng: &mut Rng, step: &mut Step<'_>, known: &[&'static str], dimensions: usize) {
+/// A reduction over a region, and the terms of its formula.
+struct Reduced {
+    reduction: Reduction,
+    region: Region,
+    terms: Vec<Term>,
+}
+
+fn reduced(rng: &mut Rng, known: &[&'static str], dimensions: usize) -> Reduced {
     let reduction = [Reduction::Min, Reduction::Max, Reduction::Sum][rng.usize(0..3)];
     let mut region = Region::from([Centring::CELL, Centring::NODE][rng.usize(0..2)]);
     if rng.bool() {
         let axis = rng.usize(3 - dimensions..3);
         region = region.without(axis, rng.usize(0..2), rng.usize(0..2));
     }
-    let terms = terms(rng, known, dimensions);
-    step.reduce("found", reduction, region, |s| formula(s, &terms, 0));
+    Reduced { reduction, region, terms: terms(rng, known, dimensions) }
+}
+
+impl Reduced {
+    fn add(self, step: &mut Step<'_>, define: impl for<'g> Fn(&Scope<'g>, &[Term]) -> Expr<'g>) {
+        step.reduce("found", self.reduction, self.region, |s| define(s, &self.terms));
+    }
 }
 
 /// Returns the indices of points along the last axes.

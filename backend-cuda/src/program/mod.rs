@@ -5,6 +5,7 @@
 //! them lies in device memory. So a recording of the steps that repeat, or the schedule of a persistent kernel through them,
 //! is good for the whole run, whatever the scalars become.
 
+mod carried;
 mod memory;
 mod peer;
 mod recorder;
@@ -24,6 +25,7 @@ use abide_core::{Array, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaStream, result};
 
+use self::carried::Carried;
 pub(crate) use self::memory::rounded_at;
 use self::memory::{Memory, Progress};
 use self::recorder::Recorder;
@@ -72,6 +74,8 @@ pub(crate) struct ProgramSession {
     neighbours: Neighbours,
     /// What joins reductions with those of other slabs.
     together: Option<SlabReductions>,
+    /// The reductions that each step makes for the next one, if it makes any.
+    carried: Option<Carried>,
 }
 
 // SAFETY: the graph is used through `&mut self` alone, and the session binds the context to the calling
@@ -141,6 +145,7 @@ impl ProgramSession {
             timer,
             neighbours: Neighbours::new(put_kernel),
             together: None,
+            carried: None,
         };
         session.set_progress(false)?;
         Ok(session)
@@ -161,8 +166,9 @@ impl ProgramSession {
         self.memory.set_progress(Progress { has_ended, is_at_mark: false, steps, rows: 0, until_due, mark })
     }
 
-    /// Forgets that a condition has ended the run, because a field or a parameter is set.
+    /// Forgets that a condition has ended the run, and what the next step would take over, because a field or a parameter is set.
     fn go_on(&mut self) -> Result<()> {
+        self.carried.iter_mut().for_each(|carried| carried.is_there = false);
         if self.kernels.end.is_some() && self.drain()?.has_ended {
             self.set_progress(false)?;
         }
@@ -313,6 +319,7 @@ impl Session for ProgramSession {
             self.together = Some(together);
             return seconds;
         }
+        self.make_carried()?;
         let (end, whole) = (self.steps + steps, rounds(&self.storage).1);
         let records = self.persistent.is_none() && self.recording.is_none();
         if records && self.next_round(self.steps) + whole <= end {
@@ -370,6 +377,7 @@ impl Session for ProgramSession {
             return Ok(Vec::new());
         }
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        self.make_carried()?;
         let (stream, launches) = (&self.memory.stream, &self.storage.launches(self.steps).launches);
         let marks = Marks::new(stream, launches.len() + 1)?;
         // In a graph kernels follow each other as in a run, whatever time the host takes to launch them.
@@ -463,7 +471,8 @@ impl Session for ProgramSession {
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
         let computed = self.memory.scalars()?.into_iter().skip(self.problem.parameters.len());
-        Ok(computed.take(self.problem.program.scalars().len()).collect())
+        let carried = self.carried.as_ref().map_or(0, |carried| carried.count);
+        Ok(computed.take(self.problem.program.scalars().len() - carried).collect())
     }
 }
 

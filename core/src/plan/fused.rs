@@ -153,6 +153,10 @@ impl Fused {
 /// The stages of each step in groups, with those of several stages as kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Partition {
+    /// The reductions of what a step finds that are made at the end of the step before ([`Problem::carried`]). All other numbers of
+    /// stages are those of the program so changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<usize>,
     /// The stages of the program that run in parts. All other numbers of stages are those of the program split so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Split>,
@@ -179,18 +183,20 @@ impl Partition {
     pub fn of(groups: Groups, mut fused: impl FnMut(&[usize]) -> Option<Fused>) -> Partition {
         let mut group = |stages: Vec<usize>| Group { fused: fused(&stages), stages };
         Partition {
+            carried: Vec::new(),
             splits: Vec::new(),
             steps: groups.steps.into_iter().map(|step| step.into_iter().map(&mut group).collect()).collect(),
         }
     }
 
-    /// Returns the problem whose stages the groups are of: that of the user, with some stages in parts.
+    /// Returns the problem whose stages the groups are of: that of the user, with some stages in parts, and some reductions at the
+    /// end of the step before.
     ///
     /// # Errors
     ///
-    /// Those of [`Program::split`], where the partition is of another program.
+    /// Those of [`Problem::carried`] and [`Program::split`], where the partition is of another program.
     pub fn split_problem(&self, problem: &Problem) -> Result<Problem> {
-        problem.split(&self.splits)
+        problem.carried(&self.carried)?.split(&self.splits)
     }
 
     /// Returns the results that a group of stages computes, by their places in the user's program.

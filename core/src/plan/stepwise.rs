@@ -108,6 +108,10 @@ impl Describe for Stepwise {
                 (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));
             lines.push(("groups", format!("{} stages in {kernels} groups", stages.sum::<usize>())));
         }
+        for stage in &self.partition.carried {
+            let words = format!("stage {stage} of the program is made at the end of the step before");
+            lines.push(("carried", words));
+        }
         let mut before = 0;
         for split in &self.partition.splits {
             let first = split.stage + before;

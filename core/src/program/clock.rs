@@ -124,10 +124,7 @@ impl Clock {
             noted: Vec::new(),
             ..problem.clone()
         };
-        let reductions = (!reductions.is_empty()).then(|| {
-            let program = Arc::new(flat.of_stages(reductions));
-            Problem { program, first_step: 0, ..alone.clone() }
-        });
+        let reductions = (!reductions.is_empty()).then(|| alone.with_reductions(&flat, reductions));
         let parameters = values.clone();
         let plain = Problem { program: Arc::new(program), parameters, scalars: Vec::new(), noted, ..alone };
         plain.is_plain().then(|| Clock {

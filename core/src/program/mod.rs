@@ -5,6 +5,7 @@
 //! boundary ([`Program::sequence`]). Any other is written part by part ([`Definition`]).
 
 mod boxes;
+mod carried;
 mod centring;
 mod clock;
 mod definition;

@@ -1,5 +1,6 @@
 //! Plans of programs that are not plain: a launch per stage or group of stages.
 
+use abide_core::device::Capability;
 use abide_core::plan::fused::Partition;
 use abide_core::plan::traffic::Traffic;
 use abide_core::plan::{Schedule, Stepwise};
@@ -12,7 +13,26 @@ use crate::base::base;
 use crate::fused;
 use crate::limits::refuse_others;
 
-/// Plans a launch per stage or group for a problem that is not plain, which has been checked.
+/// Plans a launch per stage or group for a problem that is not plain, which has been checked. Reductions of what a step finds are
+/// made at the end of the step before where an update there makes them at less cost.
+pub(super) fn plan_launches(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let own = plan_general(problem, device, options)?;
+    if options.fuse != Fuse::Auto || !device.has(Capability::Warps) {
+        return Ok(own);
+    }
+    let carried = problem.reductions_of_found();
+    if carried.is_empty() {
+        return Ok(own);
+    }
+    let changed = problem.carried(&carried)?;
+    let other = plan_in_groups(problem, device, options, |_| {
+        let partition = fused::worthwhile(&changed, &Boxes::of(&changed)?, device);
+        Ok(Partition { carried, ..partition })
+    })?;
+    Ok(if other.estimated_seconds < own.estimated_seconds { other } else { own })
+}
+
+/// Plans a launch per stage or group of the stages as they are.
 pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     plan_in_groups(problem, device, options, |boxes| {
         Ok(match options.fuse {
@@ -185,6 +205,7 @@ pub(super) fn launches(plan: &Plan) -> f64 {
 #[cfg(test)]
 mod tests {
     use abide_core::catalogue::cloverleaf;
+    use abide_core::program::{Centring, Definition, Reduction};
     use std::sync::Arc;
 
     use abide_core::{CachePolicy, DType, Depth, Shape};
@@ -192,6 +213,7 @@ mod tests {
     use super::*;
     use crate::choice::plan;
     use crate::persistent::plan_persistent;
+    use crate::stepwise::plan_stepwise;
     use crate::streaming::warp::plan_streaming;
 
     fn clover() -> Problem {
@@ -216,6 +238,37 @@ mod tests {
         let seconds = (plan.estimated_seconds - plan.traffic.overhead_seconds) / problem.shape.cells() as f64;
         assert!((least..most).contains(&seconds), "{seconds}");
         assert!(plan.traffic.overhead_seconds > 20.0 * device.launch_seconds);
+    }
+
+    /// A stable time step of what a step finds: the update of the step before has the values at hand.
+    #[test]
+    fn a_reduction_of_what_a_step_finds_is_carried() {
+        let mut p = Definition::new("limited", 2);
+        p.field("u", Centring::CELL).scalar("most", None, "of u");
+        p.step().reduce("most", Reduction::Max, Centring::CELL, |s| s.field("u").here().abs()).stage(
+            "heat",
+            |s| {
+                let u = s.field("u");
+                s.set("u", u.here() + 0.1 / (1.0 + s.param("most")) * u.laplacian());
+            },
+        );
+        let shape = Shape::new(&[8192, 8192]).unwrap();
+        let problem = Problem::new(Arc::new(p.build().unwrap()), shape, DType::F32).unwrap();
+        let device = DeviceSpec::preset("h200").unwrap();
+        let of = |fuse| {
+            let options = Options { fuse, ..Options::default() };
+            plan_stepwise(&problem, &device, &options).unwrap()
+        };
+        let (own, alone) = (of(Fuse::Auto), of(Fuse::Off));
+        let partition = |plan: &Plan| plan.stepwise().unwrap().partition.clone();
+        assert_eq!((partition(&own).carried, partition(&alone).carried), (vec![0], vec![]));
+        let groups: Vec<Vec<usize>> = partition(&own).all().map(|group| group.stages.clone()).collect();
+        assert_eq!(groups, [vec![0], vec![1, 2]]);
+        // Once less through the field, of three times.
+        let ratio = own.estimated_seconds / alone.estimated_seconds;
+        assert!((0.6..0.9).contains(&ratio), "{ratio}");
+        assert_eq!(own.check(&problem), Ok(()));
+        assert!(own.explain().contains("at the end of the step before"), "{}", own.explain());
     }
 
     #[test]

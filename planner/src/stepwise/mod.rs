@@ -13,7 +13,7 @@ use abide_core::plan::traffic::Traffic;
 use abide_core::plan::{Schedule, Stepwise, staged_fields};
 use abide_core::{DeviceSpec, Execution, Lowering, Options, Plan, Problem, Result, Stage};
 
-use self::general::plan_general;
+use self::general::plan_launches;
 use self::launch::launch_seconds;
 use self::lowering::{fit, lowering, points, rows, team};
 use crate::base::base;
@@ -50,7 +50,7 @@ fn is_long(stage: &Stage) -> bool {
 pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     if !problem.is_plain() {
-        return plan_general(problem, device, options);
+        return plan_launches(problem, device, options);
     }
     check_depth(options.depth)?;
     let piece_cells = piece_cells(problem, device)?;
