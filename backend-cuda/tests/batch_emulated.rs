@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::common;
-use crate::common::{by_twelfths, twelfth};
+use crate::common::{by_parts, part};
 
 use std::sync::Arc;
 
@@ -125,11 +125,11 @@ fn all_are_right<'a, T: 'a>(
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-by_twelfths!(members_have_the_references_bits_without_a_gpu);
+by_parts!(members_have_the_references_bits_without_a_gpu);
 
 fn members_have_the_references_bits_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
-    all_are_right(twelfth(&CASES, is_other), |case| {
+    all_are_right(part(&CASES, is_other), |case| {
         case.run(&compiler, &[]).map_err(|why| format!("{}: {why}", case.name))
     });
 }

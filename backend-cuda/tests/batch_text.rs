@@ -10,9 +10,9 @@ use abide_cuda::{Nvrtc, fit, target};
 use abide_planner::plan;
 use abide_shaders::cuda::kernel;
 
-use common::{by_twelfths, present, twelfth};
+use common::{by_parts, part, present};
 
-by_twelfths!(blocks_of_members_fit_as_planned);
+by_parts!(blocks_of_members_fit_as_planned);
 
 fn batch(name: &str, extents: &[usize], dtype: DType, boundary: Boundary, members: usize) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
@@ -37,7 +37,7 @@ fn blocks_of_members_fit_as_planned(is_other: bool) {
     ];
     let each = devices.iter().flat_map(|device| [(device, DType::F32), (device, DType::F64)]);
     let cases = each.flat_map(|each| domains.map(|domain| (domain, each)));
-    for ((name, extents, boundary), (device, dtype)) in twelfth(cases, is_other) {
+    for ((name, extents, boundary), (device, dtype)) in part(cases, is_other) {
         let problem = batch(name, extents, dtype, boundary, 4096);
         let planned = plan(&problem, device, &Options::default()).unwrap();
         assert!(planned.is_at_once(), "{name} {extents:?} {dtype}: {:?}", planned.notes);

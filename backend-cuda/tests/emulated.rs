@@ -20,7 +20,7 @@ use abide_core::plan::streaming::warp;
 use abide_emulator::all;
 
 use case::{Case, How, resident};
-use common::{by_twelfths, twelfth};
+use common::{by_parts, part};
 
 const fn streaming(
     depth: usize,
@@ -263,13 +263,13 @@ const CASES: [Case; 77] = [
             multiprocessors: 2, planes_registers: 1, steps: 5, synchronisation: Synchronisation::Grid } },
 ];
 
-by_twelfths!(kernels_have_the_references_bits_without_a_gpu);
+by_parts!(kernels_have_the_references_bits_without_a_gpu);
 
 fn kernels_have_the_references_bits_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let only = std::env::var("ABIDE_CASE").unwrap_or_default();
     let cases: Vec<&Case> =
-        twelfth(&CASES, is_other).into_iter().filter(|case| case.name.contains(&only)).collect();
+        part(&CASES, is_other).into_iter().filter(|case| case.name.contains(&only)).collect();
     all(&cases, |&case| {
         let begun = Instant::now();
         let outcome = case.run(&compiler, &[]);

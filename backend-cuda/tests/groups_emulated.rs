@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use abide_emulator::{Compiler, Form, Program, all};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
-use common::{by_twelfths, twelfth};
+use common::{by_parts, part};
 use decks::decks;
 
 /// Threads of blocks.
@@ -37,7 +37,7 @@ fn check(
     Ok(counts)
 }
 
-by_twelfths!(groups_have_the_bits_of_their_stages_without_a_gpu);
+by_parts!(groups_have_the_bits_of_their_stages_without_a_gpu);
 
 fn groups_have_the_bits_of_their_stages_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
@@ -47,7 +47,7 @@ fn groups_have_the_bits_of_their_stages_without_a_gpu(is_other: bool) {
     }
     tried.extend(cases().unwrap().into_iter().zip(0..));
     tried.extend(random(100..140).into_iter().zip(0..));
-    let tried = twelfth(tried, is_other);
+    let tried = part(tried, is_other);
     let [groups, splits] = [AtomicUsize::new(0), AtomicUsize::new(0)];
     all(&tried, |(case, seed)| {
         let [several, apart] =

@@ -18,11 +18,11 @@ use abide_emulator::{Compiler, all};
 use abide_solvers::sparse::laplacian_2d;
 
 use cases::{cases, configuration, gmres, options};
-use common::{by_twelfths, twelfth};
+use common::{by_parts, part};
 use solver::{Case, End};
 use systems::{hub, wind};
 
-by_twelfths!(
+by_parts!(
     solvers_agree_with_the_reference_without_a_gpu,
     recurrences_that_lose_the_residual_start_anew,
     energies_below_rounding_end_a_run,
@@ -35,7 +35,7 @@ fn solvers_agree_with_the_reference_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let chosen: Vec<Case> = match std::env::var("ABIDE_CASE") {
         Ok(name) => cases().into_iter().filter(|case| case.name.contains(&name)).collect(),
-        Err(_) => twelfth(cases(), is_other),
+        Err(_) => part(cases(), is_other),
     };
     all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
 }
@@ -106,7 +106,7 @@ fn recurrences_that_lose_the_residual_start_anew(is_other: bool) {
         configuration,
         shared: None,
     });
-    all(&twelfth(cases, is_other), |case| {
+    all(&part(cases, is_other), |case| {
         let bound = case.reference()?.0.threshold * case.parameters().drift;
         let outcome = case.compile(&compiler, &[])?.run(1, 0)?;
         if outcome.status != Status::Converged || outcome.true_residual > bound {
@@ -149,7 +149,7 @@ fn energies_below_rounding_end_a_run(is_other: bool) {
             ..Parameters::default()
         },
     });
-    all(&twelfth(ends, is_other), |end| {
+    all(&part(ends, is_other), |end| {
         let ended = solver::reference(&end.case.matrix, &end.case.options, &end.right, &end.parameters)?.0;
         if !matches!(ended, Err(SolverError::Stagnation { .. })) {
             return Err(format!("{}: the reference: {ended:?}", end.case.options.method));
@@ -219,13 +219,11 @@ fn cycles_end_as_the_reference_ends_them(is_other: bool) {
             Parameters { relative: 1e-7, drift: 1.0, ..parameters.clone() },
         ),
     ];
-    all(&twelfth(ends, is_other), |end| {
-        end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name))
-    });
+    all(&part(ends, is_other), |end| end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name)));
     // Between launches, within a cycle and at its end, x is the iterate whose residual was reported last.
     let cuts: Vec<(End, usize)> =
         [5, 7, 10].map(|cut| (end("cut", plane.clone(), 6, random.clone(), parameters.clone()), cut)).into();
-    all(&twelfth(cuts, is_other), |(end, cut)| {
+    all(&part(cuts, is_other), |(end, cut)| {
         end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}"))
     });
 }
@@ -250,7 +248,7 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone(is_other: bool) {
         options(Method::Cg, Preconditioning::Jacobi, SolveCache::Auto),
         options(Method::BiCgStab, Preconditioning::BlockJacobi { size: 4 }, SolveCache::Vectors),
     ];
-    all(&twelfth(kinds, is_other), |options| solver::check_batch(&compiler, &matrices, options));
+    all(&part(kinds, is_other), |options| solver::check_batch(&compiler, &matrices, options));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
 use abide_solvers::plan::krylov::{plan_krylov, plan_krylov_slabs};
 use abide_solvers::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 
-use common::{by_twelfths, present, twelfth};
+use common::{by_parts, part, present};
 use parallel::each;
 
 fn stencil(extents: &[usize], dtype: DType) -> Matrix {
@@ -39,7 +39,11 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
     ]
 }
 
-by_twelfths!(every_method_compiles_without_spills, systems_that_are_measured_keep_their_threads);
+by_parts!(
+    every_method_compiles_without_spills,
+    slabs_compile_without_spills,
+    systems_that_are_measured_keep_their_threads,
+);
 
 /// Compiles the kernels of methods and systems, or all of the systems that `ABIDE_CASE` names.
 fn every_method_compiles_without_spills(is_other: bool) {
@@ -79,7 +83,7 @@ fn every_method_compiles_without_spills(is_other: bool) {
     }
     match std::env::var("ABIDE_CASE") {
         Ok(only) => runs.retain(|(name, ..)| name.contains(&only)),
-        Err(_) => runs = twelfth(runs, is_other),
+        Err(_) => runs = part(runs, is_other),
     }
     let wrong = Mutex::new(Vec::new());
     each(&runs, |(name, matrix, options, device)| {
@@ -111,8 +115,7 @@ fn every_method_compiles_without_spills(is_other: bool) {
 }
 
 /// On slabs of several devices, alone on each or two on one, kernels have the registers for the stores beyond as well.
-#[test]
-fn slabs_compile_without_spills() {
+fn slabs_compile_without_spills(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let device = DeviceSpec::preset("h200").unwrap();
     let (laplacian, cube) =
@@ -130,6 +133,7 @@ fn slabs_compile_without_spills() {
         (stencil(&[1000, 999], DType::F32), options(Method::BiCgStab, Preconditioning::Jacobi), [8, 2]),
     ]
     .map(|(matrix, options, [count, of_a_device])| (matrix, options, Slabs { count, of_a_device }));
+    let runs = part(runs, is_other);
     let wrong = Mutex::new(Vec::new());
     each(&runs, |(matrix, options, slabs)| {
         let alone = plan_krylov(matrix, &device, options).unwrap();
@@ -161,7 +165,7 @@ fn systems_that_are_measured_keep_their_threads(is_other: bool) {
     ];
     let runs: Vec<_> = systems.iter().flat_map(|system| [1, 2, 4, 8].map(|count| (system, count))).collect();
     let wrong = Mutex::new(Vec::new());
-    each(&twelfth(runs, is_other), |((name, matrix), count)| {
+    each(&part(runs, is_other), |((name, matrix), count)| {
         let alone = plan_krylov(matrix, &device, &options).unwrap();
         let slabs = Slabs { count: *count, of_a_device: 1 };
         let planned = match count {

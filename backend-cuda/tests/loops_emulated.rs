@@ -16,7 +16,7 @@ use abide_gas::{Interactions, Mixture, Property, Sums, Table};
 use abide_planner::plan;
 use abide_random::looped;
 
-use common::{by_twelfths, present, twelfth};
+use common::{by_parts, part, present};
 
 /// A lowering, the points of a thread, the number of outer iterations that share one inner loop, and where tables lie.
 type Way = (Lowering, Jam, LoopRows, Placement);
@@ -188,7 +188,7 @@ fn starts(problem: &Problem) -> Vec<Array> {
     fields.map(start).collect()
 }
 
-by_twelfths!(
+by_parts!(
     loops_have_the_bits_of_the_reference,
     teams_have_the_bits_of_the_reference,
     loops_compile_for_every_architecture,
@@ -221,7 +221,7 @@ fn loops_have_the_bits_of_the_reference(is_other: bool) {
     cases.extend([LOOPS, JAMMED].map(|way| (products(5, &[301]), way)));
     cases.extend([WAYS[0], WAYS[6]].map(|way| (products(11, &[301]), way)));
     cases.push((products(11, &[7, 35]), ROWS));
-    all(&twelfth(cases, is_other), |(problem, way)| {
+    all(&part(cases, is_other), |(problem, way)| {
         let plan = planned(problem, &device, *way);
         let what = format!("{} on {} {}, {way:?}", problem.program.name(), problem.shape, problem.dtype);
         let text = has_the_references_bits(&compiler, problem, &plan, &what)?;
@@ -273,7 +273,7 @@ fn teams_have_the_bits_of_the_reference(is_other: bool) {
     let mut cases: Vec<(Problem, (Way, Team))> = each.collect();
     // Loops that only store, shared as far as there are rows.
     cases.extend([Team::Auto, Team::Threads(4)].map(|team| (products(11, &[301]), (TEAMS[0].0, team))));
-    all(&twelfth(cases, is_other), |(problem, (way, team))| {
+    all(&part(cases, is_other), |(problem, (way, team))| {
         let what =
             format!("{} on {} {}, {way:?} {team:?}", problem.program.name(), problem.shape, problem.dtype);
         let plan = planned_for(problem, &device, *way, *team);
@@ -419,7 +419,7 @@ fn loops_compile_for_every_architecture(is_other: bool) {
             runs.extend(ways.iter().map(|&way| (problem.clone(), device.clone(), way)));
         }
     }
-    for (problem, device, way) in twelfth(runs, is_other) {
+    for (problem, device, way) in part(runs, is_other) {
         let plan = planned(&problem, &device, way);
         let compiled = report(&problem, &plan, &target(&device)).unwrap();
         println!("{} on {}, {way:?}: {compiled:?}", problem.program.name(), problem.shape);

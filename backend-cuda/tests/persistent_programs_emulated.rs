@@ -40,7 +40,7 @@ fn compile<'a>(
 #[test]
 fn persistent_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    check(&compiler, &common::twelfth(tried(), false));
+    check(&compiler, &common::part(tried(), false));
 }
 
 /// Returns what is tried, each with a seed.
@@ -58,7 +58,7 @@ fn tried() -> Vec<(Case, u64)> {
 #[ignore = "a kernel for each program: a minute"]
 fn more_persistent_programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    check(&compiler, &common::twelfth(tried(), true));
+    check(&compiler, &common::part(tried(), true));
     check(&compiler, &random(214..240).into_iter().zip(15..).collect::<Vec<_>>());
 }
 

@@ -5,7 +5,7 @@
 //! writes is found; buffers have guards, and what nobody has written is not a number.
 #![cfg(target_os = "linux")]
 
-use crate::common::{by_twelfths, twelfth};
+use crate::common::{by_parts, part};
 use crate::{clover, common, deck};
 
 use std::sync::Arc;
@@ -20,18 +20,17 @@ use abide_random::partitions::partition;
 use clover::clover;
 use deck::Deck;
 
-by_twelfths!(rows_are_recorded_without_a_gpu);
+by_parts!(programs_have_the_references_bits_without_a_gpu, rows_are_recorded_without_a_gpu);
 
-#[test]
-fn programs_have_the_references_bits_without_a_gpu() {
+fn programs_have_the_references_bits_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
-    let mut cases = twelfth(cases().unwrap().into_iter().chain(random(0..14)), false);
+    let mut cases: Vec<Case> = cases().unwrap().into_iter().chain(random(0..40)).collect();
     // The second is so large that tiles lie inside.
     let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=53");
     for (deck, steps) in [
         (include_str!("../../tests/cloverleaf/trace13x7/clover.in"), 5),
-        (&larger, 3),
         (include_str!("../../tests/cloverleaf/flows7x6x5/clover.in"), 3),
+        (&larger, 3),
     ] {
         let (problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
         let name = format!("cloverleaf {}", problem.shape);
@@ -45,12 +44,12 @@ fn programs_have_the_references_bits_without_a_gpu() {
     let slabs = Slabs::new(&whole, 1, &[1; 3]).unwrap();
     let problem = slabs.problem(1, &whole).unwrap();
     let planes = |problem: &Problem, field: usize| problem.extents_of(field)[slabs.axis];
-    let part = |(field, values): (usize, &Array)| {
+    let of_slab = |(field, values): (usize, &Array)| {
         slabs.part(1, values, planes(&whole, field), planes(&problem, field)).unwrap()
     };
-    let start = start.iter().enumerate().map(part).collect();
-    cases.insert(0, Case { name: "a slab of cloverleaf".to_owned(), problem, start, steps: 3 });
-    check(&compiler, &cases);
+    let start = start.iter().enumerate().map(of_slab).collect();
+    cases.push(Case { name: "a slab of cloverleaf".to_owned(), problem, start, steps: 3 });
+    check(&compiler, &part(cases, is_other));
 }
 
 /// Returns the case of an entry of the catalogue with its own boundaries and start.
@@ -62,14 +61,6 @@ fn from_its_start(name: &str, extents: &[usize], steps: u64) -> Case {
     let start = |field| program.start(field).fill(&problem.shape_of(field).unwrap(), DType::F64).unwrap();
     let start = (0..program.fields().len()).map(start).collect();
     Case { name: name.to_owned(), problem, start, steps }
-}
-
-#[test]
-#[ignore = "a kernel for each program: a minute"]
-fn more_programs_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = common::compiler() else { return };
-    check(&compiler, &twelfth(cases().unwrap().into_iter().chain(random(0..14)), true));
-    check(&compiler, &random(14..40));
 }
 
 /// Holds programs to the reference's bits.
@@ -124,7 +115,7 @@ fn rows_are_recorded_without_a_gpu(is_other: bool) {
             9,
         ),
     ];
-    for (deck, probes, every, steps) in twelfth(decks, is_other) {
+    for (deck, probes, every, steps) in part(decks, is_other) {
         let (mut problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
         let program = problem.program.clone();
         let probes =
@@ -150,7 +141,7 @@ fn rows_are_recorded_without_a_gpu(is_other: bool) {
     }
     // Fields of a single type, f32, are widened.
     let with_scalars = cases().unwrap().into_iter().filter(|case| !case.problem.scalars.is_empty());
-    for case in twelfth(with_scalars, is_other) {
+    for case in part(with_scalars, is_other) {
         let mut problem = case.problem;
         let dimensions = problem.shape.dimensions();
         let last = |field: usize| problem.extents_of(field).map(|n| n - 1)[3 - dimensions..].to_vec();

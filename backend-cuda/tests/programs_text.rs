@@ -11,61 +11,61 @@ use abide_core::{DType, DeviceSpec, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 use abide_planner::plan;
 
-use common::present;
+use common::{by_parts, part, present};
+
+by_parts!(cloverleaf_does_not_spill, groups_of_cloverleaf_compile);
+
+/// Returns CloverLeaf in two and three dimensions, with so many cells along an axis, for each architecture.
+fn clovers([flat, deep]: [usize; 2]) -> Vec<(DeviceSpec, Problem)> {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return Vec::new() };
+    let names = if nvrtc.version().0 >= 13 { &["h200", "a100"][..] } else { &["h200", "a100", "v100"] };
+    let of = |name: &&str| {
+        let device = DeviceSpec::preset(name).unwrap();
+        let programs = [
+            (catalogue::cloverleaf_3d(), Shape::new(&[deep; 3])),
+            (catalogue::cloverleaf(), Shape::new(&[flat; 2])),
+        ];
+        programs.map(|(program, shape)| {
+            (device.clone(), Problem::new(Arc::new(program.unwrap()), shape.unwrap(), DType::F64).unwrap())
+        })
+    };
+    names.iter().flat_map(of).collect()
+}
 
 /// CloverLeaf's kernels do not spill, and stages that do the same share one.
-#[test]
-fn cloverleaf_does_not_spill() {
-    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
-    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
-    for name in names {
-        let device = DeviceSpec::preset(name).unwrap();
-        for (program, extents) in
-            [(catalogue::cloverleaf(), &[960, 960][..]), (catalogue::cloverleaf_3d(), &[96, 96, 96])]
-        {
-            let shape = Shape::new(extents).unwrap();
-            let problem = Problem::new(Arc::new(program.unwrap()), shape, DType::F64).unwrap();
-            let plan = plan(&problem, &device, &Options::default()).unwrap();
-            println!("{name} {shape}: {:.0} µs a step by the model", plan.estimated_seconds * 1e6);
-            let compiled = report(&problem, &plan, &target(&device)).unwrap();
-            for kernel in &compiled {
-                println!("{} {}: {} registers", kernel.target, kernel.kernel, kernel.registers);
-                assert_eq!(kernel.spill_bytes, 0, "{kernel:?}");
-            }
-            assert!(compiled.len() < problem.program.stages().len(), "{} kernels", compiled.len());
+fn cloverleaf_does_not_spill(is_other: bool) {
+    for (device, problem) in part(clovers([960, 96]), is_other) {
+        let plan = plan(&problem, &device, &Options::default()).unwrap();
+        println!(
+            "{} {}: {:.0} µs a step by the model",
+            device.name,
+            problem.shape,
+            plan.estimated_seconds * 1e6
+        );
+        let compiled = report(&problem, &plan, &target(&device)).unwrap();
+        for kernel in &compiled {
+            println!("{} {}: {} registers", kernel.target, kernel.kernel, kernel.registers);
+            assert_eq!(kernel.spill_bytes, 0, "{kernel:?}");
         }
+        assert!(compiled.len() < problem.program.stages().len(), "{} kernels", compiled.len());
     }
 }
 
 /// Groups of CloverLeaf's stages compile; what their registers and spills are is printed.
-#[test]
-fn groups_of_cloverleaf_compile() {
-    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
-    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "h200"] };
-    for name in names {
-        let device = DeviceSpec::preset(name).unwrap();
-        for (program, extents) in
-            [(catalogue::cloverleaf(), &[3840, 3840][..]), (catalogue::cloverleaf_3d(), &[256, 256, 256])]
-        {
-            let shape = Shape::new(extents).unwrap();
-            let problem = Problem::new(Arc::new(program.unwrap()), shape, DType::F64).unwrap();
-            let options = Options { fuse: Fuse::Greedy, ..Options::default() };
-            let plan = plan(&problem, &device, &options).unwrap();
-            let begun = std::time::Instant::now();
-            let compiled = report(&problem, &plan, &target(&device)).unwrap();
-            let groups: Vec<_> =
-                compiled.iter().filter(|kernel| kernel.kernel.starts_with("group")).collect();
-            println!("{name} {shape}: {:.1} s", begun.elapsed().as_secs_f64());
-            for kernel in &groups {
-                println!(
-                    "{}: {} registers, {} bytes spilt",
-                    kernel.kernel, kernel.registers, kernel.spill_bytes
-                );
-            }
-            assert!(groups.len() > 3, "{} groups", groups.len());
-            // A value or two around the calls of divisions' rare cases.
-            assert!(groups.iter().all(|kernel| kernel.spill_bytes <= 16), "{groups:?}");
+fn groups_of_cloverleaf_compile(is_other: bool) {
+    for (device, problem) in part(clovers([3840, 256]), is_other) {
+        let options = Options { fuse: Fuse::Greedy, ..Options::default() };
+        let plan = plan(&problem, &device, &options).unwrap();
+        let begun = std::time::Instant::now();
+        let compiled = report(&problem, &plan, &target(&device)).unwrap();
+        let groups: Vec<_> = compiled.iter().filter(|kernel| kernel.kernel.starts_with("group")).collect();
+        println!("{} {}: {:.1} s", device.name, problem.shape, begun.elapsed().as_secs_f64());
+        for kernel in &groups {
+            println!("{}: {} registers, {} bytes spilt", kernel.kernel, kernel.registers, kernel.spill_bytes);
         }
+        assert!(groups.len() > 3, "{} groups", groups.len());
+        // A value or two around the calls of divisions' rare cases.
+        assert!(groups.iter().all(|kernel| kernel.spill_bytes <= 16), "{groups:?}");
     }
 }
 

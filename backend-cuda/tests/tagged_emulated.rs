@@ -14,7 +14,7 @@ use abide_core::plan::resident::Exchange;
 use abide_emulator::all;
 
 use case::{Case, How, resident};
-use common::{by_twelfths, twelfth};
+use common::{by_parts, part};
 
 const fn tagged(
     depth: usize,
@@ -87,11 +87,11 @@ const CASES: [Case; 22] = [
         architecture: 900, plan: tagged(3, 1, 1, 1, [1, 1], 12, 17) },
 ];
 
-by_twelfths!(kernels_have_the_references_bits_without_a_gpu);
+by_parts!(kernels_have_the_references_bits_without_a_gpu);
 
 fn kernels_have_the_references_bits_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
-    all(&twelfth(&CASES, is_other), |case| {
+    all(&part(&CASES, is_other), |case| {
         let begun = Instant::now();
         let outcome = case.run(&compiler, &[]);
         println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());

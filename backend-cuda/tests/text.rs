@@ -14,10 +14,10 @@ use abide_planner::{Alike, Fitted, plan, plan_ranks, plan_resident, resident_pla
 use abide_random::timed;
 use abide_shaders::cuda::{COMPILE_OPTIONS, kernel};
 
-use common::{by_twelfths, present, twelfth};
+use common::{by_parts, part, present};
 use parallel::each;
 
-by_twelfths!(
+by_parts!(
     every_entry_compiles_for_every_architecture,
     planes_in_registers_do_not_spill,
     tiles_of_whole_domains_do_not_spill,
@@ -114,6 +114,35 @@ fn plain_forms_compile() {
     });
 }
 
+/// Kernels of large domains that note values of several fields compile.
+#[test]
+fn kernels_that_note_values_compile() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let cases: [(&str, &[usize]); 4] = [
+        ("2d5pt", &[8192, 8192]),
+        ("gray-scott", &[4096, 4096]),
+        ("fdtd-tm", &[4096, 4096]),
+        ("3d7pt", &[512, 512, 512]),
+    ];
+    let device = devices(&nvrtc).pop().unwrap();
+    each(&cases, |(name, extents)| {
+        let program = Arc::new(catalogue::find(name).unwrap().program(extents.len()).unwrap());
+        let mut problem = Problem::new(program, Shape::new(extents).unwrap(), DType::F32).unwrap();
+        let fields = problem.program.fields().len();
+        let probes = (0..3).map(|number| Probe {
+            field: number % fields,
+            index: problem.shape.padded().map(|extent| extent / (2 + number)),
+        });
+        problem.record = Some(Record::new(&problem.program, 1, probes.collect()));
+        let clock = Clock::on_device(&problem, true).unwrap();
+        let plan = planned(&clock.at_rest(), &device, &Options::default()).unwrap();
+        assert!(plan.warp_streaming().is_some(), "{name}: {}", plan.summary());
+        let text = kernel(clock.plain(), &plan).unwrap();
+        let compiled = nvrtc.compile(&text, &target(&device), &COMPILE_OPTIONS);
+        compiled.unwrap_or_else(|error| panic!("{name}: {error}"));
+    });
+}
+
 fn every_entry_compiles_for_every_architecture(is_other: bool) {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let boundaries = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.5)];
@@ -149,7 +178,7 @@ fn every_entry_compiles_for_every_architecture(is_other: bool) {
             }
         }
     }
-    each(&twelfth(runs, is_other), |(problem, plan)| {
+    each(&part(runs, is_other), |(problem, plan)| {
         let name = problem.program.name();
         let compiled = report(problem, plan, &target(&plan.device)).unwrap();
         let kernels = if plan.execution == Execution::Stepwise { problem.program.stages().len() } else { 1 };
@@ -172,7 +201,7 @@ fn planes_in_registers_do_not_spill(is_other: bool) {
         ("gray-scott", &[1024, 1024], DType::F64),
     ];
     let devices = devices(&nvrtc);
-    for (number, (name, extents, dtype)) in twelfth(domains.into_iter().enumerate(), is_other) {
+    for (number, (name, extents, dtype)) in part(domains.into_iter().enumerate(), is_other) {
         let device = &devices[devices.len() - 1 - number % devices.len()];
         let problem = problem(name, extents, dtype, Boundary::Fixed);
         let cache = CachePolicy::Mixed;
@@ -203,7 +232,7 @@ fn tiles_of_whole_domains_do_not_spill(is_other: bool) {
         ("2d9pt", &[256, 256], DType::F32),
     ];
     let devices = devices(&nvrtc);
-    for (number, (name, extents, dtype)) in twelfth(domains.into_iter().enumerate(), is_other) {
+    for (number, (name, extents, dtype)) in part(domains.into_iter().enumerate(), is_other) {
         let device = &devices[devices.len() - 1 - number / 2 % devices.len()];
         let boundary = [Boundary::Fixed, Boundary::Mirror][number % 2];
         let problem = problem(name, extents, dtype, boundary);
@@ -251,7 +280,7 @@ fn tags_do_not_spill_where_counters_do_not(is_other: bool) {
             runs.push((problem.clone(), counted, tagged));
         }
     }
-    each(&twelfth(runs, is_other), |(problem, counted, tagged)| {
+    each(&part(runs, is_other), |(problem, counted, tagged)| {
         let spilled = [counted, tagged].map(|plan| {
             let compiled = report(problem, plan, &target(&plan.device)).unwrap();
             let exchange = plan.resident().unwrap().exchange;
@@ -295,7 +324,7 @@ fn streaming_plans_do_not_spill(is_other: bool) {
         }
     }
     let spilling = Mutex::new(Vec::new());
-    each(&twelfth(plans, is_other), |(problem, plan)| {
+    each(&part(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         assert_eq!(kept.compiled, code.cubin.report);
@@ -334,7 +363,7 @@ fn kernels_that_give_planes_do_not_spill(is_other: bool) {
             }
         }
     }
-    each(&twelfth(plans, is_other), |(problem, plan)| {
+    each(&part(plans, is_other), |(problem, plan)| {
         let target = target(&plan.device);
         let Fitted { plan: kept, code } = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());

@@ -94,21 +94,21 @@ fn check_random(backend: &WgpuBackend, case: &Case, seed: u64) -> usize {
 fn random_groups_agree_with_the_reference() {
     let Some(backend) = backend() else { return };
     let mut all = 0;
-    let drawn = if common::is_whole() { 200..225 } else { 200..208 };
-    for (case, seed) in cases().unwrap().into_iter().chain(random(drawn)).zip(0..) {
+    let drawn = if common::is_whole() { 200..225 } else { 200..202 };
+    for (case, seed) in common::sampled(cases().unwrap(), 4).chain(random(drawn)).zip(0..) {
         let begun = std::time::Instant::now();
         let groups = check_random(&backend, &case, seed);
         all += groups;
         println!("{}: {groups} groups, {:.1} s", case.name, begun.elapsed().as_secs_f64());
     }
-    assert!(all > if common::is_whole() { 50 } else { 16 }, "{all}");
+    assert!(all > if common::is_whole() { 50 } else { 3 }, "{all}");
 }
 
 #[test]
 fn groups_of_cloverleaf_agree_with_the_reference() {
     let Some(backend) = backend() else { return };
     for (case, (dtype, is_greedy)) in
-        decks().iter().zip([(DType::F32, true), (DType::F64, false), (DType::F64, true)])
+        common::sampled(decks().iter().zip([(DType::F32, true), (DType::F64, false), (DType::F64, true)]), 3)
     {
         let begun = std::time::Instant::now();
         let case = cast(case, dtype);

@@ -90,13 +90,13 @@ impl Subject {
     }
 
     /// Returns the types, each with a question whether a case of this number is of its turn: cases take turns in the types. Every
-    /// third turn is taken where the backend does not have all cases.
+    /// eighth turn is taken where the backend does not have all cases.
     pub fn types_by_turns(
         &self,
     ) -> impl Iterator<Item = (DType, impl Fn(usize) -> bool + Copy + Send + Sync)> {
         let dtypes = self.dtypes();
         let count = dtypes.len();
-        let turns = if crate::has_all_cases(self.name) { count } else { 3 * count };
+        let turns = if crate::has_all_cases(self.name) { count } else { 8 * count };
         dtypes
             .into_iter()
             .enumerate()

@@ -186,7 +186,11 @@ pub fn random_programs_have_the_bits_of_the_definition(subject: &Subject) -> Res
 }
 
 fn random_programs(subject: &Subject, draw: fn(u64) -> Result<(Problem, Vec<Array>)>) -> Result<()> {
-    let most = if subject.name == "cpu" { 60 } else { 12 };
+    let most = match subject.name {
+        "cpu" => 60,
+        _ if subject.has_all_cases() => 12,
+        _ => 4,
+    };
     let drawn = (0..).filter_map(|seed| Some((seed, draw(seed).ok()?)));
     let drawn = drawn
         .filter(|(_, (problem, _))| Clock::on_device(problem, true).is_some() && subject.has(problem.dtype));
@@ -199,7 +203,8 @@ fn random_programs(subject: &Subject, draw: fn(u64) -> Result<(Problem, Vec<Arra
         let mut expected = start.clone();
         let scalars = reference::run_program(&problem, &mut expected, 14, |_, _, _| {})?;
         let own = Options { tune: Tune::Off, ..Options::default() };
-        let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own };
+        // Two steps are less than a pass of three.
+        let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(3), ..own };
         for options in [own, deep] {
             let Ok(plan) = subject.opened.backend.plan(&problem, &options) else { continue };
             let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;

@@ -13,7 +13,8 @@ pub fn programs_agree_with_the_reference(subject: &Subject) -> Result<()> {
         let axes = *entry.dimensions.start();
         let program = Arc::new(entry.program(axes)?);
         for (dtype, extents) in [(DType::F32, [5, 43, 70]), (DType::F64, [7, 33, 41])] {
-            if program.is_plain() || !subject.has(dtype) {
+            let is_half = dtype == DType::F64 && !subject.has_all_cases();
+            if program.is_plain() || is_half || !subject.has(dtype) {
                 continue;
             }
             let mut problem = Problem::unchecked(program.clone(), Shape::new(&extents[3 - axes..])?, dtype);

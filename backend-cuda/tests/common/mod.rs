@@ -17,17 +17,20 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
     }
 }
 
-/// Returns one of twelve cases, or the others; the choice keeps step with no list that cases are made of.
-pub fn twelfth<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
-    let is_chosen = |n: usize| (n + n / 12 + n / 144).is_multiple_of(12) != is_other;
+/// One of so many cases is checked in every run.
+const PARTS: usize = 24;
+
+/// Returns a part of the cases, or the others; the choice keeps step with no list that cases are made of.
+pub fn part<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
+    let is_chosen = |n: usize| (n + n / PARTS + n / PARTS.pow(2)).is_multiple_of(PARTS) != is_other;
     cases.into_iter().enumerate().filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
 }
 
-/// Makes tests of functions that check a twelfth of their cases, or the others, which `cargo xtask test --full` does: a compiler
+/// Makes tests of functions that check a part of their cases, or the others, which `cargo xtask test --full` does: a compiler
 /// takes seconds for each kernel, and all are made of the same few texts.
-macro_rules! by_twelfths {
+macro_rules! by_parts {
     ($($check:ident),* $(,)?) => {
-        mod twelfth {
+        mod part {
             $(#[test]
             fn $check() {
                 super::$check(false);
@@ -44,7 +47,7 @@ macro_rules! by_twelfths {
     };
 }
 
-pub(crate) use by_twelfths;
+pub(crate) use by_parts;
 
 /// Returns the C++ compiler of the emulator, if there is one.
 #[cfg(target_os = "linux")]

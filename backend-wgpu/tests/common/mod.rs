@@ -14,6 +14,12 @@ pub fn is_whole() -> bool {
     std::env::var_os("ABIDE_ALL").is_some()
 }
 
+/// Returns a case in so many, unless all run; the choice keeps step with no list that cases are made of.
+pub fn sampled<T>(cases: impl IntoIterator<Item = T>, each: usize) -> impl Iterator<Item = T> {
+    let is_chosen = move |n: usize| is_whole() || (n + n / each + n / each.pow(2)).is_multiple_of(each);
+    cases.into_iter().enumerate().filter(move |&(number, _)| is_chosen(number)).map(|(_, case)| case)
+}
+
 /// Returns the backend, or nothing where there is no adapter, which is a failure where `ABIDE_REQUIRE` names
 /// wgpu.
 pub fn backend() -> Option<WgpuBackend> {
