@@ -22,10 +22,11 @@ use crate::common::{self, by_parts, part};
 /// Seeds of which about a third make a program that has a plain form.
 const SEEDS: std::ops::Range<u64> = 0..60;
 
-/// Returns the planner's own choice, and passes of two steps.
-fn ways() -> [Options; 2] {
+/// Returns the planner's own choice, and passes of two and three steps.
+fn ways() -> [Options; 3] {
     let own = Options::default();
-    [own, Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..own }]
+    let deep = |depth| Options { execution: Execution::Streaming, depth: Depth::Steps(depth), ..own };
+    [own, deep(2), deep(3)]
 }
 
 fn said(error: abide_core::Error) -> String {
@@ -271,7 +272,7 @@ fn single_sides_are_chosen_in_passes(is_other: bool) {
                         Sides::all(Boundaries::parse(&format!("{side}={kind}"), Boundary::Clamp).unwrap());
                 }
                 assert!(Clock::on_device(&problem, true).is_some(), "{side}={kind}");
-                let [own, passes] = ways();
+                let [own, passes, _] = ways();
                 let passes = Options { depth: Depth::Steps(2 + (turn as u32) % 2), ..passes };
                 cases.extend([own, passes].map(|way| (problem.clone(), way)));
             }
@@ -354,8 +355,7 @@ fn masked() -> Vec<Masked> {
             let program = define(axes, number % 2 == 1);
             let mut problem = Problem::new(program, Shape::new(extents).unwrap(), dtype).unwrap();
             problem.set_boundaries(Boundaries::all(boundary));
-            let [own, passes] = ways();
-            let deep = Options { depth: Depth::Steps(3), ..passes };
+            let [own, passes, deep] = ways();
             cases.extend([
                 (problem.clone(), own, false),
                 (problem.clone(), passes, true),
@@ -400,4 +400,42 @@ fn check_masked(
         assert!(!text.contains("MASKS = 0;"), "{words}");
     }
     check(compiler, problem, &start, (problem, None), &plan, changes).map_err(|why| format!("{words}: {why}"))
+}
+
+/// Ghost rows before the domain that show rows of the next strip, which no formula taps: both sides of both axes across, strips of
+/// two rows.
+#[test]
+fn ghost_rows_show_rows_of_other_strips() {
+    let Some(compiler) = common::compiler() else { return };
+    let device = DeviceSpec::preset("h200").unwrap();
+    let cases: Vec<(i32, &str)> = [-2, 2]
+        .into_iter()
+        .flat_map(|by| ["reflect", "mirror", "-reflect"].map(|boundary| (by, boundary)))
+        .collect();
+    all(&cases, |&(by, boundary)| {
+        let mut p = Definition::new("one side", 3);
+        p.field("u", Centring::CELL);
+        p.step().stage("far", |s| {
+            let u = s.field("u");
+            s.set("u", 0.5 * u.here() + 0.25 * u.along(1, by) + 0.125 * u.along(2, by));
+        });
+        let shape = Shape::new(&[7, 24, 70]).map_err(said)?;
+        let mut problem =
+            Problem::new(Arc::new(p.build().map_err(said)?), shape, DType::F64).map_err(said)?;
+        problem.set_boundaries(Boundaries::parse(boundary, Boundary::Fixed).map_err(said)?);
+        let start = vec![
+            Start::Random { seed: 5, low: -1.0, high: 1.0 }.fill(&problem.shape, DType::F64).map_err(said)?,
+        ];
+        let options =
+            Options { execution: Execution::Streaming, depth: Depth::Steps(3), ..Options::default() };
+        let clock = Clock::on_device(&problem, true);
+        let plain = clock.as_ref().map_or_else(|| problem.clone(), |clock| clock.plain().clone());
+        let plan = abide_planner::plan(&plain, &device, &options).map_err(said)?;
+        let Some(stream) = plan.warp_streaming() else { return Err("the plan does not stream".to_owned()) };
+        let configuration =
+            warp::Configuration { cells_per_thread: [2, 2], warps: 12, ..stream.configuration() };
+        let plan = plan_configuration(&plain, &device, &configuration).ok_or("no such windows")?;
+        check(&compiler, &problem, &start, (&plain, clock), &plan, &[])
+            .map_err(|why| format!("{boundary}, {by}: {why}"))
+    });
 }

@@ -14,8 +14,8 @@ __device__ constexpr int reach_x(int row, bool left)
     return reach;
 }
 
-// The rows of other strips that a stage reads of field F: those that it taps, and those that ghost rows behind
-// the domain show.
+// The rows of other strips that a stage reads of field F: those that it taps, and those that ghost rows beyond
+// the domain's sides show.
 template <class S, int F>
 __device__ constexpr int rows_above()
 {
@@ -23,7 +23,11 @@ __device__ constexpr int rows_above()
     return -S::low_y(F) > SHOWN ? -S::low_y(F) : SHOWN;
 }
 template <class S, int F>
-__device__ constexpr int rows_below() { return S::high_y(F); }
+__device__ constexpr int rows_below()
+{
+    constexpr int SHOWN = shown(LOW_Y, -S::low_y(F)) - OWN_Y;
+    return S::high_y(F) > SHOWN ? S::high_y(F) : SHOWN;
+}
 
 // The columns of other lanes that a stage reads beside row `row` of field F: those that taps reach, and at a side
 // (EDGE) those that ghost columns show.
