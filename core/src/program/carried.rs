@@ -15,14 +15,16 @@ impl Problem {
     /// the step before. None of a batch, of a slab, or of a cycle of several steps.
     ///
     /// ```
-    /// # use abide_core::{DType, Problem, Shape, program::{Definition, Reduction}};
+    /// # use abide_core::{DType, Problem, Shape, program::{Centring, Definition, Reduction}};
     /// # use std::sync::Arc;
     /// let mut p = Definition::new("burgers", 1);
-    /// p.field("u", Default::default());
-    /// p.scalar("dt", "the time step");
+    /// p.field("u", Centring::CELL).scalar("fastest", None, "the largest speed");
     /// p.step()
-    ///     .reduce("dt", Reduction::Max, |s| s.field("u").here().abs())
-    ///     .stage("update", |s| s.set("u", s.field("u").here() * s.scalar("dt")));
+    ///     .reduce("fastest", Reduction::Max, Centring::CELL, |s| s.field("u").here().abs())
+    ///     .stage("update", |s| {
+    ///         let u = s.field("u");
+    ///         s.set("u", u.here() - 0.1 / s.param("fastest") * u.here() * (u.here() - u.at([-1])));
+    ///     });
     /// let problem = Problem::new(Arc::new(p.build()?), Shape::new(&[64])?, DType::F64)?;
     /// assert_eq!(problem.reductions_of_found(), [0]);
     /// # Ok::<(), abide_core::Error>(())
