@@ -1,6 +1,7 @@
 //! Programs of several kinds of fields: all threads against the definition.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use abide_core::backend::{Reducer, Segmented, window_of, write_rows};
 use abide_core::catalogue::cloverleaf;
@@ -22,39 +23,58 @@ fn bits(values: &[f64]) -> Vec<u64> {
 /// where fields are written between steps.
 #[test]
 fn random_programs_have_the_bits_of_the_definition() {
-    let (mut ran, mut refused) = (0, 0);
-    for seed in 0..400 {
-        let (problem, fields) = match programs::problem(seed) {
-            Ok(problem) => problem,
-            Err(error) => {
-                let text = error.to_string();
-                assert!(text.contains("fixed") || text.contains("reduction of nothing"), "{seed}: {text}");
-                refused += 1;
-                continue;
+    let ran = (0..400).filter(|&seed| random_program(seed)).count();
+    assert!(ran > 200, "{ran} ran");
+}
+
+/// The same of a hundred thousand programs.
+#[test]
+#[ignore = "a hundred thousand programs: minutes"]
+fn a_hundred_thousand_random_programs_have_the_bits_of_the_definition() {
+    let (next, ran) = (AtomicU64::new(1000), AtomicU64::new(0));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if ran.load(Ordering::Relaxed) >= 100_000 {
+                return;
             }
-        };
-        let mut expected = fields.clone();
-        let scalars = reference::run_program(&problem, &mut expected, 5, |_, _, _| {}).unwrap();
-        for threads in [1, 3] {
-            let backend = CpuBackend::with_threads(threads).unwrap();
-            let plan = backend.plan(&problem, &Options::default()).unwrap();
-            let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
-            session.advance(2).unwrap();
-            // Writing what is there changes nothing, also where two names share a buffer.
-            let last = problem.program.fields().len() - 1;
-            let own = session.read(last).unwrap();
-            session.write(last, &own).unwrap();
-            session.advance(3).unwrap();
-            for (name, (found, expected)) in
-                problem.program.fields().iter().zip(read(&mut *session, &problem).iter().zip(&expected))
-            {
-                assert!(found.same_bits(expected), "seed {seed}, field {name}, {threads} threads");
-            }
-            assert_eq!(bits(&session.scalars().unwrap()), bits(&scalars), "seed {seed}");
+            ran.fetch_add(u64::from(random_program(seed)), Ordering::Relaxed);
         }
-        ran += 1;
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+}
+
+/// Compares the program of a seed with the definition; returns whether there is one.
+fn random_program(seed: u64) -> bool {
+    let (problem, fields) = match programs::problem(seed) {
+        Ok(problem) => problem,
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("fixed") || text.contains("reduction of nothing"), "{seed}: {text}");
+            return false;
+        }
+    };
+    let mut expected = fields.clone();
+    let scalars = reference::run_program(&problem, &mut expected, 5, |_, _, _| {}).unwrap();
+    for threads in [1, 3] {
+        let backend = CpuBackend::with_threads(threads).unwrap();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+        session.advance(2).unwrap();
+        // Writing what is there changes nothing, also where two names share a buffer.
+        let last = problem.program.fields().len() - 1;
+        let own = session.read(last).unwrap();
+        session.write(last, &own).unwrap();
+        session.advance(3).unwrap();
+        for (name, (found, expected)) in
+            problem.program.fields().iter().zip(read(&mut *session, &problem).iter().zip(&expected))
+        {
+            assert!(found.same_bits(expected), "seed {seed}, field {name}, {threads} threads");
+        }
+        assert_eq!(bits(&session.scalars().unwrap()), bits(&scalars), "seed {seed}");
     }
-    assert!(ran > 200, "{ran} ran, {refused} were refused");
+    true
 }
 
 /// A problem's plain form has the bits of the definition: temporaries where they are read, points that formulas choose by, and

@@ -41,7 +41,6 @@ mod peer;
 mod persistent;
 mod program;
 mod puts;
-mod reducer;
 mod resident;
 mod rows;
 mod session;

@@ -99,9 +99,11 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("features of the library", |_| features());
     steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf::", nvrtc));
     steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits::", nvrtc));
+    steps.run("many random programs", |counts| ignored(counts, "abide-cpu", "programs::", nvrtc));
     steps.run("all cases on wgpu", |counts| {
-        let library = whole(counts, "abide", &["wgpu::"])?;
-        Ok(whole(counts, "abide-wgpu", &["catalogue::", "groups::", "programs::", "streaming::"])? && library)
+        let library = whole(counts, "abide", &["wgpu::", "on_wgpu"])?;
+        let sampled = ["behaviour::", "catalogue::", "groups::", "overlapped::", "programs::", "streaming::"];
+        Ok(whole(counts, "abide-wgpu", &sampled)? && library)
     });
     steps.run("more kernels, and their defects", |counts| ignored(counts, "abide-cuda", "emulated::", nvrtc));
     steps.run("more kernels compiled", |counts| ignored(counts, "abide-cuda", "text::", nvrtc));

@@ -3,8 +3,7 @@
 use abide_core::backend::Reducer as _;
 use abide_core::{Result, Session as _};
 
-use super::ProgramSession;
-use crate::reducer::Reductions;
+use super::{ProgramSession, Reductions};
 
 /// What a session's steps take over from the step before.
 pub(super) struct Carried {

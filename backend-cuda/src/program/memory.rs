@@ -244,7 +244,7 @@ fn exact_bytes(all: usize, dtype: DType) -> usize {
 }
 
 /// Returns where, among [`program_scalars`], the scalars begin as stages of fields read them.
-pub(crate) fn rounded_at(all: usize, dtype: DType) -> usize {
+pub fn rounded_at(all: usize, dtype: DType) -> usize {
     match dtype {
         DType::F32 => exact_bytes(all, dtype),
         DType::F64 => 0,

@@ -9,6 +9,7 @@ mod carried;
 mod memory;
 mod peer;
 mod recorder;
+mod reducer;
 mod reductions;
 mod steps;
 
@@ -26,9 +27,9 @@ use abide_shaders::cuda::{KernelLaunch, ProgramKernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaStream, result};
 
 use self::carried::Carried;
-pub(crate) use self::memory::rounded_at;
 use self::memory::{Memory, Progress};
 use self::recorder::Recorder;
+pub(crate) use self::reducer::Reductions;
 use self::reductions::SlabReductions;
 use self::steps::Steps;
 use crate::count::Counter;

@@ -174,8 +174,8 @@ impl Plan {
         let other = (problem.program.name(), problem.shape, problem.dtype, boundaries);
         // Two programs of the same name may still differ in their stages.
         let split = self.split_problem(problem).ok();
-        let count = split.as_ref().map(|split| split.program.stages().len());
-        let stages = self.stages().is_none_or(|s| count == Some(s.shared_bytes.len()));
+        let counts = [Some(problem), split.as_ref()].map(|of| of.map(|of| of.program.stages().len()));
+        let stages = self.stages().is_none_or(|s| counts.contains(&Some(s.shared_bytes.len())));
         if let (Some(split), true) = (&split, own == other && stages) {
             // A kernel of a group reads what the groups before it have made; some stages may be in parts.
             return match self.stages().filter(|stepwise| !stepwise.partition.steps.is_empty()) {

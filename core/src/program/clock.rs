@@ -22,9 +22,6 @@ const REDUCTIONS_APART: usize = 4;
 /// while they wait for memory.
 const GROWTH_ON_DEVICE: f64 = 4.0;
 
-/// The most lines of cells, of all fields, that kernels which note values look up: 256 MiB of their places.
-const MOST_LINES: usize = 1 << 26;
-
 /// Operations that no cell feels.
 const SLIGHT: f64 = 16.0;
 
@@ -80,8 +77,7 @@ impl Clock {
         let is_close = |record: &&Record| record.every < ROWS_APART;
         let close = problem.record.as_ref().filter(is_close);
         let noted = close.map_or(Vec::new(), |record| record.probes.clone());
-        let is_possible = notes && problem.lines() <= MOST_LINES;
-        if !noted.is_empty() && !is_possible {
+        if !noted.is_empty() && !notes {
             return None;
         }
         Clock::with_growth(problem, GROWTH_ON_DEVICE, noted)

@@ -137,12 +137,6 @@ impl Problem {
         Shape::new(&self.extents_of(field)[3 - self.shape.dimensions()..])
     }
 
-    /// Returns the lines of cells along the fastest axis of all fields.
-    pub(super) fn lines(&self) -> usize {
-        let [z, y, _] = self.shape.padded();
-        self.program.fields().len() * z * y
-    }
-
     /// Returns whether a fixed boundary holds the field's value at an index: its initial one, at every step.
     pub fn is_held(&self, field: usize, index: [usize; 3]) -> bool {
         let (boundaries, extents) = (self.boundaries_of(field), self.extents_of(field));

@@ -11,11 +11,12 @@ use abide_planner::{Fitted, plan_stepwise};
 use abide_shaders::cuda::{ProgramKernels, program_scalars};
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr};
 
+use super::launch_kernel;
+use super::memory::rounded_at;
 use crate::driver::{bind, during};
 use crate::kernels::{Kernels, fit, target};
 use crate::lent::DeviceBuffer;
 use crate::nvrtc::Nvrtc;
-use crate::program::{launch_kernel, rounded_at};
 
 const REDUCING: &str = "reducing fields between passes";
 
