@@ -187,7 +187,7 @@ impl Backend for CudaBackend {
             if !carried.is_empty() {
                 let found = problem.of_reductions(&carried);
                 let reductions = Reductions::new(&found, &self.device, &self.context, &self.nvrtc)?;
-                session.carry(reductions, carried.len());
+                session.carry(reductions);
             }
             return Ok(Box::new(session));
         }

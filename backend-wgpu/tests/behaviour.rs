@@ -48,23 +48,22 @@ fn any_tile_gives_the_same_bits() {
         ("2d13pt", &[67, 129], &[[1, 16, 16], [1, 5, 64], [1, 64, 1]]),
         ("3d27pt", &[9, 14, 35], &[[2, 4, 8], [1, 1, 32], [3, 3, 3]]),
     ];
-    for (name, extents, tiles) in cases {
-        let boundaries = Boundary::each(-2.5).into_iter().filter(|kind| kind.is_plain());
-        for boundary in common::sampled(boundaries.map(|kind| kind.to_string()), 3) {
-            let problem = problem(entry(name, extents.len()), extents, DType::F32, &boundary).unwrap();
-            let fields = values(&problem, 9);
-            let run = |plan: &Plan| {
-                let mut session = backend.open(&problem, plan, fields.clone()).unwrap();
-                session.advance(5).unwrap();
-                read_all(session.as_mut(), &problem)
-            };
-            let expected = run(&backend.plan(&problem, &Options::default()).unwrap());
-            for &tile in tiles {
-                for staged in [true, false] {
-                    let threads = tile.map(|side| if side % 2 == 0 { side / 2 } else { side });
-                    let got = run(&tiled(&backend, &problem, tile, threads, staged));
-                    assert!(got[0].same_bits(&expected[0]), "{name} {boundary} {tile:?} {staged}");
-                }
+    let boundaries = || Boundary::each_plain(-2.5).into_iter();
+    let cases = cases.into_iter().flat_map(|case| boundaries().map(move |kind| (case, kind.to_string())));
+    for ((name, extents, tiles), boundary) in common::sampled(cases, 3) {
+        let problem = problem(entry(name, extents.len()), extents, DType::F32, &boundary).unwrap();
+        let fields = values(&problem, 9);
+        let run = |plan: &Plan| {
+            let mut session = backend.open(&problem, plan, fields.clone()).unwrap();
+            session.advance(5).unwrap();
+            read_all(session.as_mut(), &problem)
+        };
+        let expected = run(&backend.plan(&problem, &Options::default()).unwrap());
+        for &tile in tiles {
+            for staged in [true, false] {
+                let threads = tile.map(|side| if side % 2 == 0 { side / 2 } else { side });
+                let got = run(&tiled(&backend, &problem, tile, threads, staged));
+                assert!(got[0].same_bits(&expected[0]), "{name} {boundary} {tile:?} {staged}");
             }
         }
     }

@@ -150,7 +150,8 @@ impl<'a> Program<'a> {
     pub fn run(&self, start: &[Array], [steps, beyond]: [u64; 2], seed: usize) -> Result<Ended, String> {
         let mut problem = self.split.clone();
         let waiting = problem.scalars.len() - self.carried.len();
-        problem.scalars[waiting..].copy_from_slice(&self.found(start)?);
+        let found = abide_cpu::reference::reduced(self.problem, &self.carried, start).map_err(said)?;
+        problem.scalars[waiting..].copy_from_slice(&found);
         let problem = &problem;
         let dtype = problem.dtype;
         let storage = Boxes::of(problem)
@@ -224,19 +225,6 @@ impl<'a> Program<'a> {
             recorded,
             progress,
         })
-    }
-
-    /// Returns the reductions of the initial fields that the first step takes over.
-    fn found(&self, start: &[Array]) -> Result<Vec<f64>, String> {
-        if self.carried.is_empty() {
-            return Ok(Vec::new());
-        }
-        let problem = self.problem.of_reductions(&self.carried);
-        let known = |_: usize, _: &[Array], _: &[f64]| {};
-        let scalars =
-            abide_cpu::reference::run_program(&problem, &mut start.to_vec(), 1, known).map_err(said)?;
-        let made = problem.program.stages().iter().filter_map(|stage| stage.does.scalar());
-        Ok(made.map(|number| scalars[number - problem.parameters.len()]).collect())
     }
 
     /// Compares the kernels with the reference after some steps, in several orders of their lanes.

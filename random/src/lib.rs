@@ -18,3 +18,9 @@ pub mod timed;
 mod way;
 
 pub use way::{Way, ways};
+
+/// Returns whether a case, by its number among all, is the one of so many that a test takes of a list too long to run whole. The
+/// choice keeps step with no list that cases are made of.
+pub fn is_one_in(count: usize, number: usize) -> bool {
+    (number + number / count + number / count.pow(2)).is_multiple_of(count)
+}

@@ -65,14 +65,11 @@ fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
         let mut known: Vec<&'static str> =
             centrings.iter().map(|(name, _)| *name).filter(|name| FIELDS.contains(name)).collect();
         if rng.u8(0..4) == 0 {
-            // Of what the step finds, each value by itself.
-            let mut found = reduced(rng, &known, dimensions);
-            found.terms.iter_mut().for_each(|(_, offset, _)| *offset = [0; 3]);
-            found.add(&mut step, |s, terms| formula(s, terms, 3));
+            reduce(rng, &mut step, &known, dimensions, true);
         }
         for number in 0..rng.usize(2..=6) {
             if rng.u8(0..4) == 0 {
-                reduced(rng, &known, dimensions).add(&mut step, |s, terms| formula(s, terms, 0));
+                reduce(rng, &mut step, &known, dimensions, false);
                 continue;
             }
             let (target, own) = centrings[rng.usize(0..centrings.len())];
@@ -148,27 +145,19 @@ pub(crate) fn terms(rng: &mut Rng, known: &[&'static str], dimensions: usize) ->
         .collect()
 }
 
-/// A reduction over a region, and the terms of its formula.
-struct Reduced {
-    reduction: Reduction,
-    region: Region,
-    terms: Vec<Term>,
-}
-
-fn reduced(rng: &mut Rng, known: &[&'static str], dimensions: usize) -> Reduced {
+/// Adds a reduction over a region: of what the step finds, each value by itself and no scalar, where that `is_found`.
+fn reduce(rng: &mut Rng, step: &mut Step<'_>, known: &[&'static str], dimensions: usize, is_found: bool) {
     let reduction = [Reduction::Min, Reduction::Max, Reduction::Sum][rng.usize(0..3)];
     let mut region = Region::from([Centring::CELL, Centring::NODE][rng.usize(0..2)]);
     if rng.bool() {
         let axis = rng.usize(3 - dimensions..3);
         region = region.without(axis, rng.usize(0..2), rng.usize(0..2));
     }
-    Reduced { reduction, region, terms: terms(rng, known, dimensions) }
-}
-
-impl Reduced {
-    fn add(self, step: &mut Step<'_>, define: impl for<'g> Fn(&Scope<'g>, &[Term]) -> Expr<'g>) {
-        step.reduce("found", self.reduction, self.region, |s| define(s, &self.terms));
+    let mut terms = terms(rng, known, dimensions);
+    if is_found {
+        terms.iter_mut().for_each(|(_, offset, _)| *offset = [0; 3]);
     }
+    step.reduce("found", reduction, region, |s| formula(s, &terms, if is_found { 3 } else { 0 }));
 }
 
 /// Returns the indices of points along the last axes.

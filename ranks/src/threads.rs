@@ -153,12 +153,14 @@ impl Communicator for Threads {
     }
 
     fn abort(&mut self, reason: &str) {
-        for inbox in &self.shared.inboxes {
-            inbox.change(|held| {
-                // The first reason is the cause of all others.
-                held.aborted.get_or_insert_with(|| (self.rank, reason.to_owned()));
-            });
+        // All at the same time: a rank that had read the reason would be gone for one that had not.
+        let mut all: Vec<_> = self.shared.inboxes.iter().map(Inbox::lock).collect();
+        for held in &mut all {
+            // The first reason is the cause of all others.
+            held.aborted.get_or_insert_with(|| (self.rank, reason.to_owned()));
         }
+        drop(all);
+        self.shared.inboxes.iter().for_each(|inbox| inbox.changed.notify_all());
     }
 }
 

@@ -88,13 +88,11 @@ impl Subject {
         crate::has_all_cases(self.name)
     }
 
-    /// Returns all cases, or an eighth where the backend does not have all. The choice keeps step with no list of eight that
-    /// cases are made of.
+    /// Returns all cases, or an eighth where the backend does not have all.
     pub fn sampled<T>(&self, cases: impl IntoIterator<Item = T>) -> Vec<T> {
-        let is_chosen = |n: usize| (n + n / 8 + n / 64).is_multiple_of(8);
-        let is_whole = self.has_all_cases();
+        let is_chosen = |number| self.has_all_cases() || abide_random::is_one_in(8, number);
         let numbered = cases.into_iter().enumerate();
-        numbered.filter(|&(number, _)| is_whole || is_chosen(number)).map(|(_, case)| case).collect()
+        numbered.filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
     }
 
     /// Returns every way to run a problem that the backend has; there is at least one.

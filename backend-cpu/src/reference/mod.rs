@@ -79,6 +79,21 @@ fn value_at<T: Real>(problem: &Problem, old: &[Vec<T>], cell: [usize; 3], tap: T
     old[tap.field as usize][problem.shape.index(at)]
 }
 
+/// Returns what these stages reduce fields to, each by itself.
+///
+/// # Errors
+///
+/// Those of [`run_program`].
+pub fn reduced(problem: &Problem, stages: &[usize], fields: &[Array]) -> Result<Vec<f64>> {
+    let reductions = problem.of_reductions(stages);
+    if reductions.program.stages().is_empty() {
+        return Ok(Vec::new());
+    }
+    let scalars = run_program(&reductions, &mut fields.to_vec(), 1, |_, _, _| {})?;
+    let made = reductions.program.stages().iter().filter_map(|stage| stage.does.scalar());
+    Ok(made.map(|number| scalars[number - problem.parameters.len()]).collect())
+}
+
 /// Advances the fields and scalars of any problem by `steps` steps. After each stage it calls `after` with the
 /// stage's number, the fields and the scalars.
 ///

@@ -1,7 +1,7 @@
 //! Reductions that each step makes for the next one, before the first of them.
 
+use abide_core::Result;
 use abide_core::backend::Reducer as _;
-use abide_core::{Result, Session as _};
 
 use super::{ProgramSession, Reductions};
 
@@ -9,16 +9,21 @@ use super::{ProgramSession, Reductions};
 pub(super) struct Carried {
     /// What makes it where there was no step before, or something was set since.
     reductions: Reductions,
-    /// How many there are: the last scalars of the session's problem.
-    pub count: usize,
     /// Whether it is there, of the fields and parameters as they are.
     pub is_there: bool,
 }
 
+impl Carried {
+    /// Returns how many there are: the last scalars of the session's problem.
+    pub fn count(&self) -> usize {
+        self.reductions.count()
+    }
+}
+
 impl ProgramSession {
-    /// Takes what makes the reductions, so many, that the plan carries from one step to the next, of the fields before the first.
-    pub fn carry(&mut self, reductions: Reductions, count: usize) {
-        self.carried = Some(Carried { reductions, count, is_there: false });
+    /// Takes what makes the reductions that the plan carries from one step to the next, of the fields before the first.
+    pub fn carry(&mut self, reductions: Reductions) {
+        self.carried = Some(Carried { reductions, is_there: false });
     }
 
     /// Makes what the next step takes over, unless it is there.
@@ -31,12 +36,11 @@ impl ProgramSession {
     }
 
     fn make_all(&mut self, carried: &mut Carried) -> Result<()> {
-        // The reductions read no scalar but parameters, and have the user's scalars behind them.
-        let own = self.problem.program.scalars().len() - carried.count;
-        let mut scalars = self.problem.parameters.clone();
-        scalars.extend(self.scalars()?.into_iter().take(own));
+        // The reductions read no scalar but parameters; the user's scalars stand behind these.
+        let own = self.problem.scalars.len() - carried.count();
+        let scalars = [&*self.problem.parameters, &self.problem.scalars[..own]].concat();
         let first = scalars.len();
-        for number in 0..carried.count {
+        for number in 0..carried.count() {
             let value = carried.reductions.reduce(self, number, &scalars)?;
             self.memory.set_scalar(first + number, value)?;
         }

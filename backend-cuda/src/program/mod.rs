@@ -472,7 +472,7 @@ impl Session for ProgramSession {
 
     fn scalars(&mut self) -> Result<Vec<f64>> {
         let computed = self.memory.scalars()?.into_iter().skip(self.problem.parameters.len());
-        let carried = self.carried.as_ref().map_or(0, |carried| carried.count);
+        let carried = self.carried.as_ref().map_or(0, Carried::count);
         Ok(computed.take(self.problem.program.scalars().len() - carried).collect())
     }
 }

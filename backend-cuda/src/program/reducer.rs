@@ -77,6 +77,11 @@ impl Reductions {
         Ok(Reductions { problem: problem.clone(), storage, kernels, functions, reads_scalars, memory: None })
     }
 
+    /// Returns how many there are.
+    pub fn count(&self) -> usize {
+        self.functions.len()
+    }
+
     /// Launches the kernels of a reduction.
     fn launch(
         &self,

@@ -20,9 +20,9 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
 /// One of so many cases is checked in every run.
 const PARTS: usize = 24;
 
-/// Returns a part of the cases, or the others; the choice keeps step with no list that cases are made of.
+/// Returns a part of the cases, or the others.
 pub fn part<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
-    let is_chosen = |n: usize| (n + n / PARTS + n / PARTS.pow(2)).is_multiple_of(PARTS) != is_other;
+    let is_chosen = |number| abide_random::is_one_in(PARTS, number) != is_other;
     cases.into_iter().enumerate().filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
 }
 

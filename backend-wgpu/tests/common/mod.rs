@@ -14,9 +14,9 @@ pub fn is_whole() -> bool {
     std::env::var_os("ABIDE_ALL").is_some()
 }
 
-/// Returns a case in so many, unless all run; the choice keeps step with no list that cases are made of.
+/// Returns a case in so many, unless all run.
 pub fn sampled<T>(cases: impl IntoIterator<Item = T>, each: usize) -> impl Iterator<Item = T> {
-    let is_chosen = move |n: usize| is_whole() || (n + n / each + n / each.pow(2)).is_multiple_of(each);
+    let is_chosen = move |number| is_whole() || abide_random::is_one_in(each, number);
     cases.into_iter().enumerate().filter(move |&(number, _)| is_chosen(number)).map(|(_, case)| case)
 }
 

@@ -173,13 +173,14 @@ impl Plan {
         let boundaries = if is_of_plain_form { self.boundaries } else { problem.boundaries };
         let other = (problem.program.name(), problem.shape, problem.dtype, boundaries);
         // Two programs of the same name may still differ in their stages.
-        let split = self.split_problem(problem).ok();
-        let counts = [Some(problem), split.as_ref()].map(|of| of.map(|of| of.program.stages().len()));
-        let stages = self.stages().is_none_or(|s| counts.contains(&Some(s.shared_bytes.len())));
-        if let (Some(split), true) = (&split, own == other && stages) {
+        let stages = self.stages().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
+        if own == other && stages {
             // A kernel of a group reads what the groups before it have made; some stages may be in parts.
             return match self.stages().filter(|stepwise| !stepwise.partition.steps.is_empty()) {
-                Some(stepwise) => stepwise.partition.groups().check(split, &Boxes::of(split)?),
+                Some(stepwise) => {
+                    let split = stepwise.partition.split_problem(problem)?;
+                    stepwise.partition.groups().check(&split, &Boxes::of(&split)?)
+                }
                 None => Ok(()),
             };
         }

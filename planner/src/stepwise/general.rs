@@ -120,11 +120,12 @@ fn plan_in_groups(
         ));
     }
     let partition = partition(&boxes)?;
+    // Of the user's stages.
+    let shared_bytes = vec![0; problem.program.stages().len()];
     let problem = &partition.split_problem(problem)?;
     let boxes = Boxes::of(problem)?;
     let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
     let traffic = traffic(problem, device, &boxes, &storage);
-    let shared_bytes = vec![0; problem.program.stages().len()];
     let piece_cells = problem.shape.cells();
     let seconds = of_launches(problem, &boxes, device, &partition);
     let schedule = Schedule::Stepwise(Stepwise {
