@@ -24,6 +24,13 @@ fn has_all_cases(backend: &str) -> bool {
     backend != "wgpu" || std::env::var_os("ABIDE_ALL").is_some()
 }
 
+/// Returns all cases, or an eighth where the backend does not have all.
+fn sampled<T>(backend: &str, cases: impl IntoIterator<Item = T>) -> Vec<T> {
+    let is_chosen = |number| has_all_cases(backend) || abide_random::is_one_in(8, number);
+    let numbered = cases.into_iter().enumerate();
+    numbered.filter(|&(number, _)| is_chosen(number)).map(|(_, case)| case).collect()
+}
+
 /// Makes a suite of checks that runs on each of these backends, which must be all there are.
 macro_rules! suite {
     ($($backend:ident),*: $checks:tt) => {

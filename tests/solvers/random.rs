@@ -7,9 +7,10 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::solvers::subject::{Subject, Way, tolerance};
 use crate::solvers::systems::{random_definite, random_dominant, verify};
 
-fn runner() -> TestRunner {
+fn runner(subject: &Subject) -> TestRunner {
+    let cases = if crate::has_all_cases(subject.name) { 40 } else { 10 };
     TestRunner::new_with_rng(
-        Config { cases: 40, failure_persistence: None, ..Config::default() },
+        Config { cases, failure_persistence: None, ..Config::default() },
         proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
     )
 }
@@ -23,7 +24,7 @@ pub fn random_definite_systems_are_solved(subject: &Subject) {
     let dtypes = subject.dtypes();
     let methods = subject.methods();
     let case = (size(), any::<u64>(), any::<bool>(), 0..dtypes.len(), 0..methods.len(), 0..4_usize);
-    runner()
+    runner(subject)
         .run(&case, |(n, seed, dense, dtype, method, preconditioner)| {
             let dtype = dtypes[dtype];
             let matrix = Matrix::from(random_definite(n, seed, dense, dtype));
@@ -47,7 +48,7 @@ pub fn random_nonsymmetric_systems_are_solved(subject: &Subject) {
     let dtypes = subject.dtypes();
     let methods = subject.able(&["bicgstab", "gmres", "gmres:7", "jacobi"]);
     let case = (size(), any::<u64>(), 0..dtypes.len(), 0..methods.len(), 0..3_usize);
-    runner()
+    runner(subject)
         .run(&case, |(n, seed, dtype, method, preconditioner)| {
             let dtype = dtypes[dtype];
             let matrix = Matrix::from(random_dominant(n, seed, dtype));

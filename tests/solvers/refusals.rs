@@ -108,7 +108,7 @@ pub fn breakdowns_are_errors(subject: &Subject) {
     for dtype in subject.dtypes() {
         // The matrix is singular with full rows: the right-hand side has a part that no x reaches.
         let ring = Matrix::from(shifted(&[9, 10], 0.0, Boundary::Periodic, dtype));
-        for method in subject.methods() {
+        for method in subject.sampled(subject.methods()) {
             let found = error(subject, &ring, method);
             // Chebyshev's method may end with the estimate of its interval, before there is a right-hand side
             // or a residual.

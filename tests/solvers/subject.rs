@@ -103,6 +103,11 @@ impl Subject {
             .map(move |(own, dtype)| (dtype, move |case: usize| case % turns == own))
     }
 
+    /// Returns all cases, or an eighth where the backend does not have all.
+    pub fn sampled<T>(&self, cases: impl IntoIterator<Item = T>) -> Vec<T> {
+        crate::sampled(self.name, cases)
+    }
+
     /// Returns those of `methods` that the backend has; it must refuse the others by name.
     pub fn able(&self, methods: &[&str]) -> Vec<Method> {
         let matrix: Matrix = abide::solve::named::matrix("laplacian2d:3x3", DType::F32).unwrap().into();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 /// Returns the workspace's root.
 pub fn root() -> PathBuf {
@@ -40,7 +41,7 @@ pub fn published() -> Result<Vec<String>> {
 }
 
 /// Returns the names of the packages in a description that may go to a registry: `publish = false` is a list of none.
-fn published_of(metadata: &serde_json::Value) -> Vec<String> {
+fn published_of(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let goes = packages.filter(|package| package["publish"].as_array().is_none_or(|to| !to.is_empty()));
     goes.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect()
@@ -63,12 +64,33 @@ pub struct Program {
     pub folder: PathBuf,
 }
 
-/// The arguments that build what `cargo test` runs, which is there where it ran before.
+/// The arguments that build what the tests run, linted in the same go ([`linted`]).
 pub const TESTS: &[&str] = &["test", "--workspace", "--no-run", "--quiet"];
+
+/// Returns a command of cargo that compiles the workspace's crates by Clippy's driver, which is the compiler with more lints: a
+/// check of its own would read all crates and their dependencies once more. What it builds is not what plain cargo builds.
+pub fn linted(arguments: &[&str]) -> Command {
+    let mut command = cargo(arguments);
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    command
+}
+
+/// Builds the tests and prints what the compiler and Clippy say against them. Returns whether they say nothing.
+pub fn lint() -> Result<bool> {
+    let said: Vec<_> = messages(TESTS)?.iter().filter_map(warning).collect();
+    said.iter().for_each(|text| print!("{text}"));
+    println!("{} warnings", said.len());
+    Ok(said.is_empty())
+}
+
+/// Returns what a message of cargo says against the code.
+fn warning(message: &Value) -> Option<String> {
+    message["message"]["rendered"].as_str().map(str::to_owned)
+}
 
 /// Builds with the given arguments and returns the programs that were built.
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
-    messages(arguments)?.lines().filter_map(|line| program(line).transpose()).collect()
+    Ok(messages(arguments)?.iter().filter_map(program).collect())
 }
 
 /// Builds the command as released and returns its path.
@@ -85,8 +107,7 @@ pub fn command_of(arguments: &[&str]) -> Result<PathBuf> {
 
 /// Builds with the given arguments and returns the file of the library of this name that others load.
 pub fn library(arguments: &[&str], name: &str) -> Result<PathBuf> {
-    let found = messages(arguments)?.lines().find_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+    let found = messages(arguments)?.iter().find_map(|message| {
         let files = message["filenames"].as_array().filter(|_| message["target"]["name"] == name)?;
         let mut paths = files.iter().filter_map(|file| file.as_str());
         paths.find(|path| path.ends_with(std::env::consts::DLL_SUFFIX)).map(PathBuf::from)
@@ -94,24 +115,27 @@ pub fn library(arguments: &[&str], name: &str) -> Result<PathBuf> {
     found.with_context(|| format!("cargo {} built no library {name}", arguments.join(" ")))
 }
 
-/// Builds with the given arguments and returns cargo's messages, one a line.
-fn messages(arguments: &[&str]) -> Result<String> {
-    let mut command = cargo(arguments);
-    command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
+/// Builds with the given arguments and returns cargo's messages. Those of the compiler are printed where it fails.
+fn messages(arguments: &[&str]) -> Result<Vec<Value>> {
+    let mut command = if arguments == TESTS { linted(arguments) } else { cargo(arguments) };
+    command.arg("--message-format=json").stdout(Stdio::piped());
     let output =
         command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
+    let text = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
+    let message =
+        |line| serde_json::from_str(line).with_context(|| format!("not a message of cargo: {line}"));
+    let messages: Vec<Value> = text.lines().map(message).collect::<Result<_>>()?;
     if !output.status.success() {
+        messages.iter().filter_map(warning).for_each(|text| print!("{text}"));
         bail!("cargo {} failed", arguments.join(" "));
     }
-    String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")
+    Ok(messages)
 }
 
 /// Returns the program of one of cargo's messages, if it names one.
-fn program(line: &str) -> Result<Option<Program>> {
-    let message: serde_json::Value =
-        serde_json::from_str(line).with_context(|| format!("not a message of cargo: {line}"))?;
-    let Some(path) = message["executable"].as_str() else { return Ok(None) };
-    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+fn program(message: &Value) -> Option<Program> {
+    let path = message["executable"].as_str()?;
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let folder = Path::new(message["manifest_path"].as_str().unwrap_or_default())
         .parent()
         .map(Path::to_path_buf)
@@ -120,14 +144,14 @@ fn program(line: &str) -> Result<Option<Program>> {
         Some(name) if folder != root() => name.to_string_lossy().into_owned(),
         _ => "abide".to_owned(),
     };
-    Ok(Some(Program {
+    Some(Program {
         package,
         target: word(&message["target"]["name"]),
         kind: word(&message["target"]["kind"][0]),
         is_test: message["profile"]["test"].as_bool().unwrap_or(false),
         path: PathBuf::from(path),
         folder,
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -142,15 +166,23 @@ mod tests {
 
     #[test]
     fn a_message_with_an_executable_names_a_program() {
-        let line = r#"{"reason":"compiler-artifact","manifest_path":"/a/backend-cpu/Cargo.toml","target":{"kind":["lib"],"name":"abide_cpu"},
-            "profile":{"test":true},"executable":"/a/target/debug/deps/abide_cpu-1"}"#
-            .replace('\n', "");
-        let found = program(&line).unwrap().unwrap();
+        let message = serde_json::json!({
+            "reason": "compiler-artifact", "manifest_path": "/a/backend-cpu/Cargo.toml", "profile": { "test": true },
+            "target": { "kind": ["lib"], "name": "abide_cpu" }, "executable": "/a/target/debug/deps/abide_cpu-1",
+        });
+        let found = program(&message).unwrap();
         assert_eq!(
             (found.package.as_str(), found.kind.as_str(), found.is_test),
             ("backend-cpu", "lib", true)
         );
-        assert_eq!(program(r#"{"reason":"build-finished","success":true}"#).unwrap(), None);
-        assert!(program("warning: x").is_err());
+        assert_eq!(program(&serde_json::json!({ "reason": "build-finished", "success": true })), None);
+    }
+
+    #[test]
+    fn what_a_lint_says_is_a_warning() {
+        let said =
+            serde_json::json!({ "reason": "compiler-message", "message": { "rendered": "warning: unused" } });
+        assert_eq!(warning(&said).as_deref(), Some("warning: unused"));
+        assert_eq!(warning(&serde_json::json!({ "reason": "compiler-artifact" })), None);
     }
 }

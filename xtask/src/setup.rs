@@ -1,5 +1,5 @@
-//! The tests' needs besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser,
-//! Python, MPI, rustfmt and clippy.
+//! The tests' needs besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, Python, MPI,
+//! rustfmt and clippy.
 //!
 //! Each is looked for first. Only missing ones are installed, and every installation is announced.
 
@@ -35,21 +35,6 @@ pub const PYTHON: &str = "python3";
 /// Debian's packages of the interpreter and of virtual environments.
 const PYTHON_PACKAGES: [&str; 2] = ["python3", "python3-venv"];
 
-/// Names of Chromium's programs.
-const BROWSERS: [&str; 5] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-];
-
-/// Debian's package of Chromium.
-const BROWSER_PACKAGE: &str = "chromium";
-
-/// The environment variable that names the browser's program.
-const BROWSER_VARIABLE: &str = "ABIDE_BROWSER";
-
 /// The last release of the compiler that still knows Volta (sm_70).
 const NVRTC_WHEEL: &str = "nvidia-cuda-nvrtc-cu12==12.8.93";
 
@@ -73,46 +58,6 @@ pub fn rust_components() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Installs the standard library for a target, if it is missing.
-pub fn wasm(target: &str) -> Result<()> {
-    let there = || {
-        let output = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
-        output.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
-    };
-    if there() {
-        return Ok(());
-    }
-    println!("installing: Rust's standard library for {target}");
-    if !answers("rustup", &["--version"]) {
-        bail!(
-            "the standard library for {target} is missing and there is no rustup to add it; install it with your Rust"
-        );
-    }
-    if !succeeds(Command::new("rustup").args(["target", "add", target]).current_dir(root()))? {
-        bail!("rustup target add {target} failed; see its message above");
-    }
-    Ok(())
-}
-
-/// Returns the browser that pages are tested in: the one that the environment names, one that is present, or
-/// one installed now.
-pub fn browser() -> Result<PathBuf> {
-    if let Some(named) = std::env::var_os(BROWSER_VARIABLE) {
-        return Ok(PathBuf::from(named));
-    }
-    let found = || BROWSERS.iter().find(|name| answers(name, &["--version"])).map(PathBuf::from);
-    if let Some(browser) = found() {
-        return Ok(browser);
-    }
-    println!("installing: {BROWSER_PACKAGE} (a browser with WebGPU; none was found)");
-    let installed = apt_install(&[BROWSER_PACKAGE]).and_then(|()| found().context("it is not on the path"));
-    installed.with_context(|| {
-        format!(
-            "the page needs Chromium or Chrome and none could be installed; {BROWSER_VARIABLE} can name the program"
-        )
-    })
 }
 
 /// Installs a software Vulkan driver if there is no driver at all.
@@ -239,7 +184,8 @@ fn has_vulkan_driver() -> bool {
     named.iter().any(|name| std::env::var_os(name).is_some()) || folders.iter().any(holds_driver)
 }
 
-fn apt_install(packages: &[&str]) -> Result<()> {
+/// Installs packages of Debian's, as root or by sudo.
+pub fn apt_install(packages: &[&str]) -> Result<()> {
     let by_hand = format!("install by hand what your system calls {}", packages.join(" "));
     if !answers("apt-get", &["--version"]) {
         bail!("there is no apt-get on this system; {by_hand}");

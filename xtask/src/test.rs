@@ -9,9 +9,10 @@ use abide_chaos::Chaos;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cargo::{TESTS, build, cargo, command, command_of, published, root, succeeds};
+use crate::cargo::{TESTS, build, cargo, command, command_of, lint, linted, published, root, succeeds};
 use crate::fuzz::Fuzz;
 use crate::summary::{Counts, Step, counted, summary};
+use crate::web::Web;
 use crate::{runner, setup};
 
 /// The options of `cargo xtask test`, for what is run beside the steps that every change must pass.
@@ -60,9 +61,7 @@ pub fn run(test: &Test) -> Result<bool> {
 /// Runs what every change must pass.
 fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("format", |_| succeeds(&mut cargo(&["fmt", "--all", "--check"])));
-    steps.run("lints", |_| {
-        succeeds(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-    });
+    steps.run("build and lints", |_| lint());
     steps.run("tests", |counts| {
         // The tests may not skip these here: by now the driver and the compilers are installed, and the
         // linker's C compiler always is.
@@ -77,7 +76,7 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
         runner::run(&build(TESTS)?, &environment, counts)
     });
     steps.run("documentation tests", |counts| {
-        let mut tests = cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
+        let mut tests = linted(&["test", "--workspace", "--doc", "--no-fail-fast"]);
         Ok(counted(&mut tests, counts)? && counts.passed > 0)
     });
     steps.run("examples", |_| examples());
@@ -86,16 +85,25 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
         counts.skipped.extend(skipped);
         Ok(held)
     });
-    steps.run("documentation", |_| {
-        succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
-    });
     steps.run("book", crate::book::check);
     steps.run("Python", crate::python::check_built);
-    steps.run("page in a browser", |_| crate::web::check());
 }
 
 /// Runs what takes longer.
 fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
+    // Benchmarks too, and what makes the page.
+    steps.run("all lints", |_| {
+        let all =
+            ["clippy", "--workspace", "--all-targets", "--features", "xtask/page", "--", "-D", "warnings"];
+        succeeds(&mut cargo(&all))
+    });
+    steps.run("documentation", |_| {
+        succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    steps.run("what makes the page", |counts| {
+        Ok(counted(&mut cargo(&["test", "--package", "xtask", "--features", "page", "web::"]), counts)?
+            && counts.passed > 0)
+    });
     steps.run("features of the library", |_| features());
     steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf::", nvrtc));
     steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits::", nvrtc));
@@ -109,7 +117,7 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("more kernels compiled", |counts| ignored(counts, "abide-cuda", "text::", nvrtc));
     steps.run("processes as ranks (MPI)", crate::mpi::check);
     steps.run("wheel, other Pythons and notebooks", crate::python::check_full);
-    steps.run("page as served, in a browser", |_| crate::web::check_served());
+    steps.run("page in a browser", |_| Web { check: true, serve: false }.run());
     steps.run("fuzzing", |_| Fuzz::all(1.0).run());
     steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run(&root(), command));
     steps.run("elementary functions of all f32", functions);

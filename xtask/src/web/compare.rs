@@ -11,9 +11,9 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::browser::Page;
+use super::needs;
 use super::serve::Server;
 use crate::cargo::{Program, TESTS, build, succeeds};
-use crate::setup;
 
 /// A domain that no tile divides, its cells, and the steps that are also compared with the command's.
 const SIZE: &str = "127x131";
@@ -43,7 +43,7 @@ const LIMIT: Duration = Duration::from_secs(240);
 
 /// Checks the page in `folder`; returns whether all checks held.
 pub fn check(folder: &Path) -> Result<bool> {
-    let browser = setup::browser()?;
+    let browser = needs::browser()?;
     let expected = on_this_machine()?;
     let server = Server::start(folder)?;
     let mut page = Page::open(&browser)?;

@@ -1,135 +1,55 @@
-//! `cargo xtask web`: the page that runs Abide in a browser.
+//! `cargo xtask web`: the page that runs Abide in a browser. What builds and opens it is compiled only for this task, with the
+//! feature `page`.
 
+#[cfg(feature = "page")]
 mod browser;
+#[cfg(feature = "page")]
 mod compare;
+#[cfg(feature = "page")]
+mod needs;
+#[cfg(feature = "page")]
+mod page;
+#[cfg(feature = "page")]
 mod serve;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
-use wasm_bindgen_cli_support::Bindgen;
-
-use crate::cargo::{cargo, root};
-use crate::setup;
-use serve::Server;
-
-/// The compiler's target for a page.
-const TARGET: &str = "wasm32-unknown-unknown";
 
 /// The options of `cargo xtask web`, for work besides building.
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct Web {
     /// Open the page in a headless browser without a GPU, hold 100 steps against the CPU, and keep a
     /// screenshot
     #[arg(long)]
-    check: bool,
+    pub check: bool,
 
     /// Serve the page to browsers on this machine until Ctrl-C
     #[arg(long)]
-    serve: bool,
+    pub serve: bool,
 }
-
-/// How the page's module is compiled, and where the page is put.
-struct Made {
-    profile: &'static str,
-    folder: &'static str,
-}
-
-/// Small, as it is served.
-const SERVED: Made = Made { profile: "wasm", folder: "web" };
-
-/// As the tests' programs are, with which it has proc macros in common, and without the linker's long optimisation.
-const TESTED: Made = Made { profile: "dev", folder: "web-tested" };
 
 impl Web {
     /// Builds the page and does what was asked for; returns whether all of that succeeded.
+    #[cfg(feature = "page")]
     pub fn run(&self) -> Result<bool> {
-        let folder = page(&SERVED)?;
+        let folder = page::build()?;
         if self.check && !compare::check(&folder)? {
             return Ok(false);
         }
         if self.serve {
-            let server = Server::start(&folder)?;
+            let server = serve::Server::start(&folder)?;
             println!("the page is at {} until Ctrl-C", server.address());
             server.wait();
         }
         Ok(true)
     }
-}
 
-/// Builds the page quickly and checks it against the CPU in a headless browser.
-pub fn check() -> Result<bool> {
-    compare::check(&page(&TESTED)?)
-}
-
-/// Builds the page as it is served and checks it likewise.
-pub fn check_served() -> Result<bool> {
-    Web { check: true, serve: false }.run()
-}
-
-/// Builds the page into a folder of `target`.
-fn page(made: &Made) -> Result<PathBuf> {
-    setup::wasm(TARGET)?;
-    let wasm = compile(made.profile)?;
-    let folder = root().join("target").join(made.folder);
-    setup::clear(&folder)?;
-    // Writes the module's calls into the page, and the module with those calls in it.
-    let mut bindings = Bindgen::new();
-    bindings.input_path(&wasm).out_name("abide_web").typescript(false);
-    bindings.remove_name_section(true).remove_producers_section(true).omit_default_module_path(false);
-    bindings
-        .web(true)
-        .and_then(|bindings| bindings.generate(&folder))
-        .with_context(|| format!("cannot make a module for pages of {}", wasm.display()))?;
-    let (from, to) = (root().join("web").join("page").join("index.html"), folder.join("index.html"));
-    fs::copy(&from, &to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-    let module = folder.join("abide_web_bg.wasm");
-    let bytes = fs::metadata(&module).with_context(|| format!("cannot read {}", module.display()))?.len();
-    println!("{}: {:.2} MiB of WebAssembly", folder.display(), bytes as f64 / f64::from(1 << 20));
-    Ok(folder)
-}
-
-/// Compiles the page's crate and returns the module's path.
-fn compile(profile: &str) -> Result<PathBuf> {
-    let mut command = cargo(&["build", "--package", "abide-web", "--target", TARGET, "--profile", profile]);
-    command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
-    let output =
-        command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
-    if !output.status.success() {
-        bail!("the page does not compile for {TARGET}");
-    }
-    let text = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
-    text.lines().find_map(module).context("cargo names no WebAssembly module")
-}
-
-/// Returns the page's module, if one of cargo's messages names it.
-fn module(line: &str) -> Option<PathBuf> {
-    let message: serde_json::Value = serde_json::from_str(line).ok()?;
-    let is_page = message["target"]["name"] == "abide_web";
-    let files = message["filenames"].as_array().filter(|_| is_page)?;
-    let paths = files.iter().filter_map(|file| file.as_str()).map(Path::new);
-    paths
-        .into_iter()
-        .find(|path| path.extension().is_some_and(|extension| extension == "wasm"))
-        .map(Path::to_path_buf)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_that_names_the_module_is_found() {
-        let line = |name: &str, files: &str| {
-            format!(r#"{{"reason":"compiler-artifact","target":{{"name":"{name}"}},"filenames":[{files}]}}"#)
-        };
-        let files = r#""/t/libabide_web.rlib","/t/abide_web.wasm""#;
-        assert_eq!(module(&line("abide_web", files)), Some(PathBuf::from("/t/abide_web.wasm")));
-        assert_eq!(module(&line("wgpu", files)), None);
-        assert_eq!(module(&line("abide_web", r#""/t/libabide_web.rlib""#)), None);
-        assert_eq!(module("warning: x"), None);
+    /// Runs this task by a build that has the feature; returns whether all succeeded.
+    #[cfg(not(feature = "page"))]
+    pub fn run(&self) -> Result<bool> {
+        use crate::cargo::{cargo, succeeds};
+        let mut task = cargo(&["run", "--quiet", "--package", "xtask", "--features", "page", "--", "web"]);
+        let options = [("--check", self.check), ("--serve", self.serve)];
+        succeeds(task.args(options.into_iter().filter_map(|(name, is_on)| is_on.then_some(name))))
     }
 }
