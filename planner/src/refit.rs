@@ -186,7 +186,11 @@ fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
     };
     let mut shapes = vec![shape(plan)];
     // Plans can be made, because one was made before.
-    let all = streaming_plans(problem, &plan.device, &options).unwrap_or_default();
+    let mut all = streaming_plans(problem, &plan.device, &options).unwrap_or_default();
+    // What the plan counts besides its passes, as for reductions between them, the others cost too.
+    let same = all.iter().find(|other| shape(other) == shape(plan));
+    let besides = same.map_or(0.0, |same| (plan.estimated_seconds - same.estimated_seconds).max(0.0));
+    all.iter_mut().for_each(|other| other.estimated_seconds += besides);
     let fresh = all.into_iter().filter_map(|other| other.giving_as(plan)).filter(|other| {
         let shape = shape(other);
         let is_fresh = !shapes.contains(&shape);
@@ -202,6 +206,7 @@ mod tests {
     use std::sync::Arc;
 
     use abide_core::plan::{CachePolicy, Execution};
+    use abide_core::program::{Centring, Clock, Definition, Reduction};
     use abide_core::{DType, DeviceSpec, Shape, catalogue};
 
     use super::*;
@@ -279,6 +284,31 @@ mod tests {
         assert_eq!(fitted.spilled(), least);
         let words = format!("the kernel spills {least} bytes");
         assert!(fitted.plan.notes.iter().any(|note| note.starts_with(&words)), "{:?}", fitted.plan.notes);
+    }
+
+    #[test]
+    fn passes_stay_whole_between_reductions() {
+        let mut p = Definition::new("heat", 2);
+        p.field("u", Centring::CELL).scalar("most", None, "largest value");
+        let mut step = p.step();
+        step.reduce_every(8, "most", Reduction::Max, Centring::CELL, |s| s.field("u").here());
+        step.stage("heat", |s| {
+            let u = s.field("u");
+            s.set("u", 0.25 * (u.at([-1, 0]) + u.at([1, 0]) + u.at([0, -1]) + u.at([0, 1])));
+        });
+        let program = Arc::new(p.build().unwrap());
+        let problem = Problem::new(program, Shape::new(&[8192, 8192]).unwrap(), DType::F64).unwrap();
+        let plan = planned(&problem, Execution::Auto, CachePolicy::Auto);
+        let plain = Clock::on_device(&problem, true).unwrap().plain().clone();
+        let (fitted, all) =
+            refitted(&plain, &plan, |_| 100);
+        assert!(all.len() > 1);
+        for tried in all {
+            assert!(8_u32.is_multiple_of(tried.depth), "{} steps a pass", tried.depth);
+            // A halt of the host alone, once in eight steps.
+            assert!(tried.estimated_seconds > 4e-6 + 25e-6, "{:e}", tried.estimated_seconds);
+        }
+        assert!(8_u32.is_multiple_of(fitted.plan.depth));
     }
 
     #[test]

@@ -99,10 +99,12 @@ fn plan_between(
         return Ok(Some(own));
     };
     let fits = |depth: u32| apart.is_multiple_of((depth as usize).max(1));
-    if options.depth == Depth::Auto && !fits(own.depth) {
-        let depths = (2..=apart.min(MOST_STEPS) as u32).filter(|&depth| fits(depth));
-        let whole =
-            depths.filter_map(|depth| plan(&plain, &Options { depth: Depth::Steps(depth), ..*options }).ok());
+    if options.depth == Depth::Auto {
+        // The depth is asked for even where it fits, so that a plan in place of one that spills keeps it.
+        let depths = if fits(own.depth) { own.depth..=own.depth } else { 2..=apart.min(MOST_STEPS) as u32 };
+        let whole = depths
+            .filter(|&depth| fits(depth))
+            .filter_map(|depth| plan(&plain, &Options { depth: Depth::Steps(depth), ..*options }).ok());
         own = whole.min_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds)).unwrap_or(own);
     }
     let stepwise = Options { execution: Execution::Stepwise, tune: Tune::Off, ..*options };
