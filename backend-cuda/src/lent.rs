@@ -26,6 +26,12 @@ pub struct DeviceBuffer {
     pub(crate) layout: Layout,
 }
 
+/// Returns a distance in bytes. Some packages divide the bytes of a negative one as if it had no sign, CuPy among them; where the
+/// product wraps, as addresses do, it is theirs again.
+fn in_bytes(stride: i64, bytes: i64) -> i64 {
+    stride.wrapping_mul(bytes)
+}
+
 impl DeviceBuffer {
     pub(crate) fn new(
         memory: &Arc<CudaSlice<u8>>,
@@ -106,7 +112,7 @@ impl DeviceBuffer {
         self.wait()?;
         self.check(address)?;
         let bytes = dtype.bytes() as i64;
-        let from = Place { address, strides: strides.map(|stride| stride * bytes) };
+        let from = Place { address, strides: strides.map(|stride| in_bytes(stride, bytes)) };
         let strides = self.strides().map(|stride| stride as i64 * bytes);
         let to = Place { address: self.address(), strides };
         // SAFETY: as promised; this buffer has its values at its strides.
@@ -138,5 +144,19 @@ impl DeviceBuffer {
     /// Waits for all that the device has been asked to do in the primary context, by other code too.
     pub fn wait(&self) -> Result<()> {
         self.stream.context().synchronize().map_err(during("waiting for the device"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_bytes;
+
+    #[test]
+    fn a_distance_divided_without_its_sign_is_itself_again() {
+        for (bytes, distance) in [(4, -248_i64), (8, -8), (4, 128), (8, 0)] {
+            let divided = (distance as u64 / bytes as u64) as i64;
+            assert_eq!(in_bytes(divided, bytes), distance);
+            assert_eq!(in_bytes(distance / bytes, bytes), distance);
+        }
     }
 }

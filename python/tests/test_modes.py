@@ -11,6 +11,12 @@ import pytest
 
 LIMIT = 120
 
+# What GCC before 13 links into each library that is built with -ffast-math: denormal numbers become zeros.
+FAST = """
+#include <xmmintrin.h>
+__attribute__((constructor)) static void set(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }
+"""
+
 BODY = """
 import ctypes, hashlib, threading, sys
 import numpy as np
@@ -72,10 +78,10 @@ if when == "before":
 def test_bits_do_not_depend_on_libraries_of_others(tmp_path: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or sys.platform != "linux":
-        pytest.skip("there is no C compiler whose -ffast-math changes the mode")
+        pytest.skip("there is no C compiler for a library that changes the mode")
     source, library = tmp_path / "fast.c", tmp_path / "fast.so"
-    source.write_text("double fast(double x) { return x; }\n")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-ffast-math", source, "-o", library], check=True)
+    source.write_text(FAST)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", source, "-o", library], check=True)
 
     def digest(when: str) -> str:
         call = [sys.executable, "-c", textwrap.dedent(BODY), str(library), when]
