@@ -300,8 +300,7 @@ mod tests {
         let problem = Problem::new(program, Shape::new(&[8192, 8192]).unwrap(), DType::F64).unwrap();
         let plan = planned(&problem, Execution::Auto, CachePolicy::Auto);
         let plain = Clock::on_device(&problem, true).unwrap().plain().clone();
-        let (fitted, all) =
-            refitted(&plain, &plan, |_| 100);
+        let (fitted, all) = refitted(&plain, &plan, |_| 100);
         assert!(all.len() > 1);
         for tried in all {
             assert!(8_u32.is_multiple_of(tried.depth), "{} steps a pass", tried.depth);
