@@ -105,14 +105,16 @@ pub fn command_of(arguments: &[&str]) -> Result<PathBuf> {
     Ok(found.context("cargo built no command")?.path)
 }
 
-/// Builds with the given arguments and returns the file of the library of this name that others load.
-pub fn library(arguments: &[&str], name: &str) -> Result<PathBuf> {
-    let found = messages(arguments)?.iter().find_map(|message| {
-        let files = message["filenames"].as_array().filter(|_| message["target"]["name"] == name)?;
-        let mut paths = files.iter().filter_map(|file| file.as_str());
-        paths.find(|path| path.ends_with(std::env::consts::DLL_SUFFIX)).map(PathBuf::from)
-    });
-    found.with_context(|| format!("cargo {} built no library {name}", arguments.join(" ")))
+/// Builds with the given arguments and returns the file with this ending that was built of a target.
+pub fn file_of(arguments: &[&str], target: &str, ending: &str) -> Result<PathBuf> {
+    let found = messages(arguments)?.iter().find_map(|message| file(message, target, ending));
+    found.with_context(|| format!("cargo {} built no {target}{ending}", arguments.join(" ")))
+}
+
+/// Returns a target's file with this ending, if a message of cargo names it.
+fn file(message: &Value, target: &str, ending: &str) -> Option<PathBuf> {
+    let files = message["filenames"].as_array().filter(|_| message["target"]["name"] == target)?;
+    files.iter().filter_map(|file| file.as_str()).find(|path| path.ends_with(ending)).map(PathBuf::from)
 }
 
 /// Builds with the given arguments and returns cargo's messages. Those of the compiler are printed where it fails.
@@ -122,14 +124,17 @@ fn messages(arguments: &[&str]) -> Result<Vec<Value>> {
     let output =
         command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
     let text = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
-    let message =
-        |line| serde_json::from_str(line).with_context(|| format!("not a message of cargo: {line}"));
-    let messages: Vec<Value> = text.lines().map(message).collect::<Result<_>>()?;
+    let messages = text.lines().map(message).collect::<Result<Vec<_>>>()?;
     if !output.status.success() {
         messages.iter().filter_map(warning).for_each(|text| print!("{text}"));
         bail!("cargo {} failed", arguments.join(" "));
     }
     Ok(messages)
+}
+
+/// Reads one of cargo's messages.
+fn message(line: &str) -> Result<Value> {
+    serde_json::from_str(line).with_context(|| format!("not a message of cargo: {line}"))
 }
 
 /// Returns the program of one of cargo's messages, if it names one.
@@ -166,16 +171,28 @@ mod tests {
 
     #[test]
     fn a_message_with_an_executable_names_a_program() {
-        let message = serde_json::json!({
+        let built = serde_json::json!({
             "reason": "compiler-artifact", "manifest_path": "/a/backend-cpu/Cargo.toml", "profile": { "test": true },
             "target": { "kind": ["lib"], "name": "abide_cpu" }, "executable": "/a/target/debug/deps/abide_cpu-1",
         });
-        let found = program(&message).unwrap();
+        let found = program(&built).unwrap();
         assert_eq!(
             (found.package.as_str(), found.kind.as_str(), found.is_test),
             ("backend-cpu", "lib", true)
         );
         assert_eq!(program(&serde_json::json!({ "reason": "build-finished", "success": true })), None);
+        assert!(message("warning: x").is_err());
+    }
+
+    #[test]
+    fn a_message_that_names_a_file_is_found() {
+        let line = |name: &str, files: &[&str]| serde_json::json!({ "target": { "name": name }, "filenames": files });
+        let found = |message: &Value| file(message, "abide_web", ".wasm");
+        let files = ["/t/libabide_web.rlib", "/t/abide_web.wasm"];
+        assert_eq!(found(&line("abide_web", &files)), Some(PathBuf::from("/t/abide_web.wasm")));
+        assert_eq!(found(&line("wgpu", &files)), None);
+        assert_eq!(found(&line("abide_web", &["/t/libabide_web.rlib"])), None);
+        assert_eq!(found(&Value::Null), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cargo::{TESTS, library, root, succeeds};
+use crate::cargo::{TESTS, file_of, root, succeeds};
 use crate::setup;
 use crate::summary::{Counts, counted};
 
@@ -47,7 +47,7 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
 pub fn check_built(counts: &mut Counts) -> Result<bool> {
     let folder = folder()?;
     let venv = environment(&folder)?;
-    let module = library(TESTS, "_pyabide")?;
+    let module = file_of(TESTS, "_pyabide", std::env::consts::DLL_SUFFIX)?;
     let place = Command::new(program(&venv, "python"))
         .args(["-c", "import sysconfig; print(sysconfig.get_path('platlib'))"])
         .output()

@@ -48,14 +48,18 @@ pub fn rust_components() -> Result<()> {
             continue;
         }
         println!("installing: the Rust component {component}");
-        if !answers("rustup", &["--version"]) {
-            bail!(
-                "{component} is missing and there is no rustup to add it; install {component} with your Rust"
-            );
-        }
-        if !succeeds(Command::new("rustup").args(["component", "add", component]).current_dir(root()))? {
-            bail!("rustup component add {component} failed; see its message above");
-        }
+        rustup_add("component", component)?;
+    }
+    Ok(())
+}
+
+/// Has rustup add a component or a target.
+pub fn rustup_add(kind: &str, name: &str) -> Result<()> {
+    if !answers("rustup", &["--version"]) {
+        bail!("Rust's {kind} {name} is missing and there is no rustup to add it; install it with your Rust");
+    }
+    if !succeeds(Command::new("rustup").args([kind, "add", name]).current_dir(root()))? {
+        bail!("rustup {kind} add {name} failed; see its message above");
     }
     Ok(())
 }

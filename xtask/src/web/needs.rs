@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::cargo::{root, succeeds};
-use crate::setup::{answers, apt_install};
+use crate::setup::{answers, apt_install, rustup_add};
 
 /// Names of Chromium's programs.
 const BROWSERS: [&str; 5] = [
@@ -33,15 +32,7 @@ pub fn wasm(target: &str) -> Result<()> {
         return Ok(());
     }
     println!("installing: Rust's standard library for {target}");
-    if !answers("rustup", &["--version"]) {
-        bail!(
-            "the standard library for {target} is missing and there is no rustup to add it; install it with your Rust"
-        );
-    }
-    if !succeeds(Command::new("rustup").args(["target", "add", target]).current_dir(root()))? {
-        bail!("rustup target add {target} failed; see its message above");
-    }
-    Ok(())
+    rustup_add("target", target)
 }
 
 /// Returns the browser that pages are tested in: the one that the environment names, one that is present, or
