@@ -100,10 +100,15 @@ def test_a_fork_during_a_run_of_another_thread() -> None:
         thread = threading.Thread(target=lambda: busy.run(10**9, seconds=4.0))
         thread.start()
         time.sleep(0.3)
+        refused = 0
         for _ in range(5):
-            assert [child(run), child(solve)] == expected
             said = child(lambda: busy["u"])
-            assert b"forked" in said and b"spawn" in said and said.startswith(b"Unsupported"), said
+            # A slow machine's run may end before the fifth child: what a run holds is then free.
+            if thread.is_alive():
+                assert b"forked" in said and b"spawn" in said and said.startswith(b"Unsupported"), said
+                refused += 1
+            assert [child(run), child(solve)] == expected
+        assert refused > 0
         thread.join()
         assert busy["u"].shape == START.shape
     """)
