@@ -113,8 +113,18 @@ impl Pool {
     }
 }
 
+/// Work of any type, so that what hands it to threads is compiled once and not for each.
+type Work<'a> = &'a mut (dyn FnMut() + Send);
+
 /// Calls `work` on one of some threads.
-fn within<R: Send>((pool, _): &(Option<ThreadPool>, usize), work: impl FnOnce() -> R + Send) -> R {
+fn within<R: Send>(made: &(Option<ThreadPool>, usize), work: impl FnOnce() -> R + Send) -> R {
+    let (mut work, mut result) = (Some(work), None);
+    hand(made, &mut || result = work.take().map(|work| work()));
+    result.unwrap_or_else(|| unreachable!("a pool returns once the work is done, or unwinds"))
+}
+
+/// Does [`within`]'s work.
+fn hand((pool, _): &(Option<ThreadPool>, usize), work: Work<'_>) {
     let work = || standard(work);
     match pool {
         Some(pool) => pool.install(work),
@@ -216,8 +226,15 @@ pub fn start() -> Result<()> {
 
 /// Calls both, maybe at the same time: on the threads of the pool that this is called in, else on those that everything
 /// runs on, and one after the other where there are none.
-#[inline]
 pub fn join(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+    let (mut first, mut second) = (Some(first), Some(second));
+    join_work(&mut || first.take().map_or((), |work| work()), &mut || {
+        second.take().map_or((), |work| work())
+    });
+}
+
+/// Does [`join`]'s work.
+fn join_work(first: Work<'_>, second: Work<'_>) {
     // Another thread may take the second one.
     let (first, second) = (|| standard(first), || standard(second));
     if rayon::current_thread_index().is_some() {

@@ -1,10 +1,12 @@
 //! Programs of several kinds of fields: all threads against the definition.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use abide_core::backend::{Reducer, Segmented, window_of, write_rows};
+use abide_core::backend::{Ahead, Peer, Planes, Reducer, Segmented, window_of, write_rows};
 use abide_core::catalogue::cloverleaf;
+use abide_core::communicator::ExportedHandle;
 use abide_core::domain::Sides;
 use abide_core::program::{Boxes, Clock, Marks, Probe, Record, Rows, Until};
 use abide_core::{Array, Backend, DType, Options, Plan, Problem, Result, Session, Shape};
@@ -110,14 +112,56 @@ fn plain_forms_have_the_bits_of_the_definition() {
     assert!(shared > 150 && plain > shared / 2 && own > 100 && chosen > own / 3, "{drawn:?}");
 }
 
-/// Reduces fields by the steps of a program that has the reductions alone.
-struct Alone(Problem);
+/// Reduces fields by the steps of a program that has the reductions alone, and goes ahead where it is told to.
+struct Alone {
+    problem: Problem,
+    goes_ahead: bool,
+    /// The stretches that it did by itself.
+    done: Arc<AtomicU64>,
+}
 
 impl Reducer for Alone {
-    fn reduce(&mut self, session: &mut dyn Session, reduction: usize, scalars: &[f64]) -> Result<f64> {
-        let (parameters, scalars) = scalars.split_at(self.0.parameters.len());
+    fn reduce(
+        &mut self,
+        session: &mut dyn Session,
+        reduction: usize,
+        clock: &Clock,
+        ahead: Option<Ahead>,
+    ) -> Result<Vec<f64>> {
+        let mut values = vec![self.value(session, reduction, clock)?];
+        let Some(Ahead { stretches, room }) = ahead else { return Ok(values) };
+        let room = room.downcast::<Arc<Mutex<Vec<f64>>>>().unwrap();
+        let (all, first, mut clock) = (clock.stretches(), clock.next_stretch(), clock.clone());
+        for number in first..first + stretches {
+            clock.reduced(values[number - first]);
+            let mut read = Vec::new();
+            let asked = loop {
+                if let Some(asked) = clock.step(&mut read) {
+                    break asked;
+                }
+            };
+            let stretch = &all[number % all.len()];
+            assert_eq!(stretch.reduction, asked.reduction);
+            *room.lock().unwrap() = read;
+            if stretch.steps() > 0 {
+                assert!(session.peer().unwrap().begin(stretch.steps(), &[])?);
+            }
+            values.push(self.value(session, asked.reduction, &clock)?);
+        }
+        self.done.fetch_add(stretches as u64, Ordering::Relaxed);
+        Ok(values)
+    }
+
+    fn goes_ahead(&self) -> bool {
+        self.goes_ahead
+    }
+}
+
+impl Alone {
+    fn value(&self, session: &mut dyn Session, reduction: usize, clock: &Clock) -> Result<f64> {
+        let (parameters, scalars) = clock.values().split_at(self.problem.parameters.len());
         let mut problem =
-            Problem { parameters: parameters.to_vec(), scalars: scalars.to_vec(), ..self.0.clone() };
+            Problem { parameters: parameters.to_vec(), scalars: scalars.to_vec(), ..self.problem.clone() };
         // One that is made after another reads what was before both.
         let made = problem.program.stages()[reduction].does.scalar().unwrap();
         let mut fields = read(session, &problem);
@@ -127,16 +171,114 @@ impl Reducer for Alone {
     }
 }
 
+/// A session that takes steps as a device does: what varies in them may have been made there.
+struct Device {
+    inner: Box<dyn Session>,
+    room: Arc<Mutex<Vec<f64>>>,
+    noted: Vec<f64>,
+    /// Steps for which there is room for what they note.
+    left: u64,
+}
+
+impl Session for Device {
+    fn plan(&self) -> &Plan {
+        self.inner.plan()
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        self.advance_by(steps, &[])
+    }
+
+    fn advance_by(&mut self, steps: u64, read: &[f64]) -> Result<f64> {
+        self.begin(steps, read)?;
+        self.finish()
+    }
+
+    fn take_noted(&mut self) -> Result<Vec<f64>> {
+        assert_eq!(self.left, 0, "steps are missing");
+        self.inner.take_noted().map(|_| std::mem::take(&mut self.noted))
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        self.inner.read(field)
+    }
+
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.inner.read_window(field, low, high)
+    }
+
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.inner.write(field, values)
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.inner.write_window(field, low, high, values)
+    }
+
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        self.inner.set_parameter(parameter, value)
+    }
+
+    fn peer(&mut self) -> Option<&mut dyn Peer> {
+        Some(self)
+    }
+}
+
+impl Peer for Device {
+    fn room(&mut self, steps: u64, _: u64) -> Result<Option<Box<dyn Any>>> {
+        (self.left, self.noted) = (steps, Vec::new());
+        Ok(Some(Box::new(self.room.clone())))
+    }
+
+    fn begin(&mut self, steps: u64, read: &[f64]) -> Result<bool> {
+        if self.left < steps {
+            (self.left, self.noted) = (steps, Vec::new());
+        }
+        self.left -= steps;
+        let room = std::mem::take(&mut *self.room.lock().unwrap());
+        match if read.is_empty() { &room } else { read } {
+            [] => self.inner.advance(steps)?,
+            read => self.inner.advance_by(steps, read)?,
+        };
+        self.noted.extend(self.inner.take_noted()?);
+        Ok(true)
+    }
+
+    fn export(&mut self, _: Planes) -> Result<ExportedHandle> {
+        unreachable!("there are no slabs")
+    }
+
+    fn take(&mut self, _: Planes, _: ExportedHandle) -> Result<()> {
+        unreachable!("there are no slabs")
+    }
+
+    fn taken(&mut self) -> Result<ExportedHandle> {
+        unreachable!("there are no slabs")
+    }
+
+    fn wait_for(&mut self, _: ExportedHandle) -> Result<()> {
+        unreachable!("there are no slabs")
+    }
+}
+
 /// A problem that reduces fields once in several steps has the bits of the definition where its plain form goes over the steps
 /// between at a time, however advances cut the run and wherever it begins.
 #[test]
 fn steps_between_reductions_have_the_bits_of_the_definition() {
     let backend = CpuBackend::with_threads(2).unwrap();
-    let mut seen = [0; 2];
+    let (mut seen, done) = ([0; 2], Arc::new(AtomicU64::new(0)));
     for (seed, (mut problem, fields)) in (0..4000).filter_map(|seed| Some((seed, timed::reduced(seed).ok()?)))
     {
         problem.first_step = seed % 4;
-        problem.record = Some(Record::new(&problem.program, 2, Vec::new()));
+        let middle = problem.shape.padded().map(|extent| extent / 2);
+        let probes = vec![Probe { field: 0, index: middle }; usize::from(seed % 4 > 1)];
+        problem.record = Some(Record::new(&problem.program, 2, probes));
         let Some(clock) = Clock::on_device(&problem, true) else { continue };
         assert!(Clock::on_device(&problem, false).is_none() && Clock::of(&problem).is_none());
         let reductions = clock.reductions().unwrap().clone();
@@ -145,12 +287,16 @@ fn steps_between_reductions_have_the_bits_of_the_definition() {
         let scalars = reference::run_program(&problem, &mut expected, 21, |_, _, _| {}).unwrap();
         let own = clock.plain().clone();
         let plan = backend.plan(&own, &Options::default()).unwrap();
-        let cut = Segmented::clocked(&problem, clock, &fields, Some(Box::new(Alone(reductions)))).unwrap();
+        let alone = Alone { problem: reductions, goes_ahead: seed % 2 > 0, done: done.clone() };
+        let cut = Segmented::clocked(&problem, clock, &fields, Some(Box::new(alone))).unwrap();
         let reference = CpuBackend::reference();
         let options = Options::default();
         let mut defined =
             reference.open(&problem, &reference.plan(&problem, &options).unwrap(), fields.clone()).unwrap();
-        let mut session = Segmented::around(Some(cut), backend.open(&own, &plan, fields).unwrap());
+        let inner = backend.open(&own, &plan, fields).unwrap();
+        let inner = Box::new(Noting { inner, problem: own, noted: Vec::new() });
+        let device = Device { inner, room: Arc::default(), noted: Vec::new(), left: 0 };
+        let mut session = Segmented::around(Some(cut), Box::new(device));
         for steps in [1, 3, 4, 13] {
             session.advance(steps).unwrap();
             defined.advance(steps).unwrap();
@@ -168,7 +314,8 @@ fn steps_between_reductions_have_the_bits_of_the_definition() {
         assert_eq!(bits(&session.scalars().unwrap()), bits(&scalars), "seed {seed}");
         seen[usize::from(problem.program.steps()[0].len() > problem.program.steps()[1].len())] += 1;
     }
-    assert!(seen[1] > 50, "{seen:?}");
+    let done = done.load(Ordering::Relaxed);
+    assert!(seen[1] > 50 && done > 40, "{seen:?} {done}");
 }
 
 /// A program whose reductions of what a step finds are made at the end of the step before has the bits of the definition, and the

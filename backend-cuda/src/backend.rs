@@ -163,11 +163,9 @@ impl Backend for CudaBackend {
         check_fields(problem, &fields)?;
         if let Some(clock) = Clock::on_device(problem, true).filter(|clock| is_of_clock(plan, clock)) {
             let plain = clock.plain().clone();
-            let reductions = clock.reductions().map(|problem| {
-                let own = Reductions::new(problem, &self.device, &self.context, &self.nvrtc);
-                own.map(|own| Box::new(own) as Box<dyn Reducer>)
-            });
-            let cut = Segmented::clocked(problem, clock, &fields, reductions.transpose()?)?;
+            let reductions = Reductions::of_clock(&clock, &self.device, &self.context, &self.nvrtc)?;
+            let reductions = reductions.map(|own| Box::new(own) as Box<dyn Reducer>);
+            let cut = Segmented::clocked(problem, clock, &fields, reductions)?;
             return Ok(Segmented::around(Some(cut), self.open(&plain, plan, fields)?));
         }
         plan.check(problem)?;

@@ -7,7 +7,10 @@ use abide_core::{Array, DType, Error, Problem, Result};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use crate::driver::during;
+use crate::memory::ask_for;
 use crate::noted::{NotedTables, Notes};
+
+const LOADING: &str = "loading parameters that vary";
 
 /// The kernels' `Parameters`: a launch takes them by value.
 pub(crate) struct Parameters {
@@ -19,6 +22,8 @@ pub(crate) struct Parameters {
     varying: Option<Varying>,
     /// What the kernels note, where they do.
     notes: Option<Notes>,
+    /// Steps for which there is room beside those begun.
+    room: u64,
 }
 
 /// The parameters that vary, of each stage of each step that was handed over.
@@ -30,6 +35,8 @@ struct Varying {
     /// The stages of a step.
     stages: usize,
     table: Option<CudaSlice<u8>>,
+    /// The bytes of the table that are of the steps handed over.
+    filled: usize,
     /// The bytes of the table before the next stage's.
     next: usize,
 }
@@ -44,10 +51,11 @@ impl Parameters {
             parameters: problem.parameters.len(),
             stages: problem.program.stages().len(),
             table: None,
+            filled: 0,
             next: 0,
         });
         let notes = Notes::new(problem);
-        let mut parameters = Parameters { bytes: Vec::new(), values: 0, varying, notes };
+        let mut parameters = Parameters { bytes: Vec::new(), values: 0, varying, notes, room: 0 };
         parameters.set(problem);
         parameters
     }
@@ -70,26 +78,36 @@ impl Parameters {
     }
 
     /// Takes over what varies in the next steps: `read` has the values of all parameters for each step and stage.
-    pub fn vary_by(&mut self, read: &[f64], stream: &Arc<CudaStream>) -> Result<()> {
+    fn vary_by(&mut self, read: &[f64], stream: &Arc<CudaStream>) -> Result<()> {
         let Some(varying) = &mut self.varying else { return Ok(()) };
         let rows = read.chunks_exact(varying.parameters.max(1));
         let values: Vec<f64> =
             rows.flat_map(|row| varying.numbers.iter().map(|&number| row[number])).collect();
         let values = Array::from_fn(varying.dtype, values.len(), |i| values[i]);
         let bytes = values.as_bytes();
-        match varying.table.as_mut().filter(|table| table.len() == bytes.len()) {
-            Some(table) => stream.memcpy_htod(bytes, table),
-            None => stream.clone_htod(bytes).map(|table| varying.table = Some(table)),
-        }
-        .map_err(during("loading parameters that vary"))?;
-        varying.next = 0;
+        let table = varying.table_of(bytes.len(), stream)?;
+        let mut own = table.slice_mut(..bytes.len());
+        stream.memcpy_htod(bytes, &mut own).map_err(during(LOADING))?;
+        (varying.filled, varying.next) = (bytes.len(), 0);
         Ok(())
     }
 
+    /// Makes room for what so many steps note, and for what varies in at most so many that are begun at a time; returns its
+    /// address, 0 where nothing varies.
+    pub fn make_room(&mut self, steps: u64, at_a_time: u64, stream: &Arc<CudaStream>) -> Result<u64> {
+        if let Some(notes) = &mut self.notes {
+            notes.begin(steps, stream)?;
+        }
+        self.room = steps;
+        let Some(varying) = &mut self.varying else { return Ok(0) };
+        let bytes = varying.bytes(varying.stages) * at_a_time as usize;
+        Ok(varying.table_of(bytes, stream)?.device_ptr(stream).0)
+    }
+
     /// Fails unless what varies in so many steps is there.
-    pub fn check(&self, steps: u64) -> Result<()> {
+    fn check(&self, steps: u64) -> Result<()> {
         let Some(varying) = &self.varying else { return Ok(()) };
-        let there = varying.table.as_ref().map_or(0, |table| table.len() - varying.next);
+        let there = varying.filled - varying.next;
         if steps as u128 * varying.bytes(varying.stages) as u128 <= there as u128 {
             return Ok(());
         }
@@ -119,9 +137,22 @@ impl Parameters {
         self.bytes.as_mut_ptr().cast()
     }
 
-    /// Makes room for what the kernels note in so many steps.
-    pub fn begin(&mut self, steps: u64, stream: &Arc<CudaStream>) -> Result<()> {
-        self.notes.as_mut().map_or(Ok(()), |notes| notes.begin(steps, stream))
+    /// Begins so many steps, with what varies in them, or with what is in the room for it. Fails where neither is known.
+    pub fn begin(&mut self, steps: u64, read: &[f64], stream: &Arc<CudaStream>) -> Result<()> {
+        let has_room = steps <= self.room;
+        self.room = if has_room { self.room - steps } else { 0 };
+        match (&mut self.varying, read) {
+            (Some(varying), []) if has_room => {
+                (varying.filled, varying.next) = (varying.bytes(varying.stages) * steps as usize, 0);
+            }
+            (_, []) => {}
+            _ => self.vary_by(read, stream)?,
+        }
+        self.check(steps)?;
+        match &mut self.notes {
+            Some(notes) if !has_room => notes.begin(steps, stream),
+            _ => Ok(()),
+        }
     }
 
     /// Returns what the kernels have noted since [`Parameters::begin`].
@@ -153,6 +184,18 @@ impl Parameters {
 }
 
 impl Varying {
+    /// Returns the table, with room for so many bytes.
+    fn table_of(&mut self, bytes: usize, stream: &Arc<CudaStream>) -> Result<&mut CudaSlice<u8>> {
+        let table = match self.table.take().filter(|table| table.len() >= bytes) {
+            Some(table) => table,
+            None => {
+                ask_for(stream.context(), bytes as u128)?;
+                stream.alloc_zeros(bytes.max(1)).map_err(during(LOADING))?
+            }
+        };
+        Ok(self.table.insert(table))
+    }
+
     fn bytes(&self, stages: usize) -> usize {
         stages * self.numbers.len() * self.dtype.bytes()
     }

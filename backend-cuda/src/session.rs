@@ -56,6 +56,12 @@ pub(crate) struct CudaSession {
     begun: Begun,
 }
 
+/// Where a session's kernels read what varies.
+pub(crate) struct Room {
+    /// Its address on the device.
+    pub address: u64,
+}
+
 /// The clocks of steps that were begun and not yet waited for, used again once they were.
 struct Begun {
     timers: Vec<Timer>,
@@ -182,11 +188,7 @@ impl CudaSession {
 impl Peer for CudaSession {
     fn begin(&mut self, steps: u64, read: &[f64]) -> Result<bool> {
         bind(&self.fields.stream)?;
-        if !read.is_empty() {
-            self.parameters.vary_by(read, &self.fields.stream)?;
-        }
-        self.parameters.check(steps)?;
-        self.parameters.begin(steps, &self.fields.stream)?;
+        self.parameters.begin(steps, read, &self.fields.stream)?;
         let mut left = steps;
         while left > 0 {
             let now = left.min(self.launcher.most_steps());
@@ -199,6 +201,12 @@ impl Peer for CudaSession {
             left -= now;
         }
         Ok(true)
+    }
+
+    fn room(&mut self, steps: u64, at_a_time: u64) -> Result<Option<Box<dyn Any>>> {
+        bind(&self.fields.stream)?;
+        let address = self.parameters.make_room(steps, at_a_time, &self.fields.stream)?;
+        Ok(Some(Box::new(Room { address })))
     }
 
     fn finish(&mut self) -> Result<f64> {

@@ -209,7 +209,7 @@ impl Run for Launched<'_> {
     }
 
     fn run(&mut self, steps: u64) -> Result<f64> {
-        self.parameters.begin(steps, &self.fields.stream)?;
+        self.parameters.begin(steps, &[], &self.fields.stream)?;
         self.launcher.prepare(self.fields, self.parameters, steps)?;
         self.timer.start(&self.fields.stream)?;
         self.launcher.launch(self.fields, self.parameters, steps)?;

@@ -38,7 +38,7 @@ pub use self::linear::{
 pub use self::part::Part;
 pub use self::peer::{CancelCheck, DeviceCommunicator, Peer, Planes};
 pub use self::ran::Ran;
-pub use self::segmented::{Halt, Reducer, Segmented, probed};
+pub use self::segmented::{Ahead, Halt, Reducer, Segmented, probed};
 pub use self::windows::{
     check_field, check_fields, check_values, check_window, rows_of, window_of, write_rows,
 };

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod arguments;
+mod clock;
 mod count;
 mod few;
 mod functions;
@@ -30,6 +31,7 @@ use crate::loops::{self, Joint, Reads};
 use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
+pub use clock::{ClockArguments, clock_kernels, stretch_entry};
 pub use count::{COUNT, count_entry, count_launch};
 pub use functions::{EACH_THREADS, Whose, each_entry, each_kernels};
 pub use krylov::{KRYLOV_ALWAYS, KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};

@@ -1,7 +1,6 @@
 //! Reductions that each step makes for the next one, before the first of them.
 
 use abide_core::Result;
-use abide_core::backend::Reducer as _;
 
 use super::{ProgramSession, Reductions};
 
@@ -41,7 +40,7 @@ impl ProgramSession {
         let scalars = [&*self.problem.parameters, &self.problem.scalars[..own]].concat();
         let first = scalars.len();
         for number in 0..carried.count() {
-            let value = carried.reductions.reduce(self, number, &scalars)?;
+            let value = carried.reductions.reduce_now(self, number, &scalars)?;
             self.memory.set_scalar(first + number, value)?;
         }
         Ok(())

@@ -6,6 +6,7 @@
 //! is good for the whole run, whatever the scalars become.
 
 mod carried;
+mod device_clock;
 mod memory;
 mod peer;
 mod recorder;

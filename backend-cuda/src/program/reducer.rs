@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use abide_core::backend::Reducer;
+use abide_core::backend::{Ahead, Reducer};
 use abide_core::expr::Node;
 use abide_core::plan::{Execution, Fuse, Options, Tune};
-use abide_core::program::{Boxes, Groups, Launch, Stage, Storage};
+use abide_core::program::{Boxes, Clock, Groups, Stage, Storage};
 use abide_core::{DeviceSpec, Error, Problem, Result, Session};
 use abide_planner::{Fitted, plan_stepwise};
 use abide_shaders::cuda::{ProgramKernels, program_scalars};
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr};
 
+use super::device_clock::DeviceClock;
 use super::launch_kernel;
 use super::memory::rounded_at;
 use crate::driver::{bind, during};
 use crate::kernels::{Kernels, fit, target};
 use crate::lent::DeviceBuffer;
 use crate::nvrtc::Nvrtc;
+use crate::session::Room;
 
 const REDUCING: &str = "reducing fields between passes";
 
@@ -31,6 +33,8 @@ pub(crate) struct Reductions {
     reads_scalars: bool,
     /// The session's stream, and what kernels need besides fields, once the first reduction was made.
     memory: Option<Memory>,
+    /// What makes scalars between them.
+    clock: Option<DeviceClock>,
 }
 
 /// What kernels need besides fields.
@@ -74,36 +78,29 @@ impl Reductions {
         let functions = functions.collect::<Result<_>>()?;
         let nodes = |stage: &Stage| stage.dag.nodes.iter().any(|node| matches!(node, Node::Param(_)));
         let reads_scalars = problem.program.stages().iter().any(nodes);
-        Ok(Reductions { problem: problem.clone(), storage, kernels, functions, reads_scalars, memory: None })
+        let (problem, memory, clock) = (problem.clone(), None, None);
+        Ok(Reductions { problem, storage, kernels, functions, reads_scalars, memory, clock })
+    }
+
+    /// Compiles the reductions of a clock, and what it does between them; `None` where it has no reductions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Reductions::new`].
+    pub fn of_clock(
+        clock: &Clock,
+        device: &DeviceSpec,
+        context: &Arc<CudaContext>,
+        nvrtc: &Nvrtc,
+    ) -> Result<Option<Reductions>> {
+        let Some(problem) = clock.reductions() else { return Ok(None) };
+        let own = Reductions::new(problem, device, context, nvrtc)?;
+        Ok(Some(Reductions { clock: DeviceClock::new(clock, device, context, nvrtc)?, ..own }))
     }
 
     /// Returns how many there are.
     pub fn count(&self) -> usize {
         self.functions.len()
-    }
-
-    /// Launches the kernels of a reduction.
-    fn launch(
-        &self,
-        launch: &Launch,
-        functions: &[CudaFunction],
-        fields: &[u64],
-        memory: &Memory,
-    ) -> Result<()> {
-        let Some(group) = self.kernels.of(launch) else {
-            return Err(Error::device("cuda", REDUCING, "a reduction has no kernels"));
-        };
-        // A buffer is that of a field: no stage writes any.
-        let field = |buffer: usize| self.storage.first.iter().position(|&own| own == buffer);
-        let buffers = group.buffers(launch);
-        let address = |slot: usize| {
-            let field = buffers.get(slot).copied().flatten().and_then(field);
-            field.and_then(|field| fields.get(field).copied()).unwrap_or(0)
-        };
-        let arguments: Vec<u64> = (0..self.kernels.slots).map(address).chain(memory.last).collect();
-        // Fields have the pitch of the kernels' buffers, leaves as many values as they write.
-        let mut all = group.launches.iter().zip(functions);
-        all.try_for_each(|(kernel, function)| launch_kernel(function, kernel, &arguments, &memory.stream))
     }
 }
 
@@ -140,39 +137,128 @@ impl Memory {
 }
 
 impl Reducer for Reductions {
-    fn reduce(&mut self, session: &mut dyn Session, reduction: usize, scalars: &[f64]) -> Result<f64> {
-        let count = self.problem.program.fields().len();
-        let buffer = |field: usize| session.device_buffer(field)?.downcast::<DeviceBuffer>().ok();
-        let buffers: Option<Vec<_>> = (0..count).map(buffer).collect();
-        let missing = || Error::device("cuda", REDUCING, "the session has no fields on the device");
-        let buffers = buffers.filter(|buffers| !buffers.is_empty()).ok_or_else(missing)?;
-        let stream = &buffers[0].stream;
-        bind(stream)?;
+    fn reduce(
+        &mut self,
+        session: &mut dyn Session,
+        reduction: usize,
+        clock: &Clock,
+        ahead: Option<Ahead>,
+    ) -> Result<Vec<f64>> {
+        self.load(session, clock.values(), ahead.is_some())?;
+        self.launch(session, reduction)?;
+        let Some(ahead) = ahead else { return Ok(vec![self.value(reduction)?]) };
+        let missing = || Error::device("cuda", REDUCING, "there is no clock on the device");
+        let mut own = self.clock.take().ok_or_else(missing)?;
+        let done = self.go_ahead(session, clock, &ahead, &mut own);
+        self.clock = Some(own);
+        let (mut values, last) = done?;
+        values.push(self.value(last)?);
+        Ok(values)
+    }
+
+    fn goes_ahead(&self) -> bool {
+        self.clock.is_some()
+    }
+}
+
+impl Reductions {
+    /// Returns the value of a reduction of a session's fields. `scalars` are the values of the parameters and scalars.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Reducer::reduce`].
+    pub fn reduce_now(
+        &mut self,
+        session: &mut dyn Session,
+        reduction: usize,
+        scalars: &[f64],
+    ) -> Result<f64> {
+        self.load(session, scalars, false)?;
+        self.launch(session, reduction)?;
+        self.value(reduction)
+    }
+
+    /// Does stretches behind a reduction. Returns the values of that and of all others but the last, and the number of the last.
+    fn go_ahead(
+        &self,
+        session: &mut dyn Session,
+        clock: &Clock,
+        ahead: &Ahead,
+        own: &mut DeviceClock,
+    ) -> Result<(Vec<f64>, usize)> {
+        let failed = |what: &str| Error::device("cuda", REDUCING, what);
+        let memory = self.memory.as_ref().ok_or_else(|| failed("no scalars are loaded"))?;
+        let room = ahead.room.downcast_ref::<Room>();
+        let room = room.ok_or_else(|| failed("the room is of another backend"))?;
+        let [rounded, .., exact] = memory.last;
+        own.load(clock.all_values(), ahead.stretches, &memory.stream)?;
+        let mut last = 0;
+        for number in 0..ahead.stretches {
+            let stretch = clock.next_stretch() + number;
+            let (steps, reduction) =
+                own.launch(stretch, number, [room.address, exact, rounded], &memory.stream)?;
+            if steps > 0 && !session.peer().map_or(Ok(false), |peer| peer.begin(steps, &[]))? {
+                return Err(failed("the session does not begin steps"));
+            }
+            self.launch(session, reduction)?;
+            last = reduction;
+        }
+        Ok((own.reduced(ahead.stretches, &memory.stream)?, last))
+    }
+
+    /// Loads the scalars where kernels read them, if they do.
+    fn load(&mut self, session: &mut dyn Session, scalars: &[f64], is_needed: bool) -> Result<()> {
+        let stream = fields(session, 1)?.swap_remove(0).stream;
+        bind(&stream)?;
         let parameters = self.problem.parameters.len().min(scalars.len());
         self.problem.parameters.copy_from_slice(&scalars[..parameters]);
         self.problem.scalars.copy_from_slice(&scalars[parameters..]);
         let mut memory = match self.memory.take() {
             Some(memory) => memory,
-            None => Memory::new(&self.problem, &self.kernels, stream)?,
+            None => Memory::new(&self.problem, &self.kernels, &stream)?,
         };
-        if self.reads_scalars {
+        if self.reads_scalars || is_needed {
             memory.load(&self.problem)?;
         }
-        let (Some(launch), Some(functions)) =
-            (self.storage.launches(0).launches.get(reduction), self.functions.get(reduction))
-        else {
-            return Err(Error::limit(
-                "number of a reduction",
-                reduction,
-                self.functions.len(),
-                "use another",
-            ));
-        };
-        let fields: Vec<u64> = buffers.iter().map(|buffer| buffer.address()).collect();
-        self.launch(launch, functions, &fields, &memory)?;
-        let made = self.problem.program.stages().get(reduction).and_then(|stage| stage.does.scalar());
-        let value = memory.scalar(made.ok_or_else(missing)?)?;
         self.memory = Some(memory);
-        Ok(value)
+        Ok(())
     }
+
+    /// Launches the kernels of a reduction of a session's fields as they are behind all that was begun.
+    fn launch(&self, session: &mut dyn Session, reduction: usize) -> Result<()> {
+        let fields: Vec<u64> =
+            fields(session, self.problem.program.fields().len())?.iter().map(DeviceBuffer::address).collect();
+        let none = || Error::limit("number of a reduction", reduction, self.functions.len(), "use another");
+        let launch = self.storage.launches(0).launches.get(reduction);
+        let (launch, functions) = launch.zip(self.functions.get(reduction)).ok_or_else(none)?;
+        let missing = || Error::device("cuda", REDUCING, "a reduction has no kernels");
+        let memory = self.memory.as_ref().ok_or_else(missing)?;
+        let group = self.kernels.of(launch).ok_or_else(missing)?;
+        // A buffer is that of a field: no stage writes any.
+        let field = |buffer: usize| self.storage.first.iter().position(|&own| own == buffer);
+        let buffers = group.buffers(launch);
+        let address = |slot: usize| {
+            let field = buffers.get(slot).copied().flatten().and_then(field);
+            field.and_then(|field| fields.get(field).copied()).unwrap_or(0)
+        };
+        let arguments: Vec<u64> = (0..self.kernels.slots).map(address).chain(memory.last).collect();
+        // Fields have the pitch of the kernels' buffers, leaves as many values as they write.
+        let mut all = group.launches.iter().zip(functions);
+        all.try_for_each(|(kernel, function)| launch_kernel(function, kernel, &arguments, &memory.stream))
+    }
+
+    /// Returns the value of a reduction, once all that was launched is done.
+    fn value(&self, reduction: usize) -> Result<f64> {
+        let made = self.problem.program.stages().get(reduction).and_then(|stage| stage.does.scalar());
+        let missing = || Error::device("cuda", REDUCING, "a reduction makes no scalar");
+        self.memory.as_ref().ok_or_else(missing)?.scalar(made.ok_or_else(missing)?)
+    }
+}
+
+/// Returns the buffers of a session's first fields.
+fn fields(session: &mut dyn Session, count: usize) -> Result<Vec<DeviceBuffer>> {
+    let buffer = |field: usize| Some(*session.device_buffer(field)?.downcast::<DeviceBuffer>().ok()?);
+    let buffers: Option<Vec<_>> = (0..count).map(buffer).collect();
+    let missing = || Error::device("cuda", REDUCING, "the session has no fields on the device");
+    buffers.filter(|buffers| !buffers.is_empty()).ok_or_else(missing)
 }

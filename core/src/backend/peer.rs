@@ -1,5 +1,7 @@
 //! What sessions of slabs hand to each other: planes that go from device to device without the host's memory between them.
 
+use std::any::Any;
+
 use crate::communicator::ExportedHandle;
 use crate::error::Result;
 use crate::plan::Exchanging;
@@ -31,6 +33,18 @@ pub trait Peer {
     fn begin(&mut self, steps: u64, read: &[f64]) -> Result<bool> {
         let _ = (steps, read);
         Ok(false)
+    }
+
+    /// Makes room for what so many steps note, and for what varies in at most so many that are begun at a time; steps that are
+    /// begun next without what they read find it there. Returns where it is on the device, as the backend knows it; `None` where
+    /// the device does not make what varies.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`](crate::Error::Limit) where the device does not have that much memory.
+    fn room(&mut self, steps: u64, at_a_time: u64) -> Result<Option<Box<dyn Any>>> {
+        let _ = (steps, at_a_time);
+        Ok(None)
     }
 
     /// Waits for all steps begun, and returns the seconds that the device took for them, without those between them.

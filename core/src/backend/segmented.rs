@@ -1,12 +1,13 @@
 //! Runs that are cut at the steps after which there is something to note.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::{Advances, Part, RankReport, Session, beside};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
-use crate::program::{Clock, Probe, Problem, Rows, Watch};
+use crate::program::{Clock, Probe, Problem, Rows, Stretch, Watch};
 use crate::real::Array;
 
 /// The most steps whose scalars are made at a time.
@@ -14,6 +15,9 @@ const STEPS: u64 = 4096;
 
 /// The most values that kernels note before they are read.
 const NOTED: u64 = 1 << 20;
+
+/// The most stretches between reductions that a device does by itself before the host takes note of them.
+const AHEAD: usize = 64;
 
 /// What a session that takes no note of marks and records by itself needs around it: its advances end where a
 /// row is due, whose values are then read one by one; with marks, after each step.
@@ -28,6 +32,8 @@ pub struct Segmented {
     problem: Problem,
     clock: Option<Clock>,
     reducer: Option<Box<dyn Reducer>>,
+    /// The values of the next reductions, where a device has gone on beyond them, and done the steps between.
+    known: VecDeque<f64>,
     /// Whether the session within has done the fields of a step whose scalars the clock does not have yet.
     is_behind: bool,
     /// What the stages of the next steps read, where that changes from step to step.
@@ -51,19 +57,46 @@ pub enum Halt {
 
 /// Reduces fields of a session between its passes: a stage of [`Clock::reductions`].
 pub trait Reducer: Send {
-    /// Returns the value of a reduction, by its number, of the fields as they are. `scalars` are the values of the parameters and
-    /// scalars.
+    /// Returns the value of a reduction, by its number, of the fields as they are, for a clock that has asked for it. Goes on by
+    /// itself where it is asked to: then the values of the reductions that follow come behind it.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] where the device fails.
-    fn reduce(&mut self, session: &mut dyn Session, reduction: usize, scalars: &[f64]) -> Result<f64>;
+    fn reduce(
+        &mut self,
+        session: &mut dyn Session,
+        reduction: usize,
+        clock: &Clock,
+        ahead: Option<Ahead>,
+    ) -> Result<Vec<f64>>;
+
+    /// Returns whether the device can go on by itself.
+    fn goes_ahead(&self) -> bool {
+        false
+    }
+}
+
+/// What a device does behind a reduction without the host: so many of [`Clock::stretches`], in turn from
+/// [`Clock::next_stretch`], each with the reduction that ends it.
+pub struct Ahead {
+    /// The stretches.
+    pub stretches: usize,
+    /// What [`Peer::room`](super::Peer::room) returned.
+    pub room: Box<dyn Any>,
+}
+
+/// What became of a segment that ends with a reduction.
+struct Reduced {
+    seconds: f64,
+    /// The steps that the session within did: none where it had done them before, more than the segment's where it went ahead.
+    steps: u64,
 }
 
 impl Segmented {
     fn of(watch: Watch, problem: Problem, clock: Option<Clock>) -> Segmented {
-        let (step, read) = (problem.first_step, Vec::new());
-        Segmented { watch, problem, clock, reducer: None, is_behind: false, read, step, remaining: 0 }
+        let (step, read, known) = (problem.first_step, Vec::new(), VecDeque::new());
+        Segmented { watch, problem, clock, reducer: None, known, is_behind: false, read, step, remaining: 0 }
     }
 
     /// Returns what a problem needs, whose initial fields are given; `None` if it has neither marks nor a
@@ -115,6 +148,8 @@ impl Segmented {
     /// Begins an advance of so many steps.
     pub fn begin(&mut self, steps: u64) {
         self.remaining = steps;
+        // Fields may have been set since.
+        self.known.clear();
         self.watch.begin();
     }
 
@@ -137,10 +172,8 @@ impl Segmented {
             let halt = if due <= self.remaining { Halt::Note } else { Halt::Never };
             return Ok(Some((due.min(self.remaining), halt)));
         };
-        let depth = u64::from(depth).max(1);
-        let passes = (STEPS.min(NOTED / noted.max(1)) / depth).max(1);
         let due = until_probed(&self.problem, noted, self.step);
-        let most = due.min(self.remaining).min(passes * depth);
+        let most = due.min(self.remaining).min(at_a_time(noted, depth));
         for now in 1..=most {
             if let Some(asked) = clock.step(&mut self.read) {
                 self.is_behind = asked.is_behind;
@@ -173,26 +206,59 @@ impl Segmented {
         Ok(Halt::Never)
     }
 
-    /// Gives the clock the value of a reduction that it needs, of the fields after a segment's steps, which are done here; returns
-    /// the seconds that both took. Where a device takes both one behind the other, the host waits for it once.
-    fn reduce(&mut self, session: &mut dyn Session, segment: &Segment, reduction: usize) -> Result<f64> {
-        match (&mut self.clock, &mut self.reducer) {
-            (Some(clock), Some(reducer)) => {
-                let begun = Instant::now();
-                let is_queued = segment.steps > 0
-                    && session.peer().map_or(Ok(false), |peer| peer.begin(segment.steps, &segment.read))?;
-                if !is_queued {
-                    segment.advance(session)?;
-                }
-                let value = reducer.reduce(session, reduction, clock.values());
-                if let Some(peer) = session.peer().filter(|_| is_queued) {
-                    peer.finish()?;
-                }
-                clock.reduced(value?);
-                Ok(begun.elapsed().as_secs_f64())
-            }
-            _ => Err(Error::device("a session", "reducing fields between passes", "nothing does")),
+    /// Gives the clock the value of a reduction that it needs, of the fields after a segment's steps, which are done here. Where a
+    /// device takes both one behind the other, the host waits for it once; where it goes on by itself, once in many segments.
+    fn reduce(
+        &mut self,
+        session: &mut dyn Session,
+        segment: &Segment,
+        reduction: usize,
+        depth: u32,
+    ) -> Result<Reduced> {
+        let noted = self.noted();
+        let (Some(clock), Some(reducer)) = (&mut self.clock, &mut self.reducer) else {
+            return Err(Error::device("a session", "reducing fields between passes", "nothing does"));
+        };
+        if let Some(value) = self.known.pop_front() {
+            clock.reduced(value);
+            return Ok(Reduced { seconds: 0.0, steps: 0 });
         }
+        let begun = Instant::now();
+        let may_end = self.problem.until.is_some() || self.problem.marks.is_some();
+        let mut ahead = None;
+        let mut steps = segment.steps;
+        if !may_end && reducer.goes_ahead() {
+            let next = self.step + segment.steps;
+            let due = until_probed(&self.problem, noted as u64, next).saturating_sub(1);
+            let room = (self.remaining - segment.steps).min(due);
+            let all = stretches(clock, room.min(at_a_time(noted as u64, depth).saturating_sub(steps)));
+            let most = all.iter().copied().max().unwrap_or(0).max(segment.steps);
+            steps += all.iter().sum::<u64>();
+            if !all.is_empty()
+                && let Some(peer) = session.peer()
+                && let Some(room) = peer.room(steps, most)?
+            {
+                ahead = Some(Ahead { stretches: all.len(), room });
+            } else {
+                steps = segment.steps;
+            }
+        }
+        let mut is_queued = ahead.is_some();
+        if segment.steps > 0 {
+            is_queued = session.peer().map_or(Ok(false), |peer| peer.begin(segment.steps, &segment.read))?;
+            if !is_queued {
+                segment.advance(session)?;
+            }
+        }
+        let values = reducer.reduce(session, reduction, clock, ahead);
+        if let Some(peer) = session.peer().filter(|_| is_queued) {
+            peer.finish()?;
+        }
+        self.known = values?.into();
+        let value = self.known.pop_front();
+        let none = || Error::device("a session", "reducing fields between passes", "there is no value");
+        clock.reduced(value.ok_or_else(none)?);
+        Ok(Reduced { seconds: begun.elapsed().as_secs_f64(), steps })
     }
 
     /// Returns the next segment, with what its stages read.
@@ -318,6 +384,28 @@ impl Segment {
     }
 }
 
+/// Returns the most steps that are made at a time, in passes of so many, with so many values noted after each.
+fn at_a_time(noted: u64, depth: u32) -> u64 {
+    let depth = u64::from(depth).max(1);
+    (STEPS.min(NOTED / noted.max(1)) / depth).max(1) * depth
+}
+
+/// Returns the steps of each of the stretches behind the reduction that a clock asks for, as far as their reductions are of the
+/// next so many steps.
+fn stretches(clock: &Clock, most: u64) -> Vec<u64> {
+    let of = |own: &Stretch| (own.steps(), own.is_behind);
+    let all: Vec<(u64, bool)> = clock.stretches().iter().map(of).collect();
+    let mut left = most;
+    let turns = all.iter().cycle().skip(clock.next_stretch());
+    let fit = turns.map_while(|&(steps, is_behind)| {
+        // A reduction before the fields of its step is of a step that is not done yet.
+        let fits = steps + u64::from(!is_behind) <= left;
+        left = left.saturating_sub(steps);
+        fits.then_some(steps)
+    });
+    fit.take(AHEAD).collect()
+}
+
 /// Returns the steps to the next row of probes for which a run halts, or a number beyond all steps.
 fn until_probed(problem: &Problem, noted: u64, step: u64) -> u64 {
     let probed = problem.record.as_ref().filter(|record| !record.probes.is_empty() && noted == 0);
@@ -364,6 +452,10 @@ impl Session for SegmentedSession {
             let (first, asked, halt) = (self.cut.step, segment.steps, segment.halt);
             let SegmentedSession { inner, cut, .. } = self;
             let is_ahead = cut.is_ahead() && halt == Halt::Never;
+            if !matches!(halt, Halt::Reduction(_)) && !cut.known.is_empty() {
+                return Err(Error::device("a session", "going on by itself", "it went beyond this step"));
+            }
+            let mut reduced = None;
             if is_ahead {
                 // The device does these steps while the host makes the scalars of the next and fills the rows of the last.
                 cut.advanced(asked);
@@ -380,17 +472,21 @@ impl Session for SegmentedSession {
                 seconds += taken?;
                 next = prepared?;
             } else if let Halt::Reduction(number) = halt {
-                seconds += cut.reduce(inner.as_mut(), &segment, number)?;
+                let found = cut.reduce(inner.as_mut(), &segment, number, depth)?;
+                seconds += found.seconds;
+                reduced = Some(found.steps);
             } else {
                 seconds += segment.advance(inner.as_mut())?;
             }
             let done = if asked == 0 { 0 } else { asked - self.inner.remaining() };
+            // A device may have done a segment's steps before, and may do more than them.
+            let now = reduced.unwrap_or(done);
             self.advances.add(done, 1);
             if !is_ahead {
                 self.cut.advanced(done);
             }
-            if self.cut.noted() > 0 && asked > 0 {
-                let last = Noted { first, steps: done, values: self.inner.take_noted()? };
+            if self.cut.noted() > 0 && now > 0 {
+                let last = Noted { first, steps: now, values: self.inner.take_noted()? };
                 if let Some(before) = noted.replace(last) {
                     self.cut.fill(&before)?;
                 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::timed::{Timed, TimedSteps};
-use super::{Probe, Problem, Program, Record};
+use super::{Probe, Problem, Program, Record, Stretch};
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
 use crate::expr::Dag;
@@ -215,6 +215,24 @@ impl Clock {
     /// Returns the values of the parameters and of the scalars, as the next stage finds them.
     pub fn values(&self) -> &[f64] {
         &self.values[..self.counts[1]]
+    }
+
+    /// Returns the values of all parameters of the plain problem, as the next stage finds them.
+    pub fn all_values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Returns what there is to do from each reduction of the cycle to the next, in order; nothing where a device cannot do that
+    /// by itself, because a step sets no field.
+    pub fn stretches(&self) -> Vec<Stretch> {
+        Stretch::of(&self.steps)
+    }
+
+    /// Returns the number of the stretch behind the reduction that was asked for.
+    pub fn next_stretch(&self) -> usize {
+        let [step, stage] = self.next;
+        self.steps[..step].iter().map(|step| reductions_in(step)).sum::<usize>()
+            + reductions_in(&self.steps[step][..stage])
     }
 
     /// Returns the mean of the steps from one reduction to the next, and how many there are then; `None` without reductions.

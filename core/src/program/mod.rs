@@ -28,6 +28,7 @@ mod start;
 mod stencil;
 mod step;
 mod storage;
+mod stretch;
 #[cfg(test)]
 mod tests;
 mod timed;
@@ -63,6 +64,8 @@ pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
 pub use self::step::Step;
 pub use self::storage::{Launch, Launches, Storage, is_renamed};
+pub use self::stretch::Stretch;
+pub use self::timed::Timed;
 pub use self::until::Until;
 pub use self::watch::Watch;
 

@@ -8,7 +8,7 @@ use crate::expr::{Dag, Id, Node};
 
 /// What a stage is for a clock.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Timed {
+pub enum Timed {
     /// A formula makes the scalar of this number.
     Scalar(Dag, usize),
     /// A stage of fields: formulas, in the type of the fields, make the parameters of these numbers.
