@@ -145,7 +145,8 @@ fn tests(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
 fn pytest(venv: &Path, folder: &Path) -> Command {
     let sources = root().join("python");
     let mut tests = tool(venv, "pytest", folder);
-    tests.args(["-q", "-p", "no:cacheprovider", "-c"]).arg(sources.join("pyproject.toml"));
+    // Two at a time: most tests wait for a process of their own or compile one kernel.
+    tests.args(["-q", "-n", "2", "-p", "no:cacheprovider", "-c"]).arg(sources.join("pyproject.toml"));
     tests.arg("--rootdir").arg(&sources).arg(sources.join("tests"));
     tests
 }

@@ -82,6 +82,9 @@ pub fn plan_of_clock(
 /// on an H200.
 const HALT_SECONDS: f64 = 35e-6;
 
+/// The same where the device makes the scalars between two reductions itself: the launches, which the host puts behind each other.
+const TURN_SECONDS: f64 = 20e-6;
+
 /// The most steps of a pass that are tried.
 const MOST_STEPS: usize = 24;
 
@@ -110,7 +113,9 @@ fn plan_between(
     let stepwise = Options { execution: Execution::Stepwise, tune: Tune::Off, ..*options };
     let each = reductions.program.stages().len().max(1) as f64;
     let reduced = plan_stepwise(reductions, &own.device, &stepwise)?.estimated_seconds / each * count as f64;
-    own.estimated_seconds += (reduced + HALT_SECONDS) / apart as f64;
+    let halts = problem.until.is_some() || problem.marks.is_some() || clock.stretches().is_empty();
+    let between = if halts { HALT_SECONDS } else { TURN_SECONDS * count as f64 };
+    own.estimated_seconds += (reduced + between) / apart as f64;
     let is_free = options.execution == Execution::Auto && options.depth == Depth::Auto;
     let other = plan_stepwise(problem, &own.device, &stepwise).ok().filter(|_| is_free);
     Ok(Some(own).filter(|own| other.is_none_or(|other| own.estimated_seconds < other.estimated_seconds)))
