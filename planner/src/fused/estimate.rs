@@ -67,7 +67,7 @@ pub struct Estimate {
 }
 
 /// Returns the instructions of a stage's formulas for each index.
-fn formulas(stage: &Stage, dtype: DType) -> f64 {
+pub fn formulas(stage: &Stage, dtype: DType) -> f64 {
     let wide = usize::from(dtype == DType::F64);
     let of = |node: &Node| match node {
         Node::Const(_) | Node::Param(_) | Node::Coord(_) => 0.0,
