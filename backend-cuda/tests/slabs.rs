@@ -47,7 +47,7 @@ fn slabs_have_the_references_bits() -> Result<()> {
         let (problem, start) = clover(&Deck::parse(&larger)?)?;
         follow(ranked, "cloverleaf", &problem, start, 20)?;
         let mut run = 0;
-        for case in random(0..200) {
+        for case in random(0..300) {
             let mut problem = case.problem;
             (problem.record, problem.marks) = (None, None);
             if Slabs::check(&problem).is_err() || Slabs::most(&problem, 1) < 2 {

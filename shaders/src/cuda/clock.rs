@@ -4,7 +4,7 @@ use abide_core::DType;
 use abide_core::expr::Dag;
 use abide_core::program::{Clock, Stretch, Timed};
 
-use super::{Cuda, FUNCTIONS};
+use super::{Cuda, DEVICE, FUNCTIONS};
 use crate::emit::formula;
 use crate::functions;
 use crate::text::Text;
@@ -44,6 +44,7 @@ pub fn clock_kernels(clock: &Clock) -> Option<String> {
     text.push(format!("typedef {} real;", if dtype == DType::F32 { "float" } else { "double" }));
     text.push(format!("constexpr int VALUES = {};", clock.all_values().len()));
     text.push(format!("constexpr int SCALARS = {};", clock.values().len()));
+    text.file(DEVICE);
     text.file(CLOCK);
     // Formulas of scalars are in f64, parts of those of fields in the fields' type.
     let of = |exact: bool| {
