@@ -262,25 +262,21 @@ fn tags_do_not_spill_where_counters_do_not(is_other: bool) {
         ("wave", &[512, 512], DType::F64, Boundary::Fixed),
         ("3d7pt", &[64, 64, 64], DType::F64, Boundary::Fixed),
     ];
-    let mut runs = Vec::new();
-    for device in devices(&nvrtc) {
-        for (name, extents, dtype, boundary) in domains {
-            let problem = problem(name, extents, dtype, boundary);
-            let plans = resident_plans(&problem, &device, &Options::default()).unwrap();
-            let of = |exchange| {
-                plans.iter().find_map(|plan| {
-                    let configuration = plan.resident()?.configuration();
-                    let other = resident::Configuration { exchange, ..configuration };
-                    (configuration.exchange == Exchange::Counted)
-                        .then(|| abide_planner::resident::plan_configuration(&problem, &device, &other))
-                        .flatten()
-                })
-            };
-            let [counted, tagged] = Exchange::ALL.map(|exchange| of(exchange).unwrap());
-            runs.push((problem.clone(), counted, tagged));
-        }
-    }
-    each(&part(runs, is_other), |(problem, counted, tagged)| {
+    let devices = devices(&nvrtc);
+    let all = devices.iter().flat_map(|device| domains.map(|domain| (device, domain)));
+    each(&part(all, is_other), |&(device, (name, extents, dtype, boundary))| {
+        let problem = &problem(name, extents, dtype, boundary);
+        let plans = resident_plans(problem, device, &Options::default()).unwrap();
+        let of = |exchange| {
+            plans.iter().find_map(|plan| {
+                let configuration = plan.resident()?.configuration();
+                let other = resident::Configuration { exchange, ..configuration };
+                (configuration.exchange == Exchange::Counted)
+                    .then(|| abide_planner::resident::plan_configuration(problem, device, &other))
+                    .flatten()
+            })
+        };
+        let [counted, tagged] = &Exchange::ALL.map(|exchange| of(exchange).unwrap());
         let spilled = [counted, tagged].map(|plan| {
             let compiled = report(problem, plan, &target(&plan.device)).unwrap();
             let exchange = plan.resident().unwrap().exchange;

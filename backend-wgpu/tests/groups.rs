@@ -95,7 +95,7 @@ fn random_groups_agree_with_the_reference() {
     let Some(backend) = backend() else { return };
     let mut all = 0;
     let drawn = if common::is_whole() { 200..225 } else { 200..202 };
-    for (case, seed) in common::sampled(cases().unwrap(), 4).chain(random(drawn)).zip(0..) {
+    for (case, seed) in common::sampled(cases().unwrap(), 8).chain(random(drawn)).zip(0..) {
         let begun = std::time::Instant::now();
         let groups = check_random(&backend, &case, seed);
         all += groups;

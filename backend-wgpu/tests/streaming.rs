@@ -51,7 +51,7 @@ fn depth_form_and_calls_leave_the_bound_as_it_is() {
 fn every_entry_streams() {
     let Some(backend) = backend() else { return };
     let mut rng = Rng::with_seed(7);
-    for entry in common::sampled(catalogue::plain(), 2) {
+    for entry in common::sampled(catalogue::plain(), 4) {
         for dimensions in entry.dimensions.clone().filter(|&dimensions| dimensions > 1) {
             for dtype in [DType::F32, DType::F64] {
                 // Compiling takes longer than running: of all boundaries one, another for each entry, unless all cases run.

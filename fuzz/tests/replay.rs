@@ -11,7 +11,7 @@ use abide_fuzz::{TARGETS, Target, execute, mutate, targets};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Time for which each target's mutations are run.
-const TIME: Duration = Duration::from_millis(1200);
+const TIME: Duration = Duration::from_millis(400);
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();

@@ -93,7 +93,7 @@ impl Subject {
         crate::sampled(self.name, cases)
     }
 
-    /// Returns every way to run a problem that the backend has, or a third of them where it does not have all cases, by the
+    /// Returns every way to run a problem that the backend has, or a fifth of them where it does not have all cases, by the
     /// problem; there is at least one.
     pub fn variants(&self, problem: &Problem) -> Vec<Options> {
         let persistent = CachePolicy::ALL.iter().flat_map(|&cache| {
@@ -131,8 +131,8 @@ impl Subject {
         if self.has_all_cases() {
             return able;
         }
-        let first = describe(problem).bytes().map(usize::from).sum::<usize>() % able.len().min(3);
-        able.into_iter().skip(first).step_by(3).collect()
+        let first = describe(problem).bytes().map(usize::from).sum::<usize>() % able.len().min(5);
+        able.into_iter().skip(first).step_by(5).collect()
     }
 
     /// Returns the plan for these options, where there is one. Only a limit of the device or the backend may

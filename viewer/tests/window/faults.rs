@@ -181,7 +181,7 @@ fn loses_its_device(mut setup: Setup, calls: u64) -> Harness<'static, App> {
 /// the fastest of three, because other tests take the machine's time too.
 #[test]
 fn the_window_answers_while_a_large_domain_runs() {
-    let mut harness = paused(setup("heat", "4096x4096"));
+    let mut harness = paused(setup("heat", "3072x3072"));
     harness.key_press(egui::Key::Space);
     until(&mut harness, "steps", |app| app.state().status.step > 2);
     let mut longest = Duration::ZERO;
