@@ -129,8 +129,8 @@ impl Reducer for Alone {
         ahead: Option<Ahead>,
     ) -> Result<Vec<f64>> {
         let mut values = vec![self.value(session, reduction, clock)?];
-        let Some(Ahead { stretches, room }) = ahead else { return Ok(values) };
-        let room = room.downcast::<Arc<Mutex<Vec<f64>>>>().unwrap();
+        let Some(Ahead { stretches, reserved }) = ahead else { return Ok(values) };
+        let reserved = reserved.downcast::<Arc<Mutex<Vec<f64>>>>().unwrap();
         let (all, first, mut clock) = (clock.stretches(), clock.next_stretch(), clock.clone());
         for number in first..first + stretches {
             clock.reduced(values[number - first]);
@@ -142,7 +142,7 @@ impl Reducer for Alone {
             };
             let stretch = &all[number % all.len()];
             assert_eq!(stretch.reduction, asked.reduction);
-            *room.lock().unwrap() = read;
+            *reserved.lock().unwrap() = read;
             if stretch.steps() > 0 {
                 assert!(session.peer().unwrap().begin(stretch.steps(), &[])?);
             }
@@ -174,9 +174,9 @@ impl Alone {
 /// A session that takes steps as a device does: what varies in them may have been made there.
 struct Device {
     inner: Box<dyn Session>,
-    room: Arc<Mutex<Vec<f64>>>,
+    reserved: Arc<Mutex<Vec<f64>>>,
     noted: Vec<f64>,
-    /// Steps for which there is room for what they note.
+    /// Steps for which there is memory for what they note.
     left: u64,
 }
 
@@ -231,9 +231,9 @@ impl Session for Device {
 }
 
 impl Peer for Device {
-    fn room(&mut self, steps: u64, _: u64) -> Result<Option<Box<dyn Any>>> {
+    fn reserve(&mut self, steps: u64, _: u64) -> Result<Option<Box<dyn Any>>> {
         (self.left, self.noted) = (steps, Vec::new());
-        Ok(Some(Box::new(self.room.clone())))
+        Ok(Some(Box::new(self.reserved.clone())))
     }
 
     fn begin(&mut self, steps: u64, read: &[f64]) -> Result<bool> {
@@ -241,8 +241,8 @@ impl Peer for Device {
             (self.left, self.noted) = (steps, Vec::new());
         }
         self.left -= steps;
-        let room = std::mem::take(&mut *self.room.lock().unwrap());
-        match if read.is_empty() { &room } else { read } {
+        let reserved = std::mem::take(&mut *self.reserved.lock().unwrap());
+        match if read.is_empty() { &reserved } else { read } {
             [] => self.inner.advance(steps)?,
             read => self.inner.advance_by(steps, read)?,
         };
@@ -295,7 +295,7 @@ fn steps_between_reductions_have_the_bits_of_the_definition() {
             reference.open(&problem, &reference.plan(&problem, &options).unwrap(), fields.clone()).unwrap();
         let inner = backend.open(&own, &plan, fields).unwrap();
         let inner = Box::new(Noting { inner, problem: own, noted: Vec::new() });
-        let device = Device { inner, room: Arc::default(), noted: Vec::new(), left: 0 };
+        let device = Device { inner, reserved: Arc::default(), noted: Vec::new(), left: 0 };
         let mut session = Segmented::around(Some(cut), Box::new(device));
         for steps in [1, 3, 4, 13] {
             session.advance(steps).unwrap();

@@ -22,8 +22,8 @@ pub(crate) struct Parameters {
     varying: Option<Varying>,
     /// What the kernels note, where they do.
     notes: Option<Notes>,
-    /// Steps for which there is room beside those begun.
-    room: u64,
+    /// Steps for which memory is reserved, beside those begun.
+    reserved: u64,
 }
 
 /// The parameters that vary, of each stage of each step that was handed over.
@@ -55,7 +55,7 @@ impl Parameters {
             next: 0,
         });
         let notes = Notes::new(problem);
-        let mut parameters = Parameters { bytes: Vec::new(), values: 0, varying, notes, room: 0 };
+        let mut parameters = Parameters { bytes: Vec::new(), values: 0, varying, notes, reserved: 0 };
         parameters.set(problem);
         parameters
     }
@@ -92,13 +92,13 @@ impl Parameters {
         Ok(())
     }
 
-    /// Makes room for what so many steps note, and for what varies in at most so many that are begun at a time; returns its
+    /// Reserves memory for what so many steps note, and for what varies in at most so many that are begun at a time; returns its
     /// address, 0 where nothing varies.
-    pub fn make_room(&mut self, steps: u64, at_a_time: u64, stream: &Arc<CudaStream>) -> Result<u64> {
+    pub fn reserve(&mut self, steps: u64, at_a_time: u64, stream: &Arc<CudaStream>) -> Result<u64> {
         if let Some(notes) = &mut self.notes {
             notes.begin(steps, stream)?;
         }
-        self.room = steps;
+        self.reserved = steps;
         let Some(varying) = &mut self.varying else { return Ok(0) };
         let bytes = varying.bytes(varying.stages) * at_a_time as usize;
         Ok(varying.table_of(bytes, stream)?.device_ptr(stream).0)
@@ -137,12 +137,12 @@ impl Parameters {
         self.bytes.as_mut_ptr().cast()
     }
 
-    /// Begins so many steps, with what varies in them, or with what is in the room for it. Fails where neither is known.
+    /// Begins so many steps, with what varies in them, or with what is in the memory reserved for it. Fails where neither is known.
     pub fn begin(&mut self, steps: u64, read: &[f64], stream: &Arc<CudaStream>) -> Result<()> {
-        let has_room = steps <= self.room;
-        self.room = if has_room { self.room - steps } else { 0 };
+        let is_reserved = self.reserved > 0 && steps <= self.reserved;
+        self.reserved = if is_reserved { self.reserved - steps } else { 0 };
         match (&mut self.varying, read) {
-            (Some(varying), []) if has_room => {
+            (Some(varying), []) if is_reserved => {
                 (varying.filled, varying.next) = (varying.bytes(varying.stages) * steps as usize, 0);
             }
             (_, []) => {}
@@ -150,7 +150,7 @@ impl Parameters {
         }
         self.check(steps)?;
         match &mut self.notes {
-            Some(notes) if !has_room => notes.begin(steps, stream),
+            Some(notes) if !is_reserved => notes.begin(steps, stream),
             _ => Ok(()),
         }
     }

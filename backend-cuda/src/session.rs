@@ -57,7 +57,7 @@ pub(crate) struct CudaSession {
 }
 
 /// Where a session's kernels read what varies.
-pub(crate) struct Room {
+pub(crate) struct Reserved {
     /// Its address on the device.
     pub address: u64,
 }
@@ -203,10 +203,10 @@ impl Peer for CudaSession {
         Ok(true)
     }
 
-    fn room(&mut self, steps: u64, at_a_time: u64) -> Result<Option<Box<dyn Any>>> {
+    fn reserve(&mut self, steps: u64, at_a_time: u64) -> Result<Option<Box<dyn Any>>> {
         bind(&self.fields.stream)?;
-        let address = self.parameters.make_room(steps, at_a_time, &self.fields.stream)?;
-        Ok(Some(Box::new(Room { address })))
+        let address = self.parameters.reserve(steps, at_a_time, &self.fields.stream)?;
+        Ok(Some(Box::new(Reserved { address })))
     }
 
     fn finish(&mut self) -> Result<f64> {

@@ -20,7 +20,12 @@ use abide_random::partitions::partition;
 use clover::clover;
 use deck::Deck;
 
-by_parts!(programs_have_the_references_bits_without_a_gpu, rows_are_recorded_without_a_gpu);
+by_parts!(
+    programs_have_the_references_bits_without_a_gpu,
+    a_condition_ends_a_run_without_a_gpu,
+    rows_are_recorded_without_a_gpu,
+    a_mark_halts_a_run_without_a_gpu,
+);
 
 fn programs_have_the_references_bits_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
@@ -77,14 +82,13 @@ fn check(compiler: &Compiler, cases: &[Case]) {
 }
 
 /// A condition ends a run after the step in which it first holds; the launches that follow change nothing.
-#[test]
-fn a_condition_ends_a_run_without_a_gpu() {
+fn a_condition_ends_a_run_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (mut problem, start) = clover(&deck).unwrap();
     let program = problem.program.clone();
     // The third step comes to 0.22.
-    for (condition, steps) in [("time >= 0.2", 3), ("time > -1", 1), ("dt >= 0.08", 2)] {
+    for (condition, steps) in part([("time >= 0.2", 3), ("time > -1", 1), ("dt >= 0.08", 2)], is_other) {
         problem.until = Some(Until::parse(condition, &program).unwrap());
         let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
         kernels.check_beyond(&start, steps, 3).unwrap();
@@ -156,25 +160,34 @@ fn rows_are_recorded_without_a_gpu(is_other: bool) {
 
 /// A run halts after the first step at which a scalar has reached the next mark; launches that follow change
 /// nothing.
-#[test]
-fn a_mark_halts_a_run_without_a_gpu() {
+fn a_mark_halts_a_run_without_a_gpu(is_other: bool) {
     let Some(compiler) = common::compiler() else { return };
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
-    let (mut problem, start) = clover(&deck).unwrap();
-    // The third step comes to 0.22.
-    problem.marks = Some(Marks::new(&problem.program, "time", 0.21).unwrap());
-    let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
-    kernels.check_beyond(&start, 3, 4).unwrap();
-    assert!(kernels.check_beyond(&start, 2, 4).is_err());
-    assert_eq!(kernels.run(&start, [3, 4], 0).unwrap().progress[..3], [2, 3, 0]);
-    problem.marks = Some(Marks::new(&problem.program, "time", 50.0).unwrap());
-    let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
-    kernels.check(&start, 3).unwrap();
-    // The end of the run and a mark may coincide.
-    problem.marks = Some(Marks::new(&problem.program, "time", 0.01).unwrap());
-    problem.until = Some(Until::parse("dt > 0", &problem.program).unwrap());
-    let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
-    assert_eq!(kernels.run(&start, [1, 2], 0).unwrap().progress[..2], [3, 1]);
+    let (problem, start) = clover(&deck).unwrap();
+    let run = |every, until: Option<&str>, check: &dyn Fn(Program)| {
+        let mut problem = problem.clone();
+        problem.marks = Some(Marks::new(&problem.program, "time", every).unwrap());
+        problem.until = until.map(|until| Until::parse(until, &problem.program).unwrap());
+        check(Program::compile(&compiler, &problem, 1, &[]).unwrap());
+    };
+    let cases: [&dyn Fn(); 3] = [
+        // The third step comes to 0.22.
+        &|| {
+            run(0.21, None, &|kernels| {
+                kernels.check_beyond(&start, 3, 4).unwrap();
+                assert!(kernels.check_beyond(&start, 2, 4).is_err());
+                assert_eq!(kernels.run(&start, [3, 4], 0).unwrap().progress[..3], [2, 3, 0]);
+            });
+        },
+        &|| run(50.0, None, &|kernels| kernels.check(&start, 3).unwrap()),
+        // The end of the run and a mark may coincide.
+        &|| {
+            run(0.01, Some("dt > 0"), &|kernels| {
+                assert_eq!(kernels.run(&start, [1, 2], 0).unwrap().progress[..2], [3, 1]);
+            });
+        },
+    ];
+    part(cases, is_other).into_iter().for_each(|case| case());
 }
 
 /// Takes away from kernels what edges and reductions need; each defect is found.

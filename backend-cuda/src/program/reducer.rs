@@ -18,7 +18,7 @@ use crate::driver::{bind, during};
 use crate::kernels::{Kernels, fit, target};
 use crate::lent::DeviceBuffer;
 use crate::nvrtc::Nvrtc;
-use crate::session::Room;
+use crate::session::Reserved;
 
 const REDUCING: &str = "reducing fields between passes";
 
@@ -188,15 +188,15 @@ impl Reductions {
     ) -> Result<(Vec<f64>, usize)> {
         let failed = |what: &str| Error::device("cuda", REDUCING, what);
         let memory = self.memory.as_ref().ok_or_else(|| failed("no scalars are loaded"))?;
-        let room = ahead.room.downcast_ref::<Room>();
-        let room = room.ok_or_else(|| failed("the room is of another backend"))?;
+        let reserved = ahead.reserved.downcast_ref::<Reserved>();
+        let reserved = reserved.ok_or_else(|| failed("memory was reserved by another backend"))?;
         let [rounded, .., exact] = memory.last;
         own.load(clock.all_values(), ahead.stretches, &memory.stream)?;
         let mut last = 0;
         for number in 0..ahead.stretches {
             let stretch = clock.next_stretch() + number;
             let (steps, reduction) =
-                own.launch(stretch, number, [room.address, exact, rounded], &memory.stream)?;
+                own.launch(stretch, number, [reserved.address, exact, rounded], &memory.stream)?;
             if steps > 0 && !session.peer().map_or(Ok(false), |peer| peer.begin(steps, &[]))? {
                 return Err(failed("the session does not begin steps"));
             }

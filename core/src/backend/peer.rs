@@ -35,14 +35,14 @@ pub trait Peer {
         Ok(false)
     }
 
-    /// Makes room for what so many steps note, and for what varies in at most so many that are begun at a time; steps that are
+    /// Reserves memory for what so many steps note, and for what varies in at most so many that are begun at a time; steps that are
     /// begun next without what they read find it there. Returns where it is on the device, as the backend knows it; `None` where
     /// the device does not make what varies.
     ///
     /// # Errors
     ///
     /// [`Error::Limit`](crate::Error::Limit) where the device does not have that much memory.
-    fn room(&mut self, steps: u64, at_a_time: u64) -> Result<Option<Box<dyn Any>>> {
+    fn reserve(&mut self, steps: u64, at_a_time: u64) -> Result<Option<Box<dyn Any>>> {
         let _ = (steps, at_a_time);
         Ok(None)
     }

@@ -82,8 +82,8 @@ pub trait Reducer: Send {
 pub struct Ahead {
     /// The stretches.
     pub stretches: usize,
-    /// What [`Peer::room`](super::Peer::room) returned.
-    pub room: Box<dyn Any>,
+    /// What [`Peer::reserve`](super::Peer::reserve) returned.
+    pub reserved: Box<dyn Any>,
 }
 
 /// What became of a segment that ends with a reduction.
@@ -230,15 +230,15 @@ impl Segmented {
         if !may_end && reducer.goes_ahead() {
             let next = self.step + segment.steps;
             let due = until_probed(&self.problem, noted as u64, next).saturating_sub(1);
-            let room = (self.remaining - segment.steps).min(due);
-            let all = stretches(clock, room.min(at_a_time(noted as u64, depth).saturating_sub(steps)));
+            let left = (self.remaining - segment.steps).min(due);
+            let all = stretches(clock, left.min(at_a_time(noted as u64, depth).saturating_sub(steps)));
             let most = all.iter().copied().max().unwrap_or(0).max(segment.steps);
             steps += all.iter().sum::<u64>();
             if !all.is_empty()
                 && let Some(peer) = session.peer()
-                && let Some(room) = peer.room(steps, most)?
+                && let Some(reserved) = peer.reserve(steps, most)?
             {
-                ahead = Some(Ahead { stretches: all.len(), room });
+                ahead = Some(Ahead { stretches: all.len(), reserved });
             } else {
                 steps = segment.steps;
             }
