@@ -171,6 +171,41 @@ impl Alone {
     }
 }
 
+/// The methods of a session that does as the one within: all but those of its steps.
+macro_rules! as_inner {
+    () => {
+        fn plan(&self) -> &Plan {
+            self.inner.plan()
+        }
+
+        fn read(&mut self, field: usize) -> Result<Array> {
+            self.inner.read(field)
+        }
+
+        fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+            self.inner.read_window(field, low, high)
+        }
+
+        fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+            self.inner.write(field, values)
+        }
+
+        fn write_window(
+            &mut self,
+            field: usize,
+            low: [usize; 3],
+            high: [usize; 3],
+            values: &Array,
+        ) -> Result<()> {
+            self.inner.write_window(field, low, high, values)
+        }
+
+        fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+            self.inner.set_parameter(parameter, value)
+        }
+    };
+}
+
 /// A session that takes steps as a device does: what varies in them may have been made there.
 struct Device {
     inner: Box<dyn Session>,
@@ -181,9 +216,7 @@ struct Device {
 }
 
 impl Session for Device {
-    fn plan(&self) -> &Plan {
-        self.inner.plan()
-    }
+    as_inner!();
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.advance_by(steps, &[])
@@ -197,32 +230,6 @@ impl Session for Device {
     fn take_noted(&mut self) -> Result<Vec<f64>> {
         assert_eq!(self.left, 0, "steps are missing");
         self.inner.take_noted().map(|_| std::mem::take(&mut self.noted))
-    }
-
-    fn read(&mut self, field: usize) -> Result<Array> {
-        self.inner.read(field)
-    }
-
-    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        self.inner.read_window(field, low, high)
-    }
-
-    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        self.inner.write(field, values)
-    }
-
-    fn write_window(
-        &mut self,
-        field: usize,
-        low: [usize; 3],
-        high: [usize; 3],
-        values: &Array,
-    ) -> Result<()> {
-        self.inner.write_window(field, low, high, values)
-    }
-
-    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        self.inner.set_parameter(parameter, value)
     }
 
     fn peer(&mut self) -> Option<&mut dyn Peer> {
@@ -353,9 +360,7 @@ struct Noting {
 }
 
 impl Session for Noting {
-    fn plan(&self) -> &Plan {
-        self.inner.plan()
-    }
+    as_inner!();
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.advance_by(steps, &[])
@@ -380,32 +385,6 @@ impl Session for Noting {
 
     fn take_noted(&mut self) -> Result<Vec<f64>> {
         Ok(std::mem::take(&mut self.noted))
-    }
-
-    fn read(&mut self, field: usize) -> Result<Array> {
-        self.inner.read(field)
-    }
-
-    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        self.inner.read_window(field, low, high)
-    }
-
-    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        self.inner.write(field, values)
-    }
-
-    fn write_window(
-        &mut self,
-        field: usize,
-        low: [usize; 3],
-        high: [usize; 3],
-        values: &Array,
-    ) -> Result<()> {
-        self.inner.write_window(field, low, high, values)
-    }
-
-    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        self.inner.set_parameter(parameter, value)
     }
 }
 

@@ -133,7 +133,7 @@ fn what_is_not_verified_says_so_and_what_cannot_run_fails() {
 fn several_steps_at_once_are_set_against_one() {
     let place = Place::new();
     let line = "bench portable --backend cpu --quick --most-cells 300000";
-    let text = place.works(&format!("{line} --csv portable.csv --verify off"));
+    let text = place.works(&format!("{line} --csv portable.csv"));
     assert!(text.contains("2d5pt") && text.contains("ratio") && !text.contains("WRONG"), "{text}");
     let results = std::fs::read_to_string(place.path("portable.csv")).unwrap();
     let lines = table(&results);
@@ -145,6 +145,8 @@ fn several_steps_at_once_are_set_against_one() {
         (Some(true), Some(1.15))
     );
     assert!(report["rows"][0]["ratio_to_one_step"].as_f64().unwrap() > 0.0);
+    let report = json(&place.works(&format!("{line} --json --verify off")));
+    assert_eq!(report["rows"][0]["holds"].as_bool(), Some(true));
 }
 
 #[test]

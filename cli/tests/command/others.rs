@@ -180,7 +180,7 @@ fn tuning_where_there_is_nothing_to_tune_is_noted() {
 #[test]
 fn verify_compares_and_says_what_is_absent() {
     let place = Place::new();
-    let text = place.works("verify --backend cpu 2d5pt heat");
+    let text = place.works("verify --backend cpu 2d5pt heat cloverleaf");
     assert!(text.contains("2d5pt") && text.contains("all within their bounds"), "{text}");
     let verification = json(&place.works("verify --backend cpu --json heat"));
     let findings = verification["findings"].as_array().unwrap();
