@@ -19,6 +19,8 @@ pub(super) struct Demand<'a> {
     pub first_reach: [[usize; 2]; 3],
     /// Operations per cell and step; a fused multiply-add is one.
     pub operations: usize,
+    /// Places in an arithmetic pipe that these take beyond one each.
+    pub more_places: f64,
     /// Fields that a step writes.
     pub written: usize,
 }
@@ -43,8 +45,9 @@ impl Demand<'_> {
             }
         }
         let (operations, radius) = (program.operations(), problem.program.radius());
+        let more_places = more_places(&program);
         let written = (0..program.fields().len()).filter(|&field| program.is_written(field)).count();
-        Demand { problem, program, radius, reach, first_reach, operations, written }
+        Demand { problem, program, radius, reach, first_reach, operations, more_places, written }
     }
 
     /// Returns the bytes that a pass moves from and to device memory if `valid` of the computed cells are
@@ -54,6 +57,13 @@ impl Demand<'_> {
         let bytes = self.problem.dtype.bytes() as f64;
         self.problem.shape.cells() as f64 * bytes * (loads + self.written as f64)
     }
+}
+
+/// Returns the places in an arithmetic pipe that the operations of a cell and step take beyond one each, the mean of the cycle's
+/// steps.
+pub(super) fn more_places(program: &Program) -> f64 {
+    let stages = program.stages().iter().filter(|stage| stage.sweeps());
+    stages.map(|stage| stage.dag.more_places()).sum::<f64>() / program.steps().len().max(1) as f64
 }
 
 /// Returns the plans of kernels that come with their estimates in seconds per step, the fastest first. Those

@@ -58,11 +58,6 @@ pub fn choice(nodes: &[Node], node: Id) -> Option<(usize, Cells)> {
 }
 
 impl Dag {
-    /// Returns the operations that take a place in an arithmetic pipe at most cells; a fused multiply-add is one.
-    pub(crate) fn operations(&self) -> usize {
-        self.elsewhere().nodes.iter().filter(|node| node.operands().next().is_some()).count()
-    }
-
     /// Returns the formula as it is at cells that make no [`choice`].
     pub fn elsewhere(&self) -> Dag {
         let mut instead: Vec<Id> = (0..self.nodes.len() as Id).collect();

@@ -14,6 +14,7 @@
 
 mod arrange;
 mod choices;
+mod cost;
 mod dag;
 mod forms;
 mod live;
@@ -32,6 +33,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 pub use choices::{Cells, choice};
+pub use cost::places;
 pub use dag::Dag;
 pub use forms::{QuadraticForm, factors};
 pub use looped::{Carried, Item, Loop, Looped};

@@ -2,7 +2,7 @@
 //!
 //! The weights are those of kernels compiled for sm_90 (CloverLeaf, f64), the rates what an H200's counters said.
 
-use abide_core::expr::Node;
+use abide_core::expr::{Node, places};
 use abide_core::plan::fused::{Fused, Output};
 use abide_core::program::Boxes;
 use abide_core::{DType, DeviceSpec, Problem, Stage};
@@ -68,12 +68,15 @@ pub struct Estimate {
 
 /// Returns the instructions of a stage's formulas for each index.
 pub fn formulas(stage: &Stage, dtype: DType) -> f64 {
+    TAP * stage.dag.taps().count() as f64 + operations(stage, dtype)
+}
+
+/// Returns the same without the taps.
+pub fn operations(stage: &Stage, dtype: DType) -> f64 {
     let wide = usize::from(dtype == DType::F64);
     let of = |node: &Node| match node {
-        Node::Const(_) | Node::Param(_) | Node::Coord(_) => 0.0,
-        Node::Tap(_) => TAP,
         Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _) => DIVISION[wide],
-        _ => OPERATION[wide],
+        node => OPERATION[wide] * places(*node),
     };
     stage.dag.nodes.iter().map(of).sum()
 }
@@ -193,10 +196,15 @@ pub fn held_at_once(
     slots *= inner + SIDES * (1.0 - inner);
     let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors(device) as f64;
     let warps = each.min(most as f64) * fused.threads.div_ceil(WARP) as f64;
-    let share = (warps / SCHEDULERS / GAP).min(ISSUED);
-    let [memory, issue] = seconds(device, loaded + stored, slots * cells, share);
+    let [memory, issue] = seconds(device, loaded + stored, slots * cells, issued(warps));
     // All warps of a block wait for memory at the same time, because of the barrier after each turn.
     Estimate { bytes: loaded + stored, slots, seconds: memory + issue }
+}
+
+/// Returns the share of the issue slots that so many warps of a multiprocessor use, each of whose instructions waits for the one
+/// before.
+pub fn issued(warps: f64) -> f64 {
+    (warps / SCHEDULERS / GAP).min(ISSUED)
 }
 
 /// Returns the blocks of a group that a multiprocessor holds at once.

@@ -19,6 +19,9 @@ pub(super) fn planes_shared(problem: &Problem, device: &DeviceSpec, persistent: 
     room.min(persistent.planes[1] - persistent.planes_registers)
 }
 
+/// Values of a formula that the registers for addresses and temporaries hold.
+const TEMPORARIES: usize = 8;
+
 /// Returns the registers that a thread needs besides the planes it keeps: the window of the largest stage,
 /// addresses and temporaries.
 pub(super) fn working_registers(problem: &Problem, cells_per_thread: [usize; 2], chunk: usize) -> usize {
@@ -34,7 +37,7 @@ pub(super) fn working_registers(problem: &Problem, cells_per_thread: [usize; 2],
             (2 * rs + chunk) * own + if star { lateral } else { (2 * rs + chunk) * lateral }
         };
         let window: usize = stage.footprint.field_radius.iter().flatten().map(field).sum();
-        window + chunk * own * stage.writes.len()
+        window + chunk * own * stage.writes.len() + stage.dag.most_held().saturating_sub(TEMPORARIES)
     };
     let values = problem.program.stages().iter().map(stage).max().unwrap_or(0);
     36 + words * values

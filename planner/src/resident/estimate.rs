@@ -76,7 +76,8 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, resident: &
     // Clocks of an operation of a warp on a quarter.
     let rate =
         (128.0 * 2.0 * multiprocessors * clocks / device.flops(demand.pass.problem.dtype).max(1.0)).max(1.0);
-    let arithmetic = demand.pass.operations as f64 * rate * columns * lines;
+    let places = demand.pass.operations as f64 + demand.pass.more_places;
+    let arithmetic = places * rate * columns * lines;
     // Values that come from shared memory and go there, beside those that arithmetic pays for: planes that stay
     // there, and of a cube the rows of other warps.
     let fields = demand.fields as f64;

@@ -88,7 +88,8 @@ impl Clocks {
         let [rows, columns] = configuration.cells_per_thread.map(|n| n as f64);
         let own = rows * columns;
         let levels = demand.levels(configuration.depth) as f64;
-        let operations = 2.0 * (configuration.depth * demand.pass.operations) as f64;
+        let operations =
+            2.0 * configuration.depth as f64 * (demand.pass.operations as f64 + demand.pass.more_places);
         let pipe = 32.0 * own * operations * clock(device) * device.multiprocessors as f64 * SCHEDULERS
             / device.flops(demand.pass.problem.dtype).max(1.0);
         let wide_rows = if demand.is_boxed() { rows + 2.0 * edge_rows as f64 } else { rows };

@@ -7,7 +7,7 @@ constexpr int BLOCKS_Y = int((EXTENT_Y + TILE_Y - 1) / TILE_Y), BLOCKS_X = int((
 
 // The values that a formula sees at one cell of a staged tile: fields tapped around it in shared memory, the
 // rest in device memory.
-template <class S>
+template <class S, bool INNER = false>
 struct View {
     static constexpr int ROW = TILE_X + 2 * S::RADIUS_X;
     static constexpr int PLANE = (TILE_Y + 2 * S::RADIUS_Y) * ROW;
@@ -22,6 +22,8 @@ struct View {
     {
         if constexpr (S::STAGED) {
             return tile[F * VOLUME + DS * PLANE + DY * ROW + DX];
+        } else if constexpr (INNER) {
+            return __ldg(of_field(buffers.current, S::wide(F)) + ((s + DS) * STRIDE_S + (y + DY) * STRIDE_Y + (x + DX)));
         } else {
             const Source a = source_s(s + DS), b = source_y(y + DY), c = source_x(x + DX);
             if (a.constant) return a.value;
@@ -31,7 +33,7 @@ struct View {
         }
     }
     template <int F>
-    __device__ __forceinline__ real narrow() const { return of_field(buffers.current, S::narrow(F))[s * STRIDE_S + y * STRIDE_Y + x]; }
+    __device__ __forceinline__ real narrow() const { return __ldg(of_field(buffers.current, S::narrow(F)) + (s * STRIDE_S + y * STRIDE_Y + x)); }
     // The component so many behind a field.
     template <int FIRST>
     __device__ __forceinline__ real component(int number) const { return of_component<FIRST>(buffers.current, number)[s * STRIDE_S + y * STRIDE_Y + x]; }
@@ -85,21 +87,11 @@ __device__ __forceinline__ void stage_points(const Buffers& buffers, const Param
 template <class S>
 __device__ __forceinline__ void stage_team(const Buffers& buffers, const Parameters& parameters, const real* tile, Offset s0, Offset y0, Offset x0, int cs, int cy, int cx);
 
-template <class S>
-__device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& parameters)
+// Computes the cells of a tile. `INNER` says that no cell that they read lies outside the domain.
+template <class S, bool INNER>
+__device__ __forceinline__ void cells(const Buffers& buffers, const Parameters& parameters, const real* tile, Offset s0, Offset y0, Offset x0)
 {
     constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
-    //@begin
-    const Offset s0 = Offset(block / (BLOCKS_Y * BLOCKS_X)) * TILE_S;
-    const Offset y0 = Offset(block / BLOCKS_X % BLOCKS_Y) * TILE_Y;
-    const Offset x0 = Offset(block % BLOCKS_X) * TILE_X;
-    if constexpr (S::STAGED && S::WIDE > 0) {
-        const bool inner = s0 >= RS && s0 + TILE_S + RS <= EXTENT_S && y0 >= RY && y0 + TILE_Y + RY <= EXTENT_Y &&
-                           x0 >= RX && x0 + TILE_X + RX <= EXTENT_X;
-        if (inner) load<S, true>(tile, buffers, s0, y0, x0);
-        else load<S, false>(tile, buffers, s0, y0, x0);
-        __syncthreads();
-    }
     const int thread = threadIdx.x / TEAM;
     const int tx = thread % THREADS_X, ty = thread / THREADS_X % THREADS_Y, ts = thread / (THREADS_X * THREADS_Y);
     #pragma unroll BESIDE
@@ -114,12 +106,12 @@ __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& 
                     continue;
                 }
                 const Offset s = s0 + cs, y = y0 + cy, x = x0 + cx;
-                if (s >= EXTENT_S || y >= EXTENT_Y || x >= EXTENT_X) continue;
+                if (!INNER && (s >= EXTENT_S || y >= EXTENT_Y || x >= EXTENT_X)) continue;
                 const real* row = tile + (cs + RS) * View<S>::PLANE + (cy + RY) * View<S>::ROW + RX;
                 if constexpr (POINTS > 1) {
                     stage_points<S>(buffers, parameters, row, s, y, x0, cx);
                 } else {
-                    const View<S> view = {buffers, parameters, row + cx, s, y, x};
+                    const View<S, INNER> view = {buffers, parameters, row + cx, s, y, x};
                     const Offset at = s * STRIDE_S + y * STRIDE_Y + x;
                     real value[S::VALUES];
                     S::compute(view, value);
@@ -129,6 +121,29 @@ __device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& 
                 }
             }
         }
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& parameters)
+{
+    constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
+    //@begin
+    const Offset s0 = Offset(block / (BLOCKS_Y * BLOCKS_X)) * TILE_S;
+    const Offset y0 = Offset(block / BLOCKS_X % BLOCKS_Y) * TILE_Y;
+    const Offset x0 = Offset(block % BLOCKS_X) * TILE_X;
+    const bool inner = s0 >= RS && s0 + TILE_S + RS <= EXTENT_S && y0 >= RY && y0 + TILE_Y + RY <= EXTENT_Y &&
+                       x0 >= RX && x0 + TILE_X + RX <= EXTENT_X;
+    if constexpr (S::STAGED && S::WIDE > 0) {
+        if (inner) load<S, true>(tile, buffers, s0, y0, x0);
+        else load<S, false>(tile, buffers, s0, y0, x0);
+        __syncthreads();
+    }
+    if constexpr (!S::STAGED && S::WIDE > 0 && TEAM == 1 && POINTS == 1) {
+        if (inner) cells<S, true>(buffers, parameters, tile, s0, y0, x0);
+        else cells<S, false>(buffers, parameters, tile, s0, y0, x0);
+    } else {
+        cells<S, false>(buffers, parameters, tile, s0, y0, x0);
     }
     //@end
 }
