@@ -224,31 +224,47 @@ fn defects_are_found() {
     });
 }
 
-/// Quotients of zero are those of a small number times zero (`divide`): signs, and what is no number, stay as division has them.
+/// Quotients of zero are decided by hand, of few in a formula (`divide`) and of many (`divide_at_once`): signs, and what is no number,
+/// stay as division has them.
 #[test]
 fn quotients_of_zero_have_the_bits_of_division_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
     let values =
         [0.0, -0.0, 1.5, -2.0, 1e-320, -1e-40, f64::MAX, -1e300, f64::INFINITY, -f64::INFINITY, f64::NAN];
-    let mut p = Definition::new("quotients", 1);
-    p.boundary(Boundary::Clamp).field("a", Centring::CELL).field("b", Centring::CELL);
-    p.field("q", Centring::CELL).field("n", Centring::NODE);
-    p.step()
-        .stage("quotients", |s| s.set("q", s.field("a").here() / s.field("b").here()))
-        .stage("nodes", |s| s.set("n", s.field("n").here() + 1.0));
-    let program = Arc::new(p.build().unwrap());
+    // Without the question about the divisor, zero over zero is zero. The quotient of 1 and a number below the normal ones is
+    // infinite, and zero times that is not a number.
+    let defects = [
+        (1, ("product == Number(0) && b != Number(0)", "product == Number(0)")),
+        (17, ("Number(8.673617379884035e-19)", "Number(1)")),
+    ];
     let count = values.len() * values.len();
-    for dtype in [DType::F32, DType::F64] {
-        let problem = Problem::new(program.clone(), Shape::new(&[count]).unwrap(), dtype).unwrap();
-        let start = [
-            Array::from_fn(dtype, count, |i| values[i % values.len()]),
-            Array::from_fn(dtype, count, |i| values[i / values.len()]),
-            Array::from_fn(dtype, count, |_| 7.0),
-            Array::from_fn(dtype, count + 1, |_| 0.0),
-        ];
-        Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, 1).unwrap();
-        // The quotient of 1 and a number below the normal ones is infinite, and zero times that is not a number.
-        let defect = [("Number(8.673617379884035e-19)", "Number(1)")];
-        assert!(Program::compile(&compiler, &problem, 1, &defect).unwrap().check(&start, 1).is_err());
+    for (quotients, defect) in defects {
+        let mut p = Definition::new("quotients", 1);
+        p.boundary(Boundary::Clamp).field("a", Centring::CELL).field("b", Centring::CELL);
+        p.field("n", Centring::NODE);
+        for number in 0..quotients {
+            p.field(&format!("q{number}"), Centring::CELL);
+        }
+        let mut step = p.step();
+        step.stage("quotients", |s| {
+            for number in 0..quotients {
+                let divisor = s.field("b").here() * f64::from(number + 1);
+                s.set(&format!("q{number}"), s.field("a").here() / divisor);
+            }
+        });
+        step.stage("nodes", |s| s.set("n", s.field("n").here() + 1.0));
+        let program = Arc::new(p.build().unwrap());
+        for dtype in [DType::F32, DType::F64] {
+            let problem = Problem::new(program.clone(), Shape::new(&[count]).unwrap(), dtype).unwrap();
+            let mut start = vec![
+                Array::from_fn(dtype, count, |i| values[i % values.len()]),
+                Array::from_fn(dtype, count, |i| values[i / values.len()]),
+                Array::from_fn(dtype, count + 1, |_| 0.0),
+            ];
+            start.extend((0..quotients).map(|_| Array::from_fn(dtype, count, |_| 7.0)));
+            Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, 1).unwrap();
+            let wrong = Program::compile(&compiler, &problem, 1, &[defect]).unwrap();
+            assert!(wrong.check(&start, 1).is_err(), "{quotients} {dtype}");
+        }
     }
 }

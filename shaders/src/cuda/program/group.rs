@@ -347,9 +347,10 @@ impl Writer<'_> {
 
     /// Returns the formula of some outputs of a member.
     fn formula(&mut self, member: &Member, outputs: &[usize]) -> Formula {
-        let Dag { nodes, outputs: all } = &self.stages[member.stage].dag;
+        let dag = &self.stages[member.stage].dag;
+        let Dag { nodes, outputs: all } = dag;
         let wanted: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
-        let (language, dtype) = (Cuda::PROGRAM, self.problem.dtype);
+        let (language, dtype) = (Cuda::of_program(dag), self.problem.dtype);
         part(
             nodes,
             &wanted,

@@ -176,7 +176,7 @@ impl Writer<'_> {
         let Dag { nodes, outputs: all } = &self.stage.dag;
         let outputs: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
         let dtype = self.problem.dtype;
-        part(nodes, &outputs, |_| None, &Cuda::PROGRAM, dtype, |tap| self.tap(tap))
+        part(nodes, &outputs, |_| None, &Cuda::of_program(&self.stage.dag), dtype, |tap| self.tap(tap))
     }
 
     /// Writes the function that stores the new values of outputs inside of their `own` boxes.
@@ -305,7 +305,7 @@ pub fn tail(
             nodes,
             outputs,
             |_| None,
-            &Cuda::PROGRAM,
+            &Cuda::of_program(&reduction.dag),
             problem.dtype,
             |tap| match output_of(&tap) {
                 Some(output) if kept => {
@@ -374,7 +374,7 @@ pub fn scalar(stage: &Stage, scalar: usize) -> Body {
     let mut text = Text::default();
     text.push(format!("static constexpr int SCALAR = {};", scalar));
     let Dag { nodes, outputs } = &stage.dag;
-    let language = Cuda::PROGRAM;
+    let language = Cuda::of_program(&stage.dag);
     value(&mut text, &part(nodes, outputs, |_| None, &language, DType::F64, |_| String::new()));
     Body { text, slots: Vec::new(), grid: Grid::single(), leaves: None, points: 0, entries: &[Entry::Scalar] }
 }
