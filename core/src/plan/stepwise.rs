@@ -1,4 +1,5 @@
-//! The stepwise schedule, a launch per stage: each block loads a tile with its halo into shared memory.
+//! The stepwise schedule, a launch per stage: each block loads a tile with its halo into shared memory, or its threads read what they
+//! tap.
 
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
 // Stepwise, the baseline: a launch per stage. Each block stages its tile with halo in shared memory, then
-// computes it.
+// computes it. Of a stage that is not STAGED, threads read what they tap.
 
 // `TEAM` threads share the loops of a point; of the others each has points of its own.
 constexpr int THREADS = THREADS_S * THREADS_Y * THREADS_X * TEAM;
 constexpr int BLOCKS_Y = int((EXTENT_Y + TILE_Y - 1) / TILE_Y), BLOCKS_X = int((EXTENT_X + TILE_X - 1) / TILE_X);
 
-// The values that a formula sees at one cell of a staged tile: fields tapped around it in shared memory, the
-// rest in device memory.
+// The values that a formula sees at one cell: of a staged tile, fields tapped around it in shared memory; the rest in device
+// memory. `INNER` says that all of them lie inside the domain.
 template <class S, bool INNER = false>
 struct View {
     static constexpr int ROW = TILE_X + 2 * S::RADIUS_X;
