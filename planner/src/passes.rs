@@ -3,7 +3,7 @@
 
 use abide_core::plan::Schedule;
 use abide_core::plan::traffic::Traffic;
-use abide_core::{Depth, DeviceSpec, Error, Execution, Plan, Problem, Program};
+use abide_core::{DType, Depth, DeviceSpec, Error, Execution, Plan, Problem, Program};
 
 use crate::base::base;
 
@@ -45,7 +45,7 @@ impl Demand<'_> {
             }
         }
         let (operations, radius) = (program.operations(), problem.program.radius());
-        let more_places = more_places(&program);
+        let more_places = more_places(&program, problem.dtype);
         let written = (0..program.fields().len()).filter(|&field| program.is_written(field)).count();
         Demand { problem, program, radius, reach, first_reach, operations, more_places, written }
     }
@@ -61,9 +61,9 @@ impl Demand<'_> {
 
 /// Returns the places in an arithmetic pipe that the operations of a cell and step take beyond one each, the mean of the cycle's
 /// steps.
-pub(super) fn more_places(program: &Program) -> f64 {
+fn more_places(program: &Program, dtype: DType) -> f64 {
     let stages = program.stages().iter().filter(|stage| stage.sweeps());
-    stages.map(|stage| stage.dag.more_places()).sum::<f64>() / program.steps().len().max(1) as f64
+    stages.map(|stage| stage.dag.more_places(dtype)).sum::<f64>() / program.steps().len().max(1) as f64
 }
 
 /// Returns the plans of kernels that come with their estimates in seconds per step, the fastest first. Those

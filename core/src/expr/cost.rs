@@ -1,20 +1,23 @@
 //! What a formula costs: places in an arithmetic pipe, and values that are held at once.
 
 use super::{Binary, Dag, Node, Unary};
+use crate::DType;
 
-/// The places in an arithmetic pipe that an exact division or root takes: an estimate, its corrections, and the test of whether
-/// they do.
-const OF_DIVISION: f64 = 10.0;
+/// The places in an arithmetic pipe that an exact division or root takes, in f32 and f64: an estimate, its corrections, and the test of
+/// whether they do.
+const OF_DIVISION: [f64; 2] = [10.0, 11.0];
 
 /// The places of an elementary function for each operation that it counts as, a multiply-add as two: 0.55 to 0.7 by the rates of
 /// eleven functions on an H200, in either type.
 const OF_FUNCTION: f64 = 0.65;
 
 /// Returns the places in an arithmetic pipe that a node takes; a sum, a product and a fused multiply-add take one.
-pub fn places(node: Node) -> f64 {
+pub fn places(node: Node, dtype: DType) -> f64 {
     let of = |flops: usize| if node.function().is_some() { OF_FUNCTION * flops as f64 } else { 1.0 };
     match node {
-        Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _) => OF_DIVISION,
+        Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _) => {
+            OF_DIVISION[usize::from(dtype == DType::F64)]
+        }
         Node::Unary(op, _) => of(op.flops()),
         Node::Binary(op, ..) => of(op.flops()),
         Node::Fma(..) | Node::Select(..) => 1.0,
@@ -30,8 +33,8 @@ impl Dag {
 
     /// Returns the places in an arithmetic pipe that the operations take beyond one each, at most cells: those of divisions, roots
     /// and elementary functions.
-    pub fn more_places(&self) -> f64 {
-        self.elsewhere().nodes.iter().map(|&node| (places(node) - 1.0).max(0.0)).sum()
+    pub fn more_places(&self, dtype: DType) -> f64 {
+        self.elsewhere().nodes.iter().map(|&node| (places(node, dtype) - 1.0).max(0.0)).sum()
     }
 
     /// Returns the most values, beside taps, constants and parameters, that are made and still to be read where nodes are computed
@@ -57,13 +60,14 @@ impl Dag {
 
 #[cfg(test)]
 mod tests {
+    use crate::DType;
     use crate::expr::{Graph, Node};
 
     #[test]
     fn divisions_roots_and_functions_take_more_places_than_sums() {
         let graph = Graph::new();
         let u = graph.add(Node::Param(0));
-        let of = |expr| graph.dag(&[expr]).more_places();
+        let of = |expr| graph.dag(&[expr]).more_places(DType::F32);
         assert_eq!(of(u + 2.0), 0.0);
         assert_eq!(of((u + 2.0) / u), 9.0);
         assert_eq!(of((u / (u + 1.0)).sqrt()), 18.0);

@@ -2,26 +2,23 @@
 //!
 //! The weights are those of kernels compiled for sm_90 (CloverLeaf, f64), the rates what an H200's counters said.
 
-use abide_core::expr::{Node, places};
+use abide_core::expr::places;
 use abide_core::plan::fused::{Fused, Output};
 use abide_core::program::Boxes;
 use abide_core::{DType, DeviceSpec, Problem, Stage};
 
 use crate::rates::MEMORY_SHARE;
-use abide_core::expr::{Binary, Unary};
 
 /// Instructions of an index besides those of its members, and of each member.
 const INDEX: f64 = 40.0;
 
 const MEMBER: f64 = 6.0;
 
-/// Instructions of a tap, of an operation (f64 has half the rate), of an exact division or root, of a value that is kept
+/// Instructions of a tap, of a place in the arithmetic pipe (f64 has half the rate), of a value that is kept
 /// in a ring and of one that is stored.
 const TAP: f64 = 3.0;
 
 const OPERATION: [f64; 2] = [1.2, 2.0];
-
-const DIVISION: [f64; 2] = [12.0, 22.0];
 
 const KEPT: f64 = 5.0;
 
@@ -73,12 +70,8 @@ pub fn formulas(stage: &Stage, dtype: DType) -> f64 {
 
 /// Returns the same without the taps.
 pub fn operations(stage: &Stage, dtype: DType) -> f64 {
-    let wide = usize::from(dtype == DType::F64);
-    let of = |node: &Node| match node {
-        Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _) => DIVISION[wide],
-        node => OPERATION[wide] * places(*node),
-    };
-    stage.dag.nodes.iter().map(of).sum()
+    let each = OPERATION[usize::from(dtype == DType::F64)];
+    stage.dag.nodes.iter().map(|&node| each * places(node, dtype)).sum()
 }
 
 /// Returns the instructions of a stage by itself for each index.
