@@ -117,6 +117,8 @@ impl Verb {
 /// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    share_the_heap();
     hush_decoders();
     let arguments = config::with_options(&typed);
     let wants_json = wants_json(arguments.as_ref().map_or(&typed, |arguments| &arguments.all));
@@ -158,6 +160,18 @@ fn described() -> clap::Command {
         command.mut_subcommands(|command| all(command, change))
     }
     all(Command::command(), negative)
+}
+
+/// Lets all threads share one heap where little address space is left. Otherwise glibc reserves 64 MB for the first
+/// allocation of each thread, and whether the next thread then finds room for its stack is a race.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn share_the_heap() {
+    /// Address space that heaps of many threads fit into, in bytes.
+    const MUCH: u64 = 8 << 30;
+    if abide::memory::room_for_addresses().is_some_and(|room| room < MUCH) {
+        // SAFETY: it changes a number of the allocator, under the allocator's own lock; no other thread runs yet.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
 }
 
 /// Hides panics that the library turns into errors.

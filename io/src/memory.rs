@@ -3,6 +3,7 @@
 //! Systems grant more memory than they have, and end the process when it is used. So Abide asks first.
 
 pub use abide_core::units::amount;
+pub use abide_cpu::memory::room_for_addresses;
 
 use abide_core::{Error, Result};
 

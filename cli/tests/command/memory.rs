@@ -82,9 +82,11 @@ fn limits_on_address_space_are_kept() {
         "solve --matrix hpcg:300x300x300 --backend cpu",
         &["memory for a matrix: hpcg:300x300x300 "],
     );
-    // A small run needs little memory.
-    let output = place.limited("ulimit -v 120000", "run heat --backend cpu --size 8x8 --steps 1");
-    assert!(output.status.success(), "{}", words(&output));
+    // A small run needs little memory, whichever of its threads allocates first.
+    for _ in 0..40 {
+        let output = place.limited("ulimit -v 120000", "run heat --backend cpu --size 8x8 --steps 1");
+        assert!(output.status.success(), "{}", words(&output));
+    }
 }
 
 /// Drivers that corrupt their memory where there is little are not looked for in a small address space.
