@@ -9,9 +9,9 @@ use abide_core::catalogue::cloverleaf;
 use abide_core::communicator::ExportedHandle;
 use abide_core::domain::Sides;
 use abide_core::program::{Boxes, Clock, Marks, Probe, Record, Rows, Until};
-use abide_core::{Array, Backend, DType, Options, Plan, Problem, Result, Session, Shape};
+use abide_core::{Array, Backend, Boundaries, DType, Options, Plan, Problem, Result, Session, Shape};
 use abide_cpu::{CpuBackend, reference};
-use abide_random::{programs, timed};
+use abide_random::{programs, swept, timed};
 
 fn read(session: &mut dyn Session, problem: &Problem) -> Vec<Array> {
     (0..problem.program.fields().len()).map(|field| session.read(field).unwrap()).collect()
@@ -589,5 +589,69 @@ fn windows_of_all_kinds_of_fields_are_written() {
             assert!(session.write_window(field, low, high.map(|n| n + 1), &values).is_err());
             assert_eq!(session.non_finite(field).unwrap(), expected[field].non_finite() as u64);
         }
+    }
+}
+
+/// Stages that repeat one formula are the steps of a plain problem, which has their bits: its definition between the stages before
+/// and behind them is that of the whole step.
+#[test]
+fn stages_that_repeat_are_steps_of_a_plain_problem() {
+    let mut found = 0;
+    for (seed, (problem, fields)) in (0..200).filter_map(|seed| Some((seed, swept::problem(seed).ok()?))) {
+        let boxes = Boxes::of(&problem).unwrap();
+        let stages = problem.program.stages();
+        let is_sweep = |stage: &usize| stages[*stage].name == "sweep";
+        let sweeps: Vec<usize> = (0..stages.len()).filter(is_sweep).collect();
+        let Some(repeated) = problem.repeated(&boxes, &sweeps) else { continue };
+        assert!(repeated.problem.is_plain() && repeated.problem.check().is_ok(), "{seed}");
+        // The fields before the first sweep, and behind the last.
+        let mut between = [fields.clone(), fields.clone()];
+        let after = |stage: usize, now: &[Array], _: &[f64]| {
+            if stage + 1 == sweeps[0] || Some(&stage) == sweeps.last() {
+                between[usize::from(stage >= sweeps[0])] = now.to_vec();
+            }
+        };
+        let mut run = fields.clone();
+        reference::run_program(&problem, &mut run, 1, after).unwrap();
+        // A temporary has no values there: only sweeps without one are compared.
+        let [before, behind] = between;
+        let own: Option<Vec<Array>> = repeated.names.iter().map(|&name| before.get(name).cloned()).collect();
+        let Some(mut own) = own else { continue };
+        let count = sweeps.len() as u64;
+        reference::run_program(&repeated.problem, &mut own, count, |_, _, _| {}).unwrap();
+        for (own, &name) in own.iter().zip(&repeated.names) {
+            assert!(own.same_bits(&behind[name]), "seed {seed}, {}", problem.program.names()[name]);
+        }
+        found += 1;
+    }
+    assert!(found > 20, "{found} were compared");
+}
+
+/// What makes stages no steps of a plain problem is found.
+#[test]
+fn stages_that_do_not_repeat_are_none() {
+    let of = |change: &dyn Fn(&mut Problem), stages: &[usize]| {
+        let seeds = (0..200).filter_map(|seed| swept::problem(seed).ok());
+        let taken = seeds.filter(|(problem, _)| {
+            let boxes = Boxes::of(problem).unwrap();
+            problem.repeated(&boxes, &[1, 2]).is_some()
+        });
+        let mut problem = taken.map(|(problem, _)| problem).next().unwrap();
+        change(&mut problem);
+        let boxes = Boxes::of(&problem).unwrap();
+        problem.repeated(&boxes, stages).is_some()
+    };
+    assert!(of(&|_| {}, &[1, 2]) && of(&|_| {}, &[1]));
+    for stages in [&[][..], &[0, 1], &[1, 1], &[2, 1], &[1, 99]] {
+        assert!(!of(&|_| {}, stages), "{stages:?}");
+    }
+    let marks = Marks { scalar: 0, by: 1.0 };
+    assert!(!of(&|problem| problem.marks = Some(marks), &[1, 2]));
+    let sides = |kind: &str| Sides::all(Boundaries::all(kind.parse().unwrap()));
+    for kind in ["-mirror", "constant=h"] {
+        assert!(!of(&|problem| problem.sides[1] = sides(kind), &[1, 2]), "{kind}");
+    }
+    for kind in ["mirror", "periodic", "constant=2"] {
+        assert!(of(&|problem| problem.sides[1] = sides(kind), &[1, 2]), "{kind}");
     }
 }

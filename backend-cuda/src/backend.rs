@@ -178,7 +178,7 @@ impl Backend for CudaBackend {
         }
         if let Some(program) = code.program {
             let (counter, put_kernel) = (self.counter.clone(), self.put_kernel.clone());
-            let loaded = (&kernels, program);
+            let loaded = (&kernels, program, code.passes);
             let carried = plan.stages().map_or(Vec::new(), |tiles| tiles.partition.carried.clone());
             let mut session =
                 ProgramSession::new(problem, plan, &self.context, loaded, &fields, counter, put_kernel)?;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use abide_core::plan::Compiled;
+use abide_core::program::{Boxes, Repeated};
 use abide_core::{DeviceSpec, Error, Plan, Problem, Result};
+use abide_planner::fused::plan_pass;
 use abide_planner::{Fitted, refit, refit_alone};
 use abide_shaders::cuda::{self, ProgramKernels, Source};
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
@@ -27,6 +29,21 @@ pub struct Code {
     pub cubin: Cubin,
     /// The kernels of a program that is not plain.
     pub program: Option<ProgramKernels>,
+    /// The passes among the groups of its stages.
+    pub passes: Vec<PassCode>,
+}
+
+/// A group of stages that is a pass of a streaming kernel, compiled.
+#[derive(Debug, Clone)]
+pub struct PassCode {
+    /// The numbers of the stages.
+    pub stages: Vec<usize>,
+    /// The plain problem that the stages are steps of.
+    pub repeated: Repeated,
+    /// The plan of the pass that was kept.
+    pub plan: Plan,
+    /// The compiled kernel.
+    pub cubin: Cubin,
 }
 
 /// Compiles the kernels of a plan, or of another in its place while the compiler's report shows spills
@@ -47,7 +64,33 @@ pub fn fit_alone(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) ->
 fn compile(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Vec<Compiled>, Code)> {
     let Source { text, program } = cuda::source(problem, plan)?;
     let cubin = cache::compile(nvrtc, &text, target, &cuda::COMPILE_OPTIONS)?;
-    Ok((cubin.report.clone(), Code { cubin, program }))
+    let passes = passes(nvrtc, problem, plan, target)?;
+    let report = cubin.report.iter().chain(passes.iter().flat_map(|pass| &pass.cubin.report));
+    Ok((report.cloned().collect(), Code { cubin, program, passes }))
+}
+
+/// Compiles the passes among the groups of a plan's stages.
+fn passes(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<Vec<PassCode>> {
+    let groups = plan.stepwise().into_iter().flat_map(|tiles| tiles.partition.all());
+    let groups: Vec<_> = groups.filter_map(|group| Some((&group.stages, group.pass.as_ref()?))).collect();
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
+    let problem = plan.split_problem(problem)?;
+    let boxes = Boxes::of(&problem)?;
+    let compiled = groups.into_iter().map(|(stages, pass)| {
+        let planned = plan_pass(&problem, &boxes, &plan.device, stages, pass);
+        let (repeated, plan) = planned.ok_or_else(|| {
+            Error::invalid(
+                "a pass of stages",
+                "they do not repeat one formula",
+                "make a plan for this problem",
+            )
+        })?;
+        let Fitted { plan, code } = fit(nvrtc, &repeated.problem, &plan, target)?;
+        Ok(PassCode { stages: stages.clone(), repeated, plan, cubin: code.cubin })
+    });
+    compiled.collect()
 }
 
 /// Kernels loaded on the device.

@@ -60,6 +60,7 @@ mod krylov_text;
 mod lent;
 mod loops_emulated;
 mod meet_emulated;
+mod passes_emulated;
 mod persistent_programs_emulated;
 mod programs;
 mod programs_emulated;

@@ -76,7 +76,7 @@ fn tails(problem: &Problem) -> (Partition, usize) {
         while place + 1 < step.len() {
             let pair = [&step[place].stages[..], &step[place + 1].stages[..]].concat();
             if is_tail(problem, &boxes, &pair) {
-                step.splice(place..place + 2, [Group { stages: pair, fused: None }]);
+                step.splice(place..place + 2, [Group::new(pair, None)]);
                 count += 1;
             }
             place += 1;

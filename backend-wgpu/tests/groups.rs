@@ -10,7 +10,7 @@ use abide_core::plan::fused::Partition;
 use abide_core::plan::{Fuse, Schedule};
 use abide_core::program::{Boxes, Until};
 use abide_core::{Backend, DType, DeviceSpec, Options, Plan, Problem, Result};
-use abide_planner::fused::greedy;
+use abide_planner::fused::{Passing, greedy};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
 use abide_wgpu::WgpuBackend;
@@ -56,7 +56,7 @@ fn with(mut plan: Plan, partition: Partition) -> Plan {
 /// Returns the planner's groups where a launch costs so much that they pay on any domain.
 fn united(backend: &WgpuBackend, problem: &Problem) -> Plan {
     let device = DeviceSpec { launch_seconds: 1.0, ..backend.device().clone() };
-    let partition = greedy(problem, &Boxes::of(problem).unwrap(), &device);
+    let partition = greedy(problem, &Boxes::of(problem).unwrap(), &device, Passing::Allowed);
     with(plan(backend, problem, Fuse::Off), partition)
 }
 

@@ -1,5 +1,7 @@
 //! A program's launches from their plan to the fields.
 
+mod passes;
+
 use abide_core::backend::window_of;
 use abide_core::plan::fused::Partition;
 use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule};
@@ -27,6 +29,8 @@ pub struct Program<'a> {
     entries: Vec<String>,
     /// The plan of a persistent kernel.
     persistent: Option<PersistentProgram>,
+    /// The groups that are passes of a streaming kernel.
+    passes: Vec<passes::Pass>,
 }
 
 /// How a problem's stages become kernels.
@@ -112,6 +116,7 @@ impl<'a> Program<'a> {
             Some(plan) => persistent_kernels(&split, plan).map_err(said)?,
             None => program_kernels(&split, &tiles).map_err(said)?,
         };
+        let passes = passes::compiled(compiler, &split, &tiles.partition)?;
         let text = replaced(&kernels.text, changes)?;
         let mut entries: Vec<String> = Vec::new();
         let launches = kernels.groups.values().flat_map(|group| &group.launches);
@@ -138,6 +143,7 @@ impl<'a> Program<'a> {
             carried: tiles.partition.carried,
             entries,
             persistent,
+            passes,
         })
     }
 
@@ -157,6 +163,9 @@ impl<'a> Program<'a> {
         let storage = Boxes::of(problem)
             .and_then(|boxes| Storage::of_groups(problem, &boxes, &self.groups))
             .map_err(said)?;
+        if !self.passes.is_empty() {
+            return self.run_with_passes(problem, &storage, start, steps, seed);
+        }
         let mut script: Vec<u8> = Vec::new();
         add(&mut script, storage.buffers.len() as u64);
         for (number, buffer) in storage.buffers.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use abide_core::Problem;
 use abide_core::plan::PersistentProgram;
-use abide_core::program::{Boxes, Storage};
+use abide_core::program::{Boxes, Launch, Storage};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, TaskSchedule};
 
 /// The launches of a problem whose stages may be in parts.
@@ -17,7 +17,16 @@ pub struct Script<'a> {
 impl Script<'_> {
     /// Adds the launches of some steps to a script.
     pub fn add_launches(&self, script: &mut Vec<u8>, steps: u64) -> Result<(), String> {
-        let storage = self.storage;
+        let all = (0..steps).map(|step| &self.storage.launches(step).launches[..]);
+        self.add_each(script, all.enumerate().map(|(step, launches)| (launches, Some(step as u64))))
+    }
+
+    /// Adds launches to a script; behind each of these lists of them what ends a step, where it is given.
+    pub fn add_each<'l>(
+        &self,
+        script: &mut Vec<u8>,
+        lists: impl Iterator<Item = (&'l [Launch], Option<u64>)>,
+    ) -> Result<(), String> {
         let mut launches: Vec<u64> = Vec::new();
         let mut count = 0;
         let mut launch =
@@ -30,13 +39,13 @@ impl Script<'_> {
                 count += 1;
                 Ok::<(), String>(())
             };
-        for step in 0..steps {
-            for own in &storage.launches(step).launches {
+        for (list, step) in lists {
+            for own in list {
                 let group = self.kernels.of(own).ok_or("no kernels")?;
                 group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
             }
-            if let Some(end) = &self.kernels.end {
-                launch(&end.kernel, &end.buffers(storage.launches(step)))?;
+            if let (Some(end), Some(step)) = (&self.kernels.end, step) {
+                launch(&end.kernel, &end.buffers(self.storage.launches(step)))?;
             }
         }
         add(script, count);

@@ -8,6 +8,7 @@ use abide_core::{Plan, Problem, Result};
 use serde::Serialize;
 
 use crate::fused::estimate::{bytes_alone, grouped, tail};
+use crate::fused::{pass_seconds, plan_pass};
 use crate::fusion;
 use crate::rates::MEMORY_SHARE;
 use crate::stepwise::{moved, reached_cells, stage_seconds};
@@ -113,7 +114,10 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
         }
         if let Some(partition) = partition {
             let fused = partition.all().find(|group| group.stages == row.stages);
+            let pass = fused.and_then(|group| group.pass.as_ref());
+            let pass = pass.and_then(|pass| plan_pass(problem, &boxes, device, &row.stages, pass));
             row.projected = match fused.and_then(|group| group.fused.as_ref()) {
+                _ if pass.is_some() => pass.map_or(0.0, |(_, plan)| pass_seconds(&plan)),
                 Some(fused) => grouped(problem, &boxes, device, fused).seconds + device.launch_seconds,
                 None => match row.stages[..] {
                     [update, reduction] => {

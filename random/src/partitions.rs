@@ -1,7 +1,7 @@
 //! Random partitions of a program's stages into groups, some of the stages in parts, with random tiles: any that can
 //! run.
 
-use abide_core::plan::fused::{Fused, Partition};
+use abide_core::plan::fused::{Fused, GroupKernel, Partition};
 use abide_core::program::{Boxes, Groups, Split, outlasts, waits};
 use abide_core::reduction::leaf;
 use abide_core::{Problem, Result};
@@ -65,7 +65,8 @@ pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) ->
         }
     }
     let partition = Partition::of(groups, |stages| {
-        made.iter().find(|(known, _)| known == stages).map(|(_, fused)| fused.clone())
+        let fused = made.iter().find(|(known, _)| known == stages);
+        fused.map(|(_, fused)| GroupKernel::Tiles(fused.clone()))
     });
     Ok(Partition { splits, ..partition })
 }

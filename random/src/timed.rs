@@ -54,7 +54,7 @@ fn drawn(seed: u64, reduced: Option<&mut Rng>) -> Result<(Problem, Vec<Array>)> 
 }
 
 /// Gives some fields boundaries of their own at some sides: signs, values of parameters and scalars, other kinds.
-fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
+pub(crate) fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
     let fields = problem.program.fields().len();
     let is_temporary = |value: &usize| *value >= fields;
     // A temporary would read the scalar of its own place.
@@ -88,7 +88,8 @@ fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
     Ok(())
 }
 
-fn boundary(rng: &mut Rng, dimensions: usize) -> String {
+/// Returns random boundaries that all fields share, as they are written.
+pub(crate) fn boundary(rng: &mut Rng, dimensions: usize) -> String {
     let kinds = Boundary::each_plain(0.25);
     let mut parts = Vec::new();
     for axis in 3 - dimensions..3 {

@@ -138,6 +138,11 @@ impl Memory {
         (0..slots).map(address).chain(self.last).collect()
     }
 
+    /// Returns the address of a buffer, whose number has been checked.
+    pub fn address(&self, buffer: usize) -> u64 {
+        self.buffers[buffer].address
+    }
+
     /// Reads a window of a buffer, which has been checked as has the buffer's number.
     pub fn read(&self, buffer: usize, window: [[usize; 3]; 2]) -> Result<Array> {
         let Allocation { address, buffer, .. } = &self.buffers[buffer];

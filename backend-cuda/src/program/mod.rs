@@ -8,6 +8,7 @@
 mod carried;
 mod device_clock;
 mod memory;
+mod pass;
 mod peer;
 mod recorder;
 mod reducer;
@@ -29,6 +30,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaStream, result};
 
 use self::carried::Carried;
 use self::memory::{Memory, Progress};
+use self::pass::Pass;
 use self::recorder::Recorder;
 pub(crate) use self::reducer::Reductions;
 use self::reductions::SlabReductions;
@@ -36,7 +38,7 @@ use self::steps::Steps;
 use crate::count::Counter;
 use crate::driver::during;
 use crate::graph::recorded;
-use crate::kernels::Kernels;
+use crate::kernels::{Kernels, PassCode};
 use crate::parameters::set_parameter;
 use crate::peer::Neighbours;
 use crate::puts::PutKernel;
@@ -57,6 +59,8 @@ pub(crate) struct ProgramSession {
     /// Of each group of stages, in the order of its launches; none where the kernel is persistent.
     functions: HashMap<Vec<usize>, Vec<CudaFunction>>,
     memory: Memory,
+    /// Of each group of stages that is a pass of a streaming kernel.
+    passes: HashMap<Vec<usize>, Pass>,
     /// The kernel that ends each step where the run may end or halt there, or has a record.
     end: Option<CudaFunction>,
     /// The persistent kernel that does all the work, if one does.
@@ -90,7 +94,7 @@ impl ProgramSession {
         problem: &Problem,
         plan: Plan,
         context: &Arc<CudaContext>,
-        (loaded, kernels): (&Kernels, ProgramKernels),
+        (loaded, kernels, passes): (&Kernels, ProgramKernels, Vec<PassCode>),
         fields: &[Array],
         counter: Arc<Counter>,
         put_kernel: Arc<PutKernel>,
@@ -105,6 +109,8 @@ impl ProgramSession {
             Ok((stages.clone(), group.launches.iter().map(load).collect::<Result<_>>()?))
         });
         let functions = functions.collect::<Result<_>>()?;
+        let passes = passes.into_iter().map(|code| Ok((code.stages.clone(), Pass::load(context, code)?)));
+        let passes = passes.collect::<Result<_>>()?;
         let end = kernels
             .end
             .as_ref()
@@ -134,6 +140,7 @@ impl ProgramSession {
             storage,
             kernels,
             functions,
+            passes,
             end,
             persistent,
             recorder,
@@ -199,6 +206,9 @@ impl ProgramSession {
 
     /// Launches a stage or a group of them; the leaves of a reduction are joined to its scalar only where they are `all`.
     fn launch_group(&self, launch: &Launch, all: bool) -> Result<()> {
+        if let Some(pass) = self.passes.get(&launch.stages) {
+            return pass.launch(launch, &self.memory);
+        }
         let (Some(group), Some(functions)) = (self.kernels.of(launch), self.functions.get(&launch.stages))
         else {
             return Err(Error::device("cuda", "launching a group of stages", "it has no kernels"));
@@ -468,6 +478,11 @@ impl Session for ProgramSession {
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         set_parameter(&mut self.problem.parameters, parameter, value)?;
         self.memory.set_scalar(parameter, value)?;
+        if !self.passes.is_empty() {
+            // A recording has the parameters of passes as they were.
+            self.recording = None;
+            self.passes.values_mut().for_each(|pass| pass.set_parameters(&self.problem.parameters));
+        }
         self.go_on()
     }
 

@@ -9,6 +9,7 @@
 
 use serde::Serialize;
 
+use super::streaming::warp::Configuration;
 use crate::error::Result;
 use crate::program::{Boxes, Groups, Place, Problem, Program, Split, StageKind};
 use crate::reduction::leaf;
@@ -171,6 +172,35 @@ pub struct Group {
     pub stages: Vec<usize>,
     /// How they run as one kernel by rows; `None` for a single stage, and for a reduction in the kernel of the update before it.
     pub fused: Option<Fused>,
+    /// How they run as the steps of one pass of a streaming kernel, where they repeat one formula ([`Problem::repeated`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Configuration>,
+}
+
+/// The kernel of a group of several stages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupKernel {
+    /// One that goes over tiles.
+    Tiles(Fused),
+    /// A pass of a streaming kernel.
+    Pass(Configuration),
+}
+
+impl Group {
+    /// Returns a group with its kernel.
+    pub fn new(stages: Vec<usize>, kernel: Option<GroupKernel>) -> Group {
+        let (fused, pass) = match kernel {
+            Some(GroupKernel::Tiles(fused)) => (Some(fused), None),
+            Some(GroupKernel::Pass(pass)) => (None, Some(pass)),
+            None => (None, None),
+        };
+        Group { stages, fused, pass }
+    }
+
+    /// Returns whether the group is an update whose kernel makes the reduction behind it.
+    pub fn is_tail(&self) -> bool {
+        self.stages.len() > 1 && self.fused.is_none() && self.pass.is_none()
+    }
 }
 
 impl Partition {
@@ -180,8 +210,11 @@ impl Partition {
     }
 
     /// Returns groups with their kernels, of a program whose stages are whole.
-    pub fn of(groups: Groups, mut fused: impl FnMut(&[usize]) -> Option<Fused>) -> Partition {
-        let mut group = |stages: Vec<usize>| Group { fused: fused(&stages), stages };
+    pub fn of(groups: Groups, mut kernel: impl FnMut(&[usize]) -> Option<GroupKernel>) -> Partition {
+        let mut group = |stages: Vec<usize>| {
+            let kernel = kernel(&stages);
+            Group::new(stages, kernel)
+        };
         Partition {
             carried: Vec::new(),
             splits: Vec::new(),

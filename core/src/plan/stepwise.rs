@@ -102,9 +102,10 @@ impl Describe for Stepwise {
         }
         let fused: Vec<(&[usize], &Fused)> =
             self.partition.all().filter_map(|group| Some((&*group.stages, group.fused.as_ref()?))).collect();
-        let is_tail = |group: &&Group| group.fused.is_none() && group.stages.len() > 1;
-        let tails: Vec<&[usize]> = self.partition.all().filter(is_tail).map(|group| &*group.stages).collect();
-        if !(fused.is_empty() && tails.is_empty()) {
+        let tails: Vec<&[usize]> =
+            self.partition.all().filter(|group| group.is_tail()).map(|group| &*group.stages).collect();
+        let is_several = |group: &Group| group.stages.len() > 1;
+        if self.partition.all().any(is_several) {
             let (kernels, stages) =
                 (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));
             lines.push(("groups", format!("{} stages in {kernels} groups", stages.sum::<usize>())));
@@ -129,6 +130,20 @@ impl Describe for Stepwise {
                 format!(
                     "stages {} and {}: the first one's kernel reduces what it has made",
                     stages[0], stages[1]
+                ),
+            ));
+        }
+        let passes = self.partition.all().filter_map(|group| Some((&*group.stages, group.pass.as_ref()?)));
+        for (stages, pass) in passes {
+            lines.push((
+                "group",
+                format!(
+                    "stages {} to {} repeat one formula: the levels of one pass of a streaming kernel, windows of {} \
+                     cells a thread and {} warps",
+                    stages[0],
+                    stages[stages.len() - 1],
+                    pass.cells_per_thread.iter().product::<usize>(),
+                    pass.warps
                 ),
             ));
         }

@@ -4,6 +4,7 @@ mod candidates;
 pub(crate) mod estimate;
 mod geometry;
 mod partition;
+mod pass;
 mod search;
 mod tail;
 #[cfg(test)]
@@ -11,6 +12,8 @@ mod tests;
 
 pub use self::candidates::fastest;
 pub use self::geometry::{Refusal, fused};
-pub use self::partition::{greedy, partition_of, worthwhile};
+pub use self::partition::{Passing, greedy, partition_of, worthwhile};
+pub(crate) use self::pass::pass_seconds;
+pub use self::pass::plan_pass;
 pub use self::search::searched;
 pub use self::tail::is_tail;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use abide_core::device::Capability;
-use abide_core::plan::fused::{Fused, Partition};
+use abide_core::plan::fused::{GroupKernel, Partition};
 use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
 use abide_core::{DeviceSpec, Problem};
 
 use super::candidates::fastest;
 use super::estimate;
+use super::pass::{Passes, runs};
 use super::tail::is_tail;
 
 /// Returns groups that were found before with their kernels; `None` where they are no groups of the problem, or one has
@@ -18,8 +19,9 @@ pub fn partition_of(
     boxes: &Boxes,
     device: &DeviceSpec,
     groups: &Groups,
+    passing: Passing,
 ) -> Option<Partition> {
-    Some(timed(problem, boxes, device, groups)?.1)
+    Some(timed(problem, boxes, device, groups, passing)?.1)
 }
 
 /// Does the same, and returns the seconds that the groups are estimated to take.
@@ -28,13 +30,14 @@ pub(super) fn timed(
     boxes: &Boxes,
     device: &DeviceSpec,
     groups: &Groups,
+    passing: Passing,
 ) -> Option<(f64, Partition)> {
     let is_ascending = |group: &Vec<usize>| !group.is_empty() && group.is_sorted_by(|one, two| one < two);
     if !groups.steps.iter().flatten().all(is_ascending) {
         return None;
     }
     groups.check(problem, boxes).ok()?;
-    let mut costs = Costs::new(problem, boxes, device);
+    let mut costs = Costs::new(problem, boxes, device, passing);
     for group in groups.steps.iter().flatten().filter(|group| group.len() > 1) {
         costs.of(group).filter(|_| costs.are_fit(group))?;
     }
@@ -47,17 +50,17 @@ pub(super) fn timed(
 const WORTHWHILE: f64 = 0.85;
 
 /// Unites groups of a problem that is not plain, two at a time, as long as that is estimated to save time on a device.
-pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
-    united_greedily(problem, boxes, device).0
+pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing: Passing) -> Partition {
+    united_greedily(problem, boxes, device, passing).0
 }
 
 /// Returns the groups of [`greedy`] where they are well worth it, else every stage by itself. The estimate was
 /// measured on devices that report their registers, so other devices get no groups.
-pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec) -> Partition {
+pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing: Passing) -> Partition {
     if device.registers.is_none() {
         return Partition::alone(&problem.program);
     }
-    let (partition, mut costs) = united_greedily(problem, boxes, device);
+    let (partition, mut costs) = united_greedily(problem, boxes, device, passing);
     let grouped = costs.sum(&partition.groups());
     let alone = costs.sum(&Groups::needed(&problem.program, boxes));
     if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) }
@@ -67,11 +70,13 @@ fn united_greedily<'a>(
     problem: &'a Problem,
     boxes: &'a Boxes,
     device: &'a DeviceSpec,
+    passing: Passing,
 ) -> (Partition, Costs<'a>) {
     let mut groups = Groups::needed(&problem.program, boxes);
-    let mut costs = Costs::new(problem, boxes, device);
+    let mut costs = Costs::new(problem, boxes, device, passing);
     let order = Waits::of(problem);
     for step in &mut groups.steps {
+        costs.pass(step);
         while let Some(united) = costs.best_union(step, &order) {
             *step = united;
         }
@@ -79,8 +84,17 @@ fn united_greedily<'a>(
     (Partition::of(groups, |stages| costs.known.get(stages)?.clone()?.1), costs)
 }
 
+/// Whether stages that repeat one formula may be passes of a streaming kernel: each is a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passing {
+    /// They may.
+    Allowed,
+    /// One persistent kernel does all stages.
+    Refused,
+}
+
 /// A group's seconds, and the group as a kernel; `None` where the stages are no group.
-pub type Known = Option<(f64, Option<Fused>)>;
+pub type Known = Option<(f64, Option<GroupKernel>)>;
 
 /// What groups cost, and which were asked for already.
 pub struct Costs<'a> {
@@ -88,11 +102,46 @@ pub struct Costs<'a> {
     pub boxes: &'a Boxes,
     pub device: &'a DeviceSpec,
     pub known: HashMap<Vec<usize>, Known>,
+    passing: Passing,
+    passes: Passes,
 }
 
 impl<'a> Costs<'a> {
-    pub fn new(problem: &'a Problem, boxes: &'a Boxes, device: &'a DeviceSpec) -> Costs<'a> {
-        Costs { problem, boxes, device, known: HashMap::new() }
+    pub fn new(
+        problem: &'a Problem,
+        boxes: &'a Boxes,
+        device: &'a DeviceSpec,
+        passing: Passing,
+    ) -> Costs<'a> {
+        Costs { problem, boxes, device, known: HashMap::new(), passing, passes: Passes::default() }
+    }
+
+    /// Puts stages of a step that repeat one formula into passes of about the same depth, where that is estimated to save
+    /// time.
+    fn pass(&mut self, step: &mut Vec<Vec<usize>>) {
+        if self.passing == Passing::Refused {
+            return;
+        }
+        for run in runs(self.problem, self.boxes, step).into_iter().rev() {
+            let stages: Vec<usize> = step[run.clone()].concat();
+            let alone: f64 = stages.iter().filter_map(|&stage| self.of(&[stage])).sum();
+            let mut best = (alone, Vec::new());
+            for count in 1..=stages.len() / 2 {
+                let passes: Vec<Vec<usize>> = (0..count)
+                    .map(|part| {
+                        let at = |part: usize| part * stages.len() / count;
+                        stages[at(part)..at(part + 1)].to_vec()
+                    })
+                    .collect();
+                let seconds: Option<f64> = passes.iter().map(|pass| self.of(pass)).sum();
+                if let Some(seconds) = seconds.filter(|&seconds| seconds < best.0) {
+                    best = (seconds, passes);
+                }
+            }
+            if !best.1.is_empty() {
+                step.splice(run, best.1);
+            }
+        }
     }
 
     /// Returns the groups of a step with those two united that save most by it; `None` where none do.
@@ -172,9 +221,17 @@ impl<'a> Costs<'a> {
                 let tail = estimate::tail(self.problem, self.boxes, self.device, stages);
                 Some((tail.seconds + launch, None))
             }
-            _ => fastest(self.problem, self.boxes, self.device, group)
-                .ok()
-                .map(|(fused, estimate)| (estimate.seconds + launch, Some(fused))),
+            _ => {
+                let tiles = fastest(self.problem, self.boxes, self.device, group).ok();
+                let tiles = tiles
+                    .map(|(fused, estimate)| (estimate.seconds + launch, Some(GroupKernel::Tiles(fused))));
+                let pass = match self.passing {
+                    Passing::Allowed => self.passes.of(self.problem, self.boxes, self.device, group),
+                    Passing::Refused => None,
+                };
+                let pass = pass.map(|(seconds, pass)| (seconds, Some(GroupKernel::Pass(pass))));
+                tiles.into_iter().chain(pass).min_by(|one, other| one.0.total_cmp(&other.0))
+            }
         };
         let seconds = known.as_ref().map(|(seconds, _)| *seconds);
         self.known.insert(group.to_vec(), known);

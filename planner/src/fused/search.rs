@@ -8,7 +8,7 @@ use abide_core::plan::fused::Partition;
 use abide_core::program::{Boxes, Groups, Place, Split, uses_scalar};
 use abide_core::{DeviceSpec, Error, Problem, Result};
 
-use super::partition::{Costs, timed};
+use super::partition::{Costs, Passing, timed};
 use crate::fusion::{Loop, Loops, Objective, Search, Set, in_turn, search};
 
 /// How long a search of a step lasts. A group's cost takes some ten microseconds at least: its tiles are tried.
@@ -32,8 +32,9 @@ pub fn searched(
     boxes: &Boxes,
     device: &DeviceSpec,
     refused: &[Vec<Place>],
+    passing: Passing,
 ) -> Result<Partition> {
-    let mut costs = Costs::new(problem, boxes, device);
+    let mut costs = Costs::new(problem, boxes, device, passing);
     refuse(&mut costs, &problem.program.places(&[]), refused);
     let groups = found(&mut costs, &[])?;
     let seconds = costs.sum(&groups);
@@ -42,7 +43,7 @@ pub fn searched(
     if splits.is_empty() {
         return Ok(whole);
     }
-    match in_parts(&mut costs, &splits, refused) {
+    match in_parts(&mut costs, &splits, refused, passing) {
         Ok(Some((in_parts, partition))) if in_parts < PAYS * seconds => Ok(partition),
         // In all its parts a program may have more loops than a search takes.
         Ok(_) | Err(Error::Limit { .. }) => Ok(whole),
@@ -56,12 +57,13 @@ fn in_parts(
     whole: &mut Costs<'_>,
     splits: &[Split],
     refused: &[Vec<Place>],
+    passing: Passing,
 ) -> Result<Option<(f64, Partition)>> {
     let (problem, device) = (whole.problem, whole.device);
     let apart = problem.split(splits)?;
     let boxes = Boxes::of(&apart)?;
     let places = problem.program.places(splits);
-    let mut costs = Costs::new(&apart, &boxes, device);
+    let mut costs = Costs::new(&apart, &boxes, device, passing);
     refuse(&mut costs, &places, refused);
     let mut kin = Vec::new();
     for split in splits {
@@ -84,7 +86,7 @@ fn in_parts(
     };
     let steps = groups.steps.iter().map(|step| step.iter().map(renumbered).collect()).collect();
     let split = problem.split(&joined)?;
-    let found = timed(&split, &Boxes::of(&split)?, device, &Groups { steps });
+    let found = timed(&split, &Boxes::of(&split)?, device, &Groups { steps }, passing);
     Ok(found.map(|(seconds, partition)| (seconds, Partition { splits: joined, ..partition })))
 }
 

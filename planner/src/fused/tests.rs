@@ -7,7 +7,7 @@ use abide_core::reduction::Reduction;
 use abide_core::{DType, DeviceSpec, Problem, Shape, catalogue};
 
 use super::geometry::fused;
-use super::partition::{self, greedy, partition_of, worthwhile};
+use super::partition::{self, Passing, greedy, partition_of, worthwhile};
 use super::search::searched;
 use crate::report::{Report, Row};
 use abide_core::domain::Boundary;
@@ -27,7 +27,7 @@ fn cloverleaf_becomes_a_few_kernels() {
     let device = DeviceSpec::preset("h200").unwrap();
     for (extents, most) in [(&[3840, 3840][..], 15), (&[7680, 7680], 14), (&[256, 256, 256], 47)] {
         let (problem, boxes) = clover(extents);
-        let partition = greedy(&problem, &boxes, &device);
+        let partition = greedy(&problem, &boxes, &device, Passing::Allowed);
         let groups = partition.groups();
         groups.check(&problem, &boxes).unwrap();
         let storage = Storage::of_groups(&problem, &boxes, &groups).unwrap();
@@ -94,7 +94,7 @@ fn groups_fit_the_buffers_that_a_kernel_names() {
     let (problem, boxes) = clover(&[3840, 3840]);
     let most_of = |kernel_buffers: Option<usize>| {
         let device = DeviceSpec { kernel_buffers, ..DeviceSpec::preset("h200").unwrap() };
-        let partition = greedy(&problem, &boxes, &device);
+        let partition = greedy(&problem, &boxes, &device, Passing::Allowed);
         let fused = partition.all().filter_map(|group| group.fused.as_ref());
         fused.map(|fused| fused.buffers(&problem, &boxes)).max().unwrap_or(0)
     };
@@ -108,7 +108,12 @@ fn groups_come_unasked_where_they_are_worthwhile() {
     let device = DeviceSpec::preset("h200").unwrap();
     let launches = |extents: &[usize], device: &DeviceSpec| {
         let (problem, boxes) = clover(extents);
-        worthwhile(&problem, &boxes, device).groups().steps.iter().map(Vec::len).sum::<usize>()
+        worthwhile(&problem, &boxes, device, Passing::Allowed)
+            .groups()
+            .steps
+            .iter()
+            .map(Vec::len)
+            .sum::<usize>()
     };
     let alone = launches(&[96, 96], &device);
     assert!(launches(&[3840, 3840], &device) < alone / 2);
@@ -122,13 +127,13 @@ fn a_search_is_no_worse_than_greed() {
     let (problem, boxes) = clover(&[3840, 3840]);
     let seconds = |partition: &Partition| -> f64 {
         partition.groups().check(&problem, &boxes).unwrap();
-        let mut costs = partition::Costs::new(&problem, &boxes, &device);
+        let mut costs = partition::Costs::new(&problem, &boxes, &device, Passing::Allowed);
         partition.all().filter_map(|group| costs.of(&group.stages)).sum()
     };
     let begun = std::time::Instant::now();
-    let found = searched(&problem, &boxes, &device, &[]).unwrap();
+    let found = searched(&problem, &boxes, &device, &[], Passing::Allowed).unwrap();
     println!("{:?}", begun.elapsed());
-    let (found, greedy) = (seconds(&found), seconds(&greedy(&problem, &boxes, &device)));
+    let (found, greedy) = (seconds(&found), seconds(&greedy(&problem, &boxes, &device, Passing::Allowed)));
     println!("{found} {greedy}");
     assert!(found <= greedy * 1.0001, "{found} s, {greedy} s by greed");
 }
@@ -141,11 +146,11 @@ fn a_search_goes_on_without_refused_groups() {
     let several = |partition: &Partition| -> Vec<Vec<usize>> {
         partition.all().map(|group| group.stages.clone()).filter(|stages| stages.len() > 1).collect()
     };
-    let first = searched(&problem, &boxes, &device, &[]).unwrap();
+    let first = searched(&problem, &boxes, &device, &[], Passing::Allowed).unwrap();
     let refused = several(&first);
     assert!(!refused.is_empty());
     let places: Vec<_> = refused.iter().map(|group| first.places(&problem.program, group)).collect();
-    let second = searched(&problem, &boxes, &device, &places).unwrap();
+    let second = searched(&problem, &boxes, &device, &places, Passing::Allowed).unwrap();
     second.groups().check(&problem, &boxes).unwrap();
     assert!(!several(&second).is_empty());
     assert!(several(&second).iter().all(|group| !refused.contains(group)));
@@ -156,9 +161,9 @@ fn a_search_goes_on_without_refused_groups() {
 fn groups_are_made_again_and_others_refused() {
     let device = DeviceSpec::preset("h200").unwrap();
     let (problem, boxes) = clover(&[3840, 3840]);
-    let partition = greedy(&problem, &boxes, &device);
+    let partition = greedy(&problem, &boxes, &device, Passing::Allowed);
     let groups = partition.groups();
-    assert_eq!(partition_of(&problem, &boxes, &device, &groups), Some(partition));
+    assert_eq!(partition_of(&problem, &boxes, &device, &groups, Passing::Allowed), Some(partition));
     let several = groups.steps[0].iter().position(|group| group.len() > 1).unwrap();
     type Spoil<'a> = &'a dyn Fn(&mut Vec<Vec<Vec<usize>>>);
     let spoilt: [Spoil<'_>; 8] = [
@@ -175,10 +180,10 @@ fn groups_are_made_again_and_others_refused() {
     for (which, spoil) in spoilt.iter().enumerate() {
         let mut other = groups.clone();
         spoil(&mut other.steps);
-        assert_eq!(partition_of(&problem, &boxes, &device, &other), None, "{which}");
+        assert_eq!(partition_of(&problem, &boxes, &device, &other, Passing::Allowed), None, "{which}");
     }
     let small = DeviceSpec { shared_bytes_per_block: 64, ..device };
-    assert_eq!(partition_of(&problem, &boxes, &small, &groups), None);
+    assert_eq!(partition_of(&problem, &boxes, &small, &groups, Passing::Allowed), None);
 }
 
 /// Bytes of groups are those of a count by hand; a step's scalars cost a launch.
@@ -265,7 +270,7 @@ fn a_search_splits_stages_where_that_pays() {
     let device = DeviceSpec::preset("h200").unwrap();
     let problem = two_results(&[4096, 4096]);
     let boxes = Boxes::of(&problem).unwrap();
-    let partition = searched(&problem, &boxes, &device, &[]).unwrap();
+    let partition = searched(&problem, &boxes, &device, &[], Passing::Allowed).unwrap();
     let split = partition.split_problem(&problem).unwrap();
     let named = |stages: &[usize]| -> Vec<&str> {
         stages.iter().map(|&stage| &*split.program.stages()[stage].name).collect()
@@ -290,7 +295,8 @@ fn a_search_splits_stages_where_that_pays() {
     // A group that is refused is refused of parts too.
     let refused = partition.places(&problem.program, &groups.steps[0][0]);
     assert_eq!(refused, [[0, 0], [1, 0], [2, 0]]);
-    let other = searched(&problem, &boxes, &device, std::slice::from_ref(&refused)).unwrap();
+    let other =
+        searched(&problem, &boxes, &device, std::slice::from_ref(&refused), Passing::Allowed).unwrap();
     assert!(other.all().all(|group| other.places(&problem.program, &group.stages) != refused));
 }
 
@@ -311,8 +317,52 @@ fn stages_stay_whole_where_parts_do_not_pay() {
         Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[64, 64]).unwrap(), DType::F64).unwrap();
     let boxes = Boxes::of(&problem).unwrap();
     assert_eq!(problem.splits(&boxes).len(), 1);
-    assert_eq!(searched(&problem, &boxes, &device, &[]).unwrap().splits, []);
+    assert_eq!(searched(&problem, &boxes, &device, &[], Passing::Allowed).unwrap().splits, []);
     // Of CloverLeaf only copies fall apart.
     let (clover, boxes) = clover(&[384, 384]);
     assert_eq!(clover.splits(&boxes), []);
+}
+
+/// A step of a projection: what drives a pressure, sweeps of it, and what it drives.
+pub(super) fn sweeps(count: usize, extents: &[usize], dtype: DType) -> Problem {
+    let mut p = Definition::new("projection", 2);
+    p.boundary(Boundary::Mirror)
+        .field("u", Centring::CELL)
+        .field("p", Centring::CELL)
+        .temporary("rhs", Centring::CELL)
+        .parameter("k", 0.25, "of the sweeps");
+    let mut step = p.step();
+    step.stage("drive", |s| s.set("rhs", s.field("u").at([0, 1]) - s.field("u").at([0, -1])));
+    for _ in 0..count {
+        step.stage("sweep", |s| {
+            let p = s.field("p");
+            let around = p.at([-1, 0]) + p.at([0, -1]) + p.at([0, 1]) + p.at([1, 0]);
+            s.set("p", s.param("k") * (around - s.field("rhs").here()));
+        });
+    }
+    step.stage("correct", |s| {
+        let p = s.field("p");
+        s.set("u", s.field("u").here() - 0.5 * (p.at([0, 1]) - p.at([0, -1])));
+    });
+    Problem::new(Arc::new(p.build().unwrap()), Shape::new(extents).unwrap(), dtype).unwrap()
+}
+
+/// Sweeps of one formula are levels of a few passes, which take a fraction of their launches.
+#[test]
+fn sweeps_of_one_formula_become_passes() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    for extents in [[4096, 4096], [512, 512]] {
+        let problem = sweeps(20, &extents, DType::F32);
+        let boxes = Boxes::of(&problem).unwrap();
+        let seconds = |passing| {
+            let partition = worthwhile(&problem, &boxes, &device, passing);
+            let mut costs = partition::Costs::new(&problem, &boxes, &device, passing);
+            (costs.sum(&partition.groups()), partition)
+        };
+        let ((with, partition), (without, _)) = (seconds(Passing::Allowed), seconds(Passing::Refused));
+        println!("{extents:?}: {with:e} {without:e} {:?}", partition.groups());
+        for group in partition.all() {
+            println!("{:?} {:?}", group.stages, group.pass);
+        }
+    }
 }

@@ -10,13 +10,13 @@ use abide_core::{DeviceSpec, Error, Execution, Fuse, Lowering, Options, Plan, Pr
 
 use super::persistent_program::{of_launches, persistent_in};
 use crate::base::base;
-use crate::fused;
+use crate::fused::{self, Passing};
 use crate::limits::refuse_others;
 
 /// Plans a launch per stage or group for a problem that is not plain, which has been checked. Reductions of what a step finds are
 /// made at the end of the step before where an update there makes them at less cost.
 pub(super) fn plan_launches(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    let own = plan_general(problem, device, options)?;
+    let own = plan_general(problem, device, options, Passing::Allowed)?;
     if options.fuse != Fuse::Auto || !device.has(Capability::Warps) {
         return Ok(own);
     }
@@ -26,20 +26,25 @@ pub(super) fn plan_launches(problem: &Problem, device: &DeviceSpec, options: &Op
     }
     let changed = problem.carried(&carried)?;
     let other = plan_in_groups(problem, device, options, |_| {
-        let partition = fused::worthwhile(&changed, &Boxes::of(&changed)?, device);
+        let partition = fused::worthwhile(&changed, &Boxes::of(&changed)?, device, Passing::Allowed);
         Ok(Partition { carried, ..partition })
     })?;
     Ok(if other.estimated_seconds < own.estimated_seconds { other } else { own })
 }
 
 /// Plans a launch per stage or group of the stages as they are.
-pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+pub(super) fn plan_general(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    passing: Passing,
+) -> Result<Plan> {
     plan_in_groups(problem, device, options, |boxes| {
         Ok(match options.fuse {
-            Fuse::Auto => fused::worthwhile(problem, boxes, device),
+            Fuse::Auto => fused::worthwhile(problem, boxes, device, passing),
             Fuse::Off => Partition::alone(&problem.program),
-            Fuse::Greedy => fused::greedy(problem, boxes, device),
-            Fuse::Search => fused::searched(problem, boxes, device, &[])?,
+            Fuse::Greedy => fused::greedy(problem, boxes, device, passing),
+            Fuse::Search => fused::searched(problem, boxes, device, &[], passing)?,
         })
     })
 }
@@ -58,7 +63,9 @@ pub fn plan_searched(
     refused: &[Vec<Place>],
 ) -> Result<Plan> {
     problem.check()?;
-    plan_as_asked(problem, device, options, |boxes| fused::searched(problem, boxes, device, refused))
+    plan_as_asked(problem, device, options, |boxes| {
+        fused::searched(problem, boxes, device, refused, passing_as(options))
+    })
 }
 
 /// Plans a problem that is not plain in groups that were found before, of its stages with some of them in parts; `None`
@@ -72,9 +79,18 @@ pub fn plan_grouped(
 ) -> Option<Plan> {
     problem.check().ok().filter(|()| !problem.is_plain())?;
     let split = problem.split(splits).ok()?;
-    let partition = fused::partition_of(&split, &Boxes::of(&split).ok()?, device, groups)?;
+    let partition =
+        fused::partition_of(&split, &Boxes::of(&split).ok()?, device, groups, passing_as(options))?;
     let partition = Partition { splits: splits.to_vec(), ..partition };
     plan_as_asked(problem, device, options, |_| Ok(partition)).ok()
+}
+
+/// Returns whether stages may be passes: launches have them, one persistent kernel has not.
+fn passing_as(options: &Options) -> Passing {
+    match options.execution {
+        Execution::Persistent => Passing::Refused,
+        _ => Passing::Allowed,
+    }
 }
 
 /// Plans the groups of a partition as launches, or as one persistent kernel where that is asked for.

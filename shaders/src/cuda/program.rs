@@ -179,8 +179,13 @@ fn kernels(
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
         Some((bodies.number(&text, body, &stage.name), slots))
     };
-    for Group { stages, fused } in partition.all() {
+    for Group { stages, fused, pass } in partition.all() {
         if all.iter().any(|known| known.stages == stages) {
+            continue;
+        }
+        if pass.is_some() {
+            // Its kernel is that of a plain problem, with a text of its own.
+            all.push(Numbered { stages, body: None, group: None, slots: Vec::new() });
             continue;
         }
         let Some(fused) = fused else {

@@ -9,6 +9,7 @@ use abide_core::{CachePolicy, Depth, DeviceSpec, Error, Execution, Options, Plan
 
 use self::estimate::{TASK_SECONDS, of_tasks};
 use super::general::{launches, plan_general};
+use crate::fused::Passing;
 
 pub(super) use self::estimate::of_launches;
 
@@ -58,7 +59,9 @@ fn over_blocks(
 /// for a cache policy or a depth; [`Error::Limit`] where a group leaves no room in shared memory.
 pub fn plan_persistent_program(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
-    persistent_in(problem, device, options, |stepwise| plan_general(problem, device, stepwise))
+    persistent_in(problem, device, options, |stepwise| {
+        plan_general(problem, device, stepwise, Passing::Refused)
+    })
 }
 
 /// Plans one persistent kernel of the stages and groups of a plan of launches, which is made with the options given to it.
@@ -112,7 +115,8 @@ pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> 
 /// Says of a plan of launches what is estimated of one persistent kernel, where that is the faster one. It does not run
 /// unasked, because it has not been timed on a device yet.
 pub(crate) fn compare(problem: &Problem, launched: &mut Plan) {
-    if !launched.device.has(Capability::Barrier) {
+    let has_passes = launched.stages().is_some_and(|tiles| tiles.partition.all().any(|g| g.pass.is_some()));
+    if !launched.device.has(Capability::Barrier) || has_passes {
         return;
     }
     let other = match persistent_of(problem, launched) {
