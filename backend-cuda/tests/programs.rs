@@ -8,7 +8,8 @@ use abide_core::program::{Marks, Probe, Record, Until};
 use abide_core::{Array, Backend, DType, Error, Options, Plan, Problem, Result, Session, Shape, catalogue};
 use abide_cuda::CudaBackend;
 use abide_random::cases::{Case, cases, random};
-use abide_random::partitions::partition;
+use abide_random::partitions::{partition, passes};
+use abide_random::swept;
 
 use clover::clover;
 use common::present;
@@ -140,6 +141,31 @@ fn groups_have_the_references_bits() -> Result<()> {
         groups += follow_groups(&backend, case, seed, [64, 128, 256][seed as usize % 3])?;
     }
     assert!(groups > 100, "{groups} groups");
+    Ok(())
+}
+
+/// Stages that repeat one formula have the bits of the stages one by one as passes of a streaming kernel, after a parameter is
+/// set, too.
+#[test]
+fn passes_have_the_references_bits() -> Result<()> {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return Ok(()) };
+    let mut count = 0;
+    for (seed, (problem, start)) in (0..40).filter_map(|seed| Some((seed, swept::problem(seed).ok()?))) {
+        let partition = passes(&problem, backend.device(), seed)?;
+        count += partition.all().filter(|group| group.pass.is_some()).count();
+        let mut plan = backend.plan(&problem, &Options { fuse: Fuse::Off, ..Options::default() })?;
+        if let Schedule::Stepwise(stepwise) = &mut plan.schedule {
+            stepwise.partition = partition;
+        }
+        let mut pair = Pair::open_plan(&backend, &format!("swept {seed}"), problem, start, &plan)?;
+        pair.advance(3)?;
+        pair.advance(MANY / 3)?;
+        pair.session.set_parameter(0, 0.375)?;
+        pair.problem.parameters[0] = 0.375;
+        pair.write(1)?;
+        pair.advance(MANY / 3)?;
+    }
+    assert!(count > 30, "{count} passes");
     Ok(())
 }
 

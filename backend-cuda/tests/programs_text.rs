@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use abide_core::plan::{Compiled, Execution, Fuse, Options};
 use abide_core::program::{Centring, Definition, Marks, Probe, Record, Reduction, Until};
-use abide_core::{DType, DeviceSpec, Plan, Problem, Shape, catalogue};
+use abide_core::{Boundary, DType, DeviceSpec, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 use abide_planner::plan;
 
@@ -66,6 +66,49 @@ fn groups_of_cloverleaf_compile(is_other: bool) {
         assert!(groups.len() > 3, "{} groups", groups.len());
         // A value or two around the calls of divisions' rare cases.
         assert!(groups.iter().all(|kernel| kernel.spill_bytes <= 16), "{groups:?}");
+    }
+}
+
+/// Sweeps of a pressure become passes, whose kernels do not spill.
+#[test]
+fn passes_of_sweeps_do_not_spill() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["h200", "a100"][..] } else { &["h200", "a100", "v100"] };
+    let mut p = Definition::new("projection", 2);
+    p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("p", Centring::CELL);
+    p.temporary("rhs", Centring::CELL);
+    let mut step = p.step();
+    step.stage("drive", |s| s.set("rhs", s.field("u").at([0, 1]) - s.field("u").at([0, -1])));
+    for _ in 0..20 {
+        step.stage("sweep", |s| {
+            let p = s.field("p");
+            let around = p.at([-1, 0]) + p.at([0, -1]) + p.at([0, 1]) + p.at([1, 0]);
+            s.set("p", 0.25 * (around - s.field("rhs").here()));
+        });
+    }
+    step.stage("correct", |s| {
+        let p = s.field("p");
+        s.set("u", s.field("u").here() - 0.5 * (p.at([0, 1]) - p.at([0, -1])));
+    });
+    let program = Arc::new(p.build().unwrap());
+    for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
+        for dtype in [DType::F32, DType::F64] {
+            let shape = Shape::new(&[4096, 4096]).unwrap();
+            let problem = Problem::new(program.clone(), shape, dtype).unwrap();
+            let options = Options { fuse: Fuse::Greedy, ..Options::default() };
+            let plan = plan(&problem, &device, &options).unwrap();
+            let passes = plan.stepwise().unwrap().partition.all().filter(|group| group.pass.is_some());
+            assert!((1..6).contains(&passes.count()), "{}", plan.explain());
+            let compiled = report(&problem, &plan, &target(&device)).unwrap();
+            let streams: Vec<_> = compiled.iter().filter(|kernel| kernel.kernel == "stream").collect();
+            for kernel in &streams {
+                println!("{} {dtype}: {} registers", kernel.target, kernel.registers);
+            }
+            assert!(
+                !streams.is_empty() && streams.iter().all(|kernel| kernel.spill_bytes == 0),
+                "{streams:?}"
+            );
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Random partitions of a program's stages into groups, some of the stages in parts, with random tiles: any that can
 //! run.
 
-use abide_core::plan::fused::{Fused, GroupKernel, Partition};
+use abide_core::plan::fused::{Fused, Group, GroupKernel, Partition};
 use abide_core::program::{Boxes, Groups, Split, outlasts, waits};
 use abide_core::reduction::leaf;
-use abide_core::{Problem, Result};
+use abide_core::{Depth, DeviceSpec, Execution, Options, Problem, Result, Tune};
 use abide_planner::fused::fused;
+use abide_planner::plan_streaming;
 use fastrand::Rng;
 
 /// Tries that fail before a partition is taken as it is.
@@ -69,6 +70,42 @@ pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) ->
         fused.map(|(_, fused)| GroupKernel::Tiles(fused.clone()))
     });
     Ok(Partition { splits, ..partition })
+}
+
+/// Returns the partition of a problem in which stages that repeat one formula are passes of 2 to 4 of them on a device.
+///
+/// # Errors
+///
+/// Those of [`Boxes::of`].
+pub fn passes(problem: &Problem, device: &DeviceSpec, seed: u64) -> Result<Partition> {
+    let boxes = Boxes::of(problem)?;
+    let mut partition = Partition::alone(&problem.program);
+    let pass = |stages: &[usize]| {
+        let repeated = problem.repeated(&boxes, stages)?;
+        let options = Options {
+            execution: Execution::Streaming,
+            depth: Depth::Steps(stages.len() as u32),
+            tune: Tune::Off,
+            ..Options::default()
+        };
+        let plan = plan_streaming(&repeated.problem, device, &options).ok()?;
+        Some(GroupKernel::Pass(plan.warp_streaming()?.configuration()))
+    };
+    for step in &mut partition.steps {
+        let mut place = 0;
+        while place < step.len() {
+            let most = (2 + seed as usize % 3).min(step.len() - place);
+            for depth in (2..=most).rev() {
+                let stages: Vec<usize> = (0..depth).map(|by| step[place + by].stages[0]).collect();
+                if let Some(kernel) = pass(&stages) {
+                    step.splice(place..place + depth, [Group::new(stages, Some(kernel))]);
+                    break;
+                }
+            }
+            place += 1;
+        }
+    }
+    Ok(partition)
 }
 
 /// Returns a random tile, of whole leaves in half of all cases.

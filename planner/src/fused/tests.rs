@@ -4,7 +4,7 @@ use std::sync::Arc;
 use abide_core::plan::fused::{Group, Partition, Ring, Source};
 use abide_core::program::{Boxes, Centring, Definition, Storage, outlasts};
 use abide_core::reduction::Reduction;
-use abide_core::{DType, DeviceSpec, Problem, Shape, catalogue};
+use abide_core::{DType, DeviceSpec, Execution, Fuse, Options, Plan, Problem, Shape, catalogue};
 
 use super::geometry::fused;
 use super::partition::{self, Passing, greedy, partition_of, worthwhile};
@@ -324,7 +324,7 @@ fn stages_stay_whole_where_parts_do_not_pay() {
 }
 
 /// A step of a projection: what drives a pressure, sweeps of it, and what it drives.
-pub(super) fn sweeps(count: usize, extents: &[usize], dtype: DType) -> Problem {
+fn sweeps(count: usize, extents: &[usize], dtype: DType) -> Problem {
     let mut p = Definition::new("projection", 2);
     p.boundary(Boundary::Mirror)
         .field("u", Centring::CELL)
@@ -351,18 +351,43 @@ pub(super) fn sweeps(count: usize, extents: &[usize], dtype: DType) -> Problem {
 #[test]
 fn sweeps_of_one_formula_become_passes() {
     let device = DeviceSpec::preset("h200").unwrap();
-    for extents in [[4096, 4096], [512, 512]] {
-        let problem = sweeps(20, &extents, DType::F32);
+    for (extents, dtype) in [([4096, 4096], DType::F32), ([2048, 2048], DType::F64)] {
+        let problem = sweeps(20, &extents, dtype);
         let boxes = Boxes::of(&problem).unwrap();
-        let seconds = |passing| {
+        let of = |passing| {
             let partition = worthwhile(&problem, &boxes, &device, passing);
             let mut costs = partition::Costs::new(&problem, &boxes, &device, passing);
             (costs.sum(&partition.groups()), partition)
         };
-        let ((with, partition), (without, _)) = (seconds(Passing::Allowed), seconds(Passing::Refused));
-        println!("{extents:?}: {with:e} {without:e} {:?}", partition.groups());
-        for group in partition.all() {
-            println!("{:?} {:?}", group.stages, group.pass);
-        }
+        let ((with, partition), (without, others)) = (of(Passing::Allowed), of(Passing::Refused));
+        assert!(with < 0.6 * without, "{extents:?}: {with:e} and {without:e}");
+        assert!(others.all().all(|group| group.pass.is_none()));
+        let depths: Vec<usize> = partition.all().filter_map(|group| Some(group.pass?.depth)).collect();
+        assert!(depths.iter().sum::<usize>() == 20 && depths.len() < 6, "{depths:?}");
+        assert!(depths.iter().max().unwrap() - depths.iter().min().unwrap() < 2, "{depths:?}");
+        // What a search finds is no worse, and what was found before is found again.
+        let searched = searched(&problem, &boxes, &device, &[], Passing::Allowed).unwrap();
+        let mut costs = partition::Costs::new(&problem, &boxes, &device, Passing::Allowed);
+        assert!(costs.sum(&searched.groups()) <= 1.001 * with);
+        let again = partition_of(&problem, &boxes, &device, &partition.groups(), Passing::Allowed);
+        assert_eq!(again, Some(partition));
     }
+}
+
+/// Whole plans have the estimate of their passes, say what they are, and one persistent kernel has none.
+#[test]
+fn plans_have_passes_where_they_are_launches() {
+    let (device, problem) = (DeviceSpec::preset("h200").unwrap(), sweeps(12, &[4096, 4096], DType::F32));
+    let of = |options: Options| crate::plan(&problem, &device, &options).unwrap();
+    let [own, alone] = [Fuse::Greedy, Fuse::Off].map(|fuse| of(Options { fuse, ..Options::default() }));
+    assert!(own.estimated_seconds < 0.5 * alone.estimated_seconds, "{}", own.explain());
+    assert!(own.explain().contains("repeat one formula"), "{}", own.explain());
+    let has_passes = |plan: &Plan| plan.stages().unwrap().partition.all().any(|group| group.pass.is_some());
+    assert!(has_passes(&own) && !has_passes(&alone));
+    let persistent =
+        of(Options { execution: Execution::Persistent, fuse: Fuse::Greedy, ..Options::default() });
+    assert!(!has_passes(&persistent));
+    let report = report(&problem, &own, &[]).unwrap().unwrap();
+    let pass = report.groups.iter().find(|row| row.stages.len() > 1).unwrap();
+    assert!(pass.projected < 0.4 * pass.projected_alone, "{pass:?}");
 }
