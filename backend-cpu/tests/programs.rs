@@ -634,7 +634,9 @@ fn stages_that_do_not_repeat_are_none() {
         let seeds = (0..200).filter_map(|seed| swept::problem(seed).ok());
         let taken = seeds.filter(|(problem, _)| {
             let boxes = Boxes::of(problem).unwrap();
-            problem.repeated(&boxes, &[1, 2]).is_some()
+            // Of one field alone, whose boundary is its own.
+            let is_alone = problem.program.stages()[1].writes.len() == 1;
+            is_alone && problem.repeated(&boxes, &[1, 2]).is_some()
         });
         let mut problem = taken.map(|(problem, _)| problem).next().unwrap();
         change(&mut problem);

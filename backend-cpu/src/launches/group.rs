@@ -29,12 +29,13 @@ pub struct Sizes {
     /// The most bytes between the front and the last launch of a group, which should stay in a thread's share
     /// of the last cache.
     pub in_flight: usize,
-    /// A strip has at least so many times the rows that are left out at its ends.
-    pub strip: isize,
+    /// A strip has at least so many times the rows that are left out at its ends: in a group of launches of one step, and of
+    /// several steps, whose rows at the ends come from memory for each launch anew.
+    pub strip: [isize; 2],
 }
 
 /// With fronts of half or twice as many values CloverLeaf on 960² takes about as long.
-pub const SIZES: Sizes = Sizes { few: FEW, front: 8192, in_flight: 8 << 20, strip: 3 };
+pub const SIZES: Sizes = Sizes { few: FEW, front: 8192, in_flight: 8 << 20, strip: [3, 12] };
 
 /// Launches that follow each other in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +146,7 @@ impl<'a> Finder<'a> {
             for launch in &launches[start..] {
                 let Some(member) = self.member(&stages[launch.stage()], launch, &members) else { break };
                 members.push(member);
-                let Some(larger) = self.group(start, &members) else { break };
+                let Some(larger) = self.group(start, &members, 0) else { break };
                 group = Some(larger);
             }
             let alone = Group {
@@ -161,6 +162,15 @@ impl<'a> Finder<'a> {
             groups.push(group);
         }
         groups
+    }
+
+    /// Returns the group of all launches of several steps, which come in order; `None` where they are none.
+    pub fn deep(&self, stages: &[abide_core::Stage], launches: &[&Launch]) -> Option<Group> {
+        let mut members: Vec<Member> = Vec::new();
+        for launch in launches {
+            members.push(self.member(&stages[launch.stage()], launch, &members)?);
+        }
+        self.group(0, &members, 1)
     }
 
     /// Returns a launch as a member of a group, after others; `None` if it goes over its values by itself.
@@ -207,9 +217,9 @@ impl<'a> Finder<'a> {
         Some(member)
     }
 
-    /// Returns the group of some launches; `None` if they are too few, or too far apart for the rows or for
-    /// the caches.
-    fn group(&self, start: usize, members: &[Member]) -> Option<Group> {
+    /// Returns the group of some launches, of one step or of several (1); `None` if they are too few, or too far apart for the
+    /// rows or for the caches.
+    fn group(&self, start: usize, members: &[Member], several: usize) -> Option<Group> {
         let sizes = self.sizes?;
         let low = members.iter().map(|member| member.rows.start).min()?;
         let high = members.iter().map(|member| member.rows.end).max()?;
@@ -228,7 +238,9 @@ impl<'a> Finder<'a> {
             buffers.len() * row * (before + front) as usize * self.field_rows.problem.dtype.bytes();
         let strips = if row * (high - low) as usize > sizes.few { self.threads as isize } else { 1 };
         let strip = (high - low) / strips;
-        if in_flight > sizes.in_flight || (strips > 1 && strip < sizes.strip * (after + before).max(1)) {
+        if in_flight > sizes.in_flight
+            || (strips > 1 && strip < sizes.strip[several] * (after + before).max(1))
+        {
             return None;
         }
         Some(Group {

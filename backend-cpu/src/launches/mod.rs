@@ -1,6 +1,7 @@
 //! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`]. Launches
 //! that depend on each other only through nearby rows sweep the rows in one pass (`group`).
 
+mod deep;
 mod field_rows;
 mod group;
 mod points;
@@ -24,6 +25,7 @@ use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 
+use self::deep::{Deep, deep};
 use self::field_rows::FieldRows;
 use self::group::{Finder, Group, SIZES, Sizes};
 use self::sweep::{Sweep, Work};
@@ -60,6 +62,8 @@ pub struct Launched<T> {
     storage: Storage,
     /// The groups of launches of each of the storage's steps.
     groups: Vec<Vec<Group>>,
+    /// The passes over several steps that begin at each of the storage's steps.
+    deep: Vec<Vec<Deep>>,
     /// What groups are made for; `None` where each launch is alone.
     sizes: Option<Sizes>,
     buffers: Vec<Vec<T>>,
@@ -116,7 +120,7 @@ impl<T: Real> Launched<T> {
         let rounded = scalars.iter().map(|&value| T::from_f64(value)).collect();
         let field_rows = FieldRows::new(problem, &boxes);
         let sizes = cpu.fuse.then_some(SIZES);
-        let groups = groups_of(&field_rows, &boxes, &storage, &stages, threads, sizes);
+        let (groups, deep) = groups_of(&field_rows, &boxes, &storage, &stages, threads, sizes);
         Ok(Launched {
             field_rows,
             plan: plan.clone(),
@@ -128,6 +132,7 @@ impl<T: Real> Launched<T> {
             boxes,
             storage,
             groups,
+            deep,
             sizes,
             buffers,
             scalars,
@@ -146,8 +151,15 @@ impl<T: Real> Launched<T> {
         self.refresh()?;
         self.watch.begin();
         while self.remaining > 0 && self.watch.goes_on() {
-            let launches = &self.storage.launches(self.steps).launches;
-            for group in &self.groups[self.storage.place(self.steps)] {
+            let place = self.storage.place(self.steps);
+            let due = self.watch.until_due(self.field_rows.problem.first_step + self.steps);
+            let most = if times.is_some() { 1 } else { self.remaining.min(due.unwrap_or(u64::MAX)) };
+            let deep = self.deep[place].iter().find(|deep| deep.steps <= most);
+            let (steps, launches, groups) = match deep {
+                Some(deep) => (deep.steps, &deep.launches, std::slice::from_ref(&deep.group)),
+                None => (1, &self.storage.steps[place].launches, &*self.groups[place]),
+            };
+            for group in groups {
                 let begun = times.is_some().then(Instant::now);
                 self.field_rows.set_scalars(&self.rounded);
                 let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
@@ -209,8 +221,8 @@ impl<T: Real> Launched<T> {
                     times.push(LaunchTime { stages, seconds });
                 }
             }
-            self.steps += 1;
-            self.remaining -= 1;
+            self.steps += steps;
+            self.remaining -= steps;
             self.note()?;
         }
         Ok(())
@@ -227,7 +239,7 @@ impl<T: Real> Launched<T> {
             let (problem, threads) = (&self.field_rows.problem, self.works.len());
             let stages = stages_of::<T>(problem, self.fused);
             self.works = works_of(problem, &self.boxes, &stages, threads, self.chunk)?;
-            self.groups =
+            (self.groups, self.deep) =
                 groups_of(&self.field_rows, &self.boxes, &self.storage, &stages, threads, self.sizes);
             (self.stages, self.is_stale) = (stages, false);
         }
@@ -285,7 +297,7 @@ impl<T: Real> Launched<T> {
                 None => zeros(kind)?,
             });
         }
-        self.groups =
+        (self.groups, self.deep) =
             groups_of(&self.field_rows, &self.boxes, &storage, &self.stages, self.works.len(), self.sizes);
         (self.buffers, self.storage, self.steps) = (own, storage, 0);
         self.field_rows.problem = problem;
@@ -342,7 +354,7 @@ fn works_of<T: Real>(
     (0..threads).map(|_| Work::new(&bytecodes, chunk, width, leaf)).collect()
 }
 
-/// Returns the groups of launches of each of the storage's steps.
+/// Returns the groups of launches of each of the storage's steps, and the passes over several steps that begin there.
 fn groups_of(
     field_rows: &FieldRows,
     boxes: &Boxes,
@@ -350,10 +362,11 @@ fn groups_of(
     stages: &[Stage],
     threads: usize,
     sizes: Option<Sizes>,
-) -> Vec<Vec<Group>> {
+) -> (Vec<Vec<Group>>, Vec<Vec<Deep>>) {
     let finder = Finder::new(field_rows, boxes, stages, threads, sizes);
-    let groups = |step: &Launches| finder.groups(field_rows.problem.program.stages(), &step.launches);
-    storage.steps.iter().map(groups).collect()
+    let all = field_rows.problem.program.stages();
+    let groups = |step: &Launches| finder.groups(all, &step.launches);
+    (storage.steps.iter().map(groups).collect(), deep(&finder, all, storage))
 }
 
 const SMALLER: &str = "choose a smaller size or f32";
