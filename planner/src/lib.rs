@@ -11,6 +11,7 @@
 mod base;
 mod choice;
 mod cpu;
+mod estimate;
 #[cfg(test)]
 mod figures;
 pub mod fused;

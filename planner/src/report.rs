@@ -7,7 +7,7 @@ use abide_core::program::{Boxes, Launch, Storage, is_renamed};
 use abide_core::{Plan, Problem, Result};
 use serde::Serialize;
 
-use crate::fused::estimate::{bytes_alone, grouped, tail};
+use crate::estimate::{bytes_alone, grouped, tail};
 use crate::fused::{pass_seconds, plan_pass};
 use crate::fusion;
 use crate::rates::MEMORY_SHARE;

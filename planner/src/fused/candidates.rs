@@ -5,8 +5,8 @@ use abide_core::program::{Boxes, StageKind, is_empty, outlasts};
 use abide_core::reduction::leaf;
 use abide_core::{DeviceSpec, Problem};
 
-use super::estimate::{Estimate, grouped};
 use super::geometry::{Refusal, fused};
+use crate::estimate::{Estimate, grouped};
 
 /// Rows that a block owns.
 const ROWS: [usize; 6] = [8, 16, 32, 64, 128, 256];

@@ -1,7 +1,6 @@
 //! Which stages become groups, each as one kernel (fusion), and the tiles of their kernels.
 
 mod candidates;
-pub(crate) mod estimate;
 mod geometry;
 mod partition;
 mod pass;

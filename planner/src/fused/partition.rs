@@ -8,9 +8,9 @@ use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
 use abide_core::{DeviceSpec, Problem};
 
 use super::candidates::fastest;
-use super::estimate;
 use super::pass::{Passes, runs};
 use super::tail::is_tail;
+use crate::estimate;
 
 /// Returns groups that were found before with their kernels; `None` where they are no groups of the problem, or one has
 /// no kernel on the device.

@@ -1,7 +1,7 @@
 //! A model of a group of loops that is one kernel: bytes, operations, what halos add, launches.
 //!
 //! It is for the loops of any graph, those with values renamed and of a whole cycle too, of which no kernels are made. What
-//! kernels there are the planner estimates, by their tiles (`plan::fused::estimate`).
+//! kernels there are the planner estimates, by their tiles (`planner::estimate`).
 
 use abide_core::{DeviceSpec, Error, Problem, Result};
 

@@ -5,7 +5,7 @@ use abide_core::plan::traffic::Traffic;
 use abide_core::plan::{Persistent, Synchronisation};
 use abide_core::{DeviceSpec, Problem};
 
-use crate::fused::estimate::{issued, operations};
+use crate::estimate::{issued, operations};
 
 /// Returns the bytes and operations of a step under a sweep, for the projection.
 pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, persistent: &Persistent) -> Traffic {

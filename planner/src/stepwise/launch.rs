@@ -3,7 +3,7 @@
 use abide_core::program::StageKind;
 use abide_core::{DeviceSpec, Problem, Stage};
 
-use crate::fused::estimate::{formulas, instructions, issued_at_best, reducing};
+use crate::estimate::{formulas, instructions, issued_at_best, reducing};
 use crate::rates::{ARITHMETIC, MEMORY_SHARE};
 
 /// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².

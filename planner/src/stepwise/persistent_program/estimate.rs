@@ -1,12 +1,12 @@
 //! The planner's estimates of a step of a program that is not plain: as a launch for each group, and as tasks of one
-//! persistent kernel. Both take what a group computes and moves from `fused::estimate`.
+//! persistent kernel. Both take what a group computes and moves from `estimate`.
 
 use abide_core::plan::PersistentProgram;
 use abide_core::plan::fused::{Group, Partition};
 use abide_core::program::{Boxes, around, is_renamed};
 use abide_core::{DeviceSpec, Problem};
 
-use crate::fused::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
+use crate::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
 use crate::fused::{pass_seconds, plan_pass};
 use crate::stepwise::launch::{launch_seconds, stage_seconds, tail_seconds};
 use crate::stepwise::reached_cells;

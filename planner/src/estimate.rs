@@ -1,4 +1,5 @@
-//! The planner's estimate of a group's time: bytes, instructions, and how many warps there are to hide their latency.
+//! The planner's estimate of the time of a stage or group of stages: bytes, instructions, and how many warps there are to hide their
+//! latency.
 //!
 //! The weights are those of kernels compiled for sm_90 (CloverLeaf, f64), the rates what an H200's counters said.
 
@@ -88,7 +89,7 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     Estimate { bytes, slots, seconds: memory.hypot(issue) }
 }
 
-/// Estimates a reduction in the kernel of the update before it ([`super::is_tail`]).
+/// Estimates a reduction in the kernel of the update before it ([`crate::fused::is_tail`]).
 pub fn tail(
     problem: &Problem,
     boxes: &Boxes,
