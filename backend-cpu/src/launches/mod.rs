@@ -1,5 +1,5 @@
 //! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`]. Launches
-//! that depend on each other only through nearby rows sweep the rows in one pass (`group`).
+//! that depend on each other only through nearby rows sweep the rows in one pass (`group`), those of several steps too (`deep`).
 
 mod deep;
 mod field_rows;

@@ -20,8 +20,8 @@ pub struct Cpu {
     pub pinned: bool,
     /// Cells of a chunk; a multiple of the widest vector.
     pub chunk: usize,
-    /// Whether consecutive launches of a program share one sweep over the rows. Otherwise each launch goes over all
-    /// its values by itself, loop by loop, with the same bits.
+    /// Whether consecutive launches of a program, those of several steps too, share one sweep over the rows. Otherwise each launch
+    /// goes over all its values by itself, loop by loop, with the same bits.
     pub fuse: bool,
     /// The tiles that are advanced by several steps at a time; `None` for a stepwise run.
     pub tiling: Option<Tiling>,
