@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide_core::plan::Options;
 use abide_core::plan::fused::Partition;
 use abide_core::{DeviceSpec, Shape, catalogue};
-use abide_planner::fused::greedy;
+use abide_planner::fused::{Passing, greedy};
 use abide_planner::plan_stepwise;
 use abide_random::cases::{cases, random};
 use abide_random::partitions::partition;
@@ -122,7 +122,7 @@ fn every_kernel_of_groups_is_valid() {
         for dtype in [DType::F32, DType::F64] {
             let shape = Shape::new(extents).unwrap();
             let problem = Problem::new(program.clone(), shape, dtype).unwrap();
-            let partition = greedy(&problem, &Boxes::of(&problem).unwrap(), &device);
+            let partition = greedy(&problem, &Boxes::of(&problem).unwrap(), &device, Passing::Allowed);
             problems.push((problem, partition));
         }
     }
