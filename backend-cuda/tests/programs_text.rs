@@ -91,24 +91,20 @@ fn passes_of_sweeps_do_not_spill() {
         s.set("u", s.field("u").here() - 0.5 * (p.at([0, 1]) - p.at([0, -1])));
     });
     let program = Arc::new(p.build().unwrap());
-    for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
-        for dtype in [DType::F32, DType::F64] {
-            let shape = Shape::new(&[4096, 4096]).unwrap();
-            let problem = Problem::new(program.clone(), shape, dtype).unwrap();
-            let options = Options { fuse: Fuse::Greedy, ..Options::default() };
-            let plan = plan(&problem, &device, &options).unwrap();
-            let passes = plan.stepwise().unwrap().partition.all().filter(|group| group.pass.is_some());
-            assert!((1..6).contains(&passes.count()), "{}", plan.explain());
-            let compiled = report(&problem, &plan, &target(&device)).unwrap();
-            let streams: Vec<_> = compiled.iter().filter(|kernel| kernel.kernel == "stream").collect();
-            for kernel in &streams {
-                println!("{} {dtype}: {} registers", kernel.target, kernel.registers);
-            }
-            assert!(
-                !streams.is_empty() && streams.iter().all(|kernel| kernel.spill_bytes == 0),
-                "{streams:?}"
-            );
+    for (name, dtype) in names.iter().zip([DType::F32, DType::F64].into_iter().cycle()) {
+        let device = DeviceSpec::preset(name).unwrap();
+        let shape = Shape::new(&[4096, 4096]).unwrap();
+        let problem = Problem::new(program.clone(), shape, dtype).unwrap();
+        let options = Options { fuse: Fuse::Greedy, ..Options::default() };
+        let plan = plan(&problem, &device, &options).unwrap();
+        let passes = plan.stepwise().unwrap().partition.all().filter(|group| group.pass.is_some());
+        assert!((1..6).contains(&passes.count()), "{}", plan.explain());
+        let compiled = report(&problem, &plan, &target(&device)).unwrap();
+        let streams: Vec<_> = compiled.iter().filter(|kernel| kernel.kernel == "stream").collect();
+        for kernel in &streams {
+            println!("{} {dtype}: {} registers", kernel.target, kernel.registers);
         }
+        assert!(!streams.is_empty() && streams.iter().all(|kernel| kernel.spill_bytes == 0), "{streams:?}");
     }
 }
 
