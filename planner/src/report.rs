@@ -8,7 +8,7 @@ use abide_core::{Plan, Problem, Result};
 use serde::Serialize;
 
 use crate::estimate::{bytes_alone, grouped, tail};
-use crate::fused::{pass_seconds, plan_pass};
+use crate::fused::pass_seconds;
 use crate::fusion;
 use crate::rates::MEMORY_SHARE;
 use crate::stepwise::{moved, reached_cells, stage_seconds};
@@ -114,12 +114,13 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
         }
         if let Some(partition) = partition {
             let fused = partition.all().find(|group| group.stages == row.stages);
-            let pass = fused.and_then(|group| group.pass.as_ref());
-            let pass = pass.and_then(|pass| plan_pass(problem, &boxes, device, &row.stages, pass));
-            row.projected = match fused.and_then(|group| group.fused.as_ref()) {
-                _ if pass.is_some() => pass.map_or(0.0, |(_, plan)| pass_seconds(&plan)),
-                Some(fused) => grouped(problem, &boxes, device, fused).seconds + device.launch_seconds,
-                None => match row.stages[..] {
+            let pass = fused.and_then(|group| pass_seconds(problem, &boxes, device, group));
+            row.projected = match (pass, fused.and_then(|group| group.fused.as_ref())) {
+                (Some(seconds), _) => seconds,
+                (None, Some(fused)) => {
+                    grouped(problem, &boxes, device, fused).seconds + device.launch_seconds
+                }
+                (None, None) => match row.stages[..] {
                     [update, reduction] => {
                         tail(problem, &boxes, device, [update, reduction]).seconds + device.launch_seconds
                     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use abide_core::device::Capability;
 use abide_core::plan::Schedule;
+use abide_core::plan::fused::Group;
 use abide_core::plan::streaming::warp::Configuration;
 use abide_core::program::{Boxes, Repeated};
 use abide_core::{Depth, DeviceSpec, Execution, Options, Plan, Problem, Tune};
@@ -30,8 +31,14 @@ pub fn plan_pass(
     Some((repeated, alone(plan)))
 }
 
-/// Returns the seconds of a pass, its launch included.
-pub fn pass_seconds(plan: &Plan) -> f64 {
+/// Returns the seconds of a group that is a pass, its launch included; `None` where it is none.
+pub fn pass_seconds(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, group: &Group) -> Option<f64> {
+    let (_, plan) = plan_pass(problem, boxes, device, &group.stages, group.pass.as_ref()?)?;
+    Some(seconds(&plan))
+}
+
+/// Returns the seconds of a plan's pass, its launch included.
+fn seconds(plan: &Plan) -> f64 {
     plan.estimated_seconds * f64::from(plan.depth)
 }
 
@@ -76,7 +83,7 @@ impl Passes {
                 ..Options::default()
             };
             let plan = alone(plan_streaming(&repeated.problem, device, &options).ok()?);
-            Some((pass_seconds(&plan), plan.warp_streaming()?.configuration()))
+            Some((seconds(&plan), plan.warp_streaming()?.configuration()))
         };
         *self.known.entry((first, stages.len())).or_insert_with(planned)
     }

@@ -7,7 +7,7 @@ use abide_core::program::{Boxes, around, is_renamed};
 use abide_core::{DeviceSpec, Problem};
 
 use crate::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
-use crate::fused::{pass_seconds, plan_pass};
+use crate::fused::pass_seconds;
 use crate::stepwise::launch::{launch_seconds, stage_seconds, tail_seconds};
 use crate::stepwise::reached_cells;
 
@@ -19,10 +19,8 @@ pub const TASK_SECONDS: f64 = 1.5e-6;
 pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partition: &Partition) -> f64 {
     let reached = reached_cells(problem, device);
     mean(problem, boxes, partition, |group| {
-        let pass = group.pass.as_ref();
-        if let Some((_, plan)) = pass.and_then(|pass| plan_pass(problem, boxes, device, &group.stages, pass))
-        {
-            return pass_seconds(&plan);
+        if let Some(seconds) = pass_seconds(problem, boxes, device, group) {
+            return seconds;
         }
         let seconds = match &group.fused {
             Some(fused) => grouped(problem, boxes, device, fused).seconds,
