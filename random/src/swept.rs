@@ -1,13 +1,11 @@
 //! Random programs in which stages repeat one formula several times over, as the sweeps of a relaxation, between stages that do
 //! something else.
 
-use std::sync::Arc;
-
 use abide_core::program::{Centring, Definition, Field};
-use abide_core::{Array, Boundaries, Boundary, DType, Expr, Problem, Program, Result, Shape, Start};
+use abide_core::{Array, Expr, Problem, Program, Result};
 use fastrand::Rng;
 
-use crate::timed::{boundary, own_boundaries};
+use crate::timed::on_domain;
 
 /// Returns a random problem and its initial fields; the same for the same seed.
 ///
@@ -20,20 +18,7 @@ pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
     let most = [300, 60, 24][dimensions - 1];
     let extents: Vec<usize> = (0..dimensions).map(|_| rng.usize(6..=most)).collect();
     let program = program(&mut rng, dimensions)?;
-    let dtype = [DType::F32, DType::F64][rng.usize(0..2)];
-    let mut problem = Problem::new(Arc::new(program), Shape::new(&extents)?, dtype)?;
-    problem.set_boundaries(Boundaries::parse(&boundary(&mut rng, dimensions), Boundary::Clamp)?);
-    if rng.u8(0..3) == 0 {
-        own_boundaries(&mut rng, &mut problem)?;
-    }
-    problem.check()?;
-    let fields = (0..problem.program.fields().len())
-        .map(|field| {
-            let start = Start::Random { seed: seed + field as u64, low: -1.0, high: 1.0 };
-            start.fill(&problem.shape, dtype)
-        })
-        .collect::<Result<_>>()?;
-    Ok((problem, fields))
+    on_domain(&mut rng, program, &extents, seed, |rng| rng.u8(0..3) == 0)
 }
 
 fn program(rng: &mut Rng, dimensions: usize) -> Result<Program> {

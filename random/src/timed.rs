@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use abide_core::program::{Centring, Definition, Reduction, Region, Step};
-use abide_core::{Array, Boundaries, Boundary, DType, Expr, Problem, Result, Scope, Shape, Start};
+use abide_core::{Array, Boundaries, Boundary, DType, Expr, Problem, Program, Result, Scope, Shape, Start};
 use fastrand::Rng;
 
 use crate::programs::{Term, last_of, points, tapped, terms};
@@ -37,11 +37,23 @@ fn drawn(seed: u64, reduced: Option<&mut Rng>) -> Result<(Problem, Vec<Array>)> 
     let most = [300, 40, 13][dimensions - 1];
     let extents: Vec<usize> = (0..dimensions).map(|_| rng.usize(5..=most)).collect();
     let program = program(&mut rng, &extents, reduced)?;
+    on_domain(&mut rng, program, &extents, seed, |rng| rng.bool())
+}
+
+/// Returns the problem of a program on a domain, of a random type and with random boundaries, and its initial fields; fields have
+/// boundaries of their own where `has_own` says so.
+pub(crate) fn on_domain(
+    rng: &mut Rng,
+    program: Program,
+    extents: &[usize],
+    seed: u64,
+    has_own: impl FnOnce(&mut Rng) -> bool,
+) -> Result<(Problem, Vec<Array>)> {
     let dtype = [DType::F32, DType::F64][rng.usize(0..2)];
-    let mut problem = Problem::new(Arc::new(program), Shape::new(&extents)?, dtype)?;
-    problem.set_boundaries(Boundaries::parse(&boundary(&mut rng, dimensions), Boundary::Clamp)?);
-    if rng.bool() {
-        own_boundaries(&mut rng, &mut problem)?;
+    let mut problem = Problem::new(Arc::new(program), Shape::new(extents)?, dtype)?;
+    problem.set_boundaries(Boundaries::parse(&boundary(rng, extents.len()), Boundary::Clamp)?);
+    if has_own(rng) {
+        own_boundaries(rng, &mut problem)?;
     }
     problem.check()?;
     let fields = (0..problem.program.fields().len())
@@ -54,7 +66,7 @@ fn drawn(seed: u64, reduced: Option<&mut Rng>) -> Result<(Problem, Vec<Array>)> 
 }
 
 /// Gives some fields boundaries of their own at some sides: signs, values of parameters and scalars, other kinds.
-pub(crate) fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
+fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()> {
     let fields = problem.program.fields().len();
     let is_temporary = |value: &usize| *value >= fields;
     // A temporary would read the scalar of its own place.
@@ -89,7 +101,7 @@ pub(crate) fn own_boundaries(rng: &mut Rng, problem: &mut Problem) -> Result<()>
 }
 
 /// Returns random boundaries that all fields share, as they are written.
-pub(crate) fn boundary(rng: &mut Rng, dimensions: usize) -> String {
+fn boundary(rng: &mut Rng, dimensions: usize) -> String {
     let kinds = Boundary::each_plain(0.25);
     let mut parts = Vec::new();
     for axis in 3 - dimensions..3 {
@@ -112,7 +124,7 @@ pub(crate) fn boundary(rng: &mut Rng, dimensions: usize) -> String {
     parts.join(",")
 }
 
-fn program(rng: &mut Rng, extents: &[usize], mut reduced: Option<&mut Rng>) -> Result<abide_core::Program> {
+fn program(rng: &mut Rng, extents: &[usize], mut reduced: Option<&mut Rng>) -> Result<Program> {
     let dimensions = extents.len();
     let mut p = Definition::new("timed", dimensions);
     let fields = &FIELDS[..rng.usize(1..=FIELDS.len())];
