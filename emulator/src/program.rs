@@ -168,17 +168,7 @@ impl<'a> Program<'a> {
         }
         let mut script: Vec<u8> = Vec::new();
         add(&mut script, storage.buffers.len() as u64);
-        for (number, buffer) in storage.buffers.iter().enumerate() {
-            // What nobody has written is not a number.
-            let mut bytes = vec![0xff; pitched_values(buffer, dtype) * dtype.bytes()];
-            if let Some(field) = storage.first.iter().position(|&first| first == number) {
-                let rows = rows(buffer, dtype);
-                let packed = start[field].as_bytes().chunks_exact(rows.1);
-                bytes
-                    .chunks_exact_mut(rows.0)
-                    .zip(packed)
-                    .for_each(|(to, from)| to[..rows.1].copy_from_slice(from));
-            }
+        for bytes in loaded(&storage, start, dtype) {
             add(&mut script, bytes.len() as u64);
             script.extend(bytes);
         }
@@ -212,12 +202,10 @@ impl<'a> Program<'a> {
             contents.push(own);
             rest = others;
         }
-        let fields = storage.fields_after(steps).iter().map(|&number| {
-            let (pitch, row) = rows(&storage.buffers[number], dtype);
-            let values: Vec<u8> =
-                contents[number].chunks_exact(pitch).flat_map(|bytes| &bytes[..row]).copied().collect();
-            array(dtype, &values)
-        });
+        let fields = storage
+            .fields_after(steps)
+            .iter()
+            .map(|&number| array(dtype, &gather(contents[number], rows(&storage.buffers[number], dtype))));
         let (scalars, rest) = rest.split_at(scalars.len());
         let count = problem.parameters.len() + problem.scalars.len();
         let scalars = array(DType::F64, &scalars[..count * size_of::<f64>()]).to_f64();
@@ -302,6 +290,29 @@ impl<'a> Program<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the bytes of each buffer before the first step. What nobody has written is not a number.
+fn loaded(storage: &Storage, start: &[Array], dtype: DType) -> Vec<Vec<u8>> {
+    let buffers = storage.buffers.iter().enumerate().map(|(number, buffer)| {
+        let mut bytes = vec![0xff; pitched_values(buffer, dtype) * dtype.bytes()];
+        if let Some(field) = storage.first.iter().position(|&first| first == number) {
+            scatter(&mut bytes, rows(buffer, dtype), start[field].as_bytes());
+        }
+        bytes
+    });
+    buffers.collect()
+}
+
+/// Puts packed rows where a buffer has them, whose rows have so many bytes with and without the space behind.
+fn scatter(buffer: &mut [u8], (pitch, row): (usize, usize), packed: &[u8]) {
+    let pairs = buffer.chunks_exact_mut(pitch).zip(packed.chunks_exact(row));
+    pairs.for_each(|(to, from)| to[..row].copy_from_slice(from));
+}
+
+/// Returns a buffer's rows without the space behind them.
+fn gather(buffer: &[u8], (pitch, row): (usize, usize)) -> Vec<u8> {
+    buffer.chunks_exact(pitch).flat_map(|bytes| &bytes[..row]).copied().collect()
 }
 
 /// Returns the bytes of a row with and without the space behind it.

@@ -5,9 +5,9 @@ use abide_core::plan::fused::Partition;
 use abide_core::program::{Boxes, Launch, Repeated, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_planner::fused::plan_pass;
-use abide_shaders::cuda::{pitched_values, program_scalars, source};
+use abide_shaders::cuda::{program_scalars, source};
 
-use super::{Ended, Program, array, rows, said};
+use super::{Ended, Program, array, gather, loaded, rows, said, scatter};
 use crate::schedule::{Script, add};
 use crate::{Compiler, Launch as Launched};
 
@@ -56,14 +56,8 @@ impl Program<'_> {
         if self.kernels.end.is_some() || self.persistent.is_some() {
             return Err("passes are launches of a program that has no record and no condition".to_owned());
         }
-        let buffers = storage.buffers.iter().enumerate().map(|(number, buffer)| {
-            let mut bytes = vec![0xff; pitched_values(buffer, problem.dtype) * problem.dtype.bytes()];
-            if let Some(field) = storage.first.iter().position(|&first| first == number) {
-                scatter(&mut bytes, rows(buffer, problem.dtype), start[field].as_bytes());
-            }
-            bytes
-        });
-        let mut contents = Contents { buffers: buffers.collect(), scalars: program_scalars(problem) };
+        let mut contents =
+            Contents { buffers: loaded(storage, start, problem.dtype), scalars: program_scalars(problem) };
         let mut waiting: Vec<Launch> = Vec::new();
         for launch in (0..steps).flat_map(|step| &storage.launches(step).launches) {
             match self.passes.iter().find(|pass| pass.stages == launch.stages) {
@@ -147,15 +141,4 @@ impl Pass {
         }
         Ok(())
     }
-}
-
-/// Puts packed rows where a buffer has them, whose rows have so many bytes with and without the space behind.
-fn scatter(buffer: &mut [u8], (pitch, row): (usize, usize), packed: &[u8]) {
-    let pairs = buffer.chunks_exact_mut(pitch).zip(packed.chunks_exact(row));
-    pairs.for_each(|(to, from)| to[..row].copy_from_slice(from));
-}
-
-/// Returns a buffer's rows without the space behind them.
-fn gather(buffer: &[u8], (pitch, row): (usize, usize)) -> Vec<u8> {
-    buffer.chunks_exact(pitch).flat_map(|bytes| &bytes[..row]).copied().collect()
 }
