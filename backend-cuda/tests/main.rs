@@ -66,6 +66,7 @@ mod programs;
 mod programs_emulated;
 mod programs_text;
 mod puts_emulated;
+mod quotients;
 mod sanitize;
 mod slabs;
 mod soak;

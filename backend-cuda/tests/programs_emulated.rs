@@ -224,47 +224,81 @@ fn defects_are_found() {
     });
 }
 
-/// Quotients of zero are decided by hand, of few in a formula (`divide`) and of many (`divide_at_once`): signs, and what is no number,
-/// stay as division has them.
+/// Quotients and roots have the bits of division and the square root whatever their operands are: numbers of all sizes, beside
+/// powers of two, zeros of both signs, and what is no number; divisors that differ, that are one for all cells, and constants.
 #[test]
-fn quotients_of_zero_have_the_bits_of_division_without_a_gpu() {
+fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    let values =
-        [0.0, -0.0, 1.5, -2.0, 1e-320, -1e-40, f64::MAX, -1e300, f64::INFINITY, -f64::INFINITY, f64::NAN];
-    // Without the question about the divisor, zero over zero is zero. The quotient of 1 and a number below the normal ones is
-    // infinite, and zero times that is not a number.
-    let defects = [
-        (1, ("product == Number(0) && b != Number(0)", "product == Number(0)")),
-        (17, ("Number(8.673617379884035e-19)", "Number(1)")),
+    const ODD: [f64; 14] = [
+        0.0,
+        -0.0,
+        1.5,
+        -2.0,
+        1e-320,
+        -1e-40,
+        1e-30,
+        3e30,
+        1e-160,
+        f64::MAX,
+        -1e300,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
     ];
-    let count = values.len() * values.len();
-    for (quotients, defect) in defects {
-        let mut p = Definition::new("quotients", 1);
-        p.boundary(Boundary::Clamp).field("a", Centring::CELL).field("b", Centring::CELL);
-        p.field("n", Centring::NODE);
-        for number in 0..quotients {
-            p.field(&format!("q{number}"), Centring::CELL);
-        }
-        let mut step = p.step();
-        step.stage("quotients", |s| {
-            for number in 0..quotients {
-                let divisor = s.field("b").here() * f64::from(number + 1);
-                s.set(&format!("q{number}"), s.field("a").here() / divisor);
-            }
-        });
-        step.stage("nodes", |s| s.set("n", s.field("n").here() + 1.0));
-        let program = Arc::new(p.build().unwrap());
-        for dtype in [DType::F32, DType::F64] {
-            let problem = Problem::new(program.clone(), Shape::new(&[count]).unwrap(), dtype).unwrap();
-            let mut start = vec![
-                Array::from_fn(dtype, count, |i| values[i % values.len()]),
-                Array::from_fn(dtype, count, |i| values[i / values.len()]),
-                Array::from_fn(dtype, count + 1, |_| 0.0),
-            ];
-            start.extend((0..quotients).map(|_| Array::from_fn(dtype, count, |_| 7.0)));
-            Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, 1).unwrap();
+    let defects = [
+        ("odd |= is_odd_dividend(a) | is_odd_divisor(b);", "odd |= is_odd_dividend(a);"),
+        ("odd |= is_odd_dividend(a) | is_odd_divisor(b);", "odd |= is_odd_divisor(b);"),
+        ("return a == Number(0) ? q : corrected;", "return corrected;"),
+        ("corrected = fma(-rest, y, q)", "corrected = q"),
+        ("odd |= is_odd_square(a);", ""),
+        ("corrected = fma(fma(-s, s, a), Number(0.5) * y, s)", "corrected = s"),
+        ("odd |= is_odd_dividend(a);\n        return quotient(a, b, y);", "return quotient(a, b, y);"),
+    ];
+    let mut p = Definition::new("quotients", 1);
+    p.parameter("scale", -3.7, "a divisor");
+    p.boundary(Boundary::Clamp)
+        .field("a", Centring::CELL)
+        .field("b", Centring::CELL)
+        .field("n", Centring::NODE);
+    for name in ["q", "r", "s", "t"] {
+        p.field(name, Centring::CELL);
+    }
+    let mut step = p.step();
+    // Each in a formula of its own: one odd operand is enough for all of a formula.
+    step.stage("quotients", |s| s.set("q", s.field("a").here() / s.field("b").here()));
+    step.stage("roots", |s| s.set("r", s.field("a").here().sqrt()));
+    step.stage("by a parameter", |s| s.set("s", s.field("a").here() / s.param("scale")));
+    step.stage("by a constant", |s| s.set("t", s.field("a").here() / 5.999));
+    step.stage("nodes", |s| s.set("n", s.field("n").here() + 1.0));
+    let program = Arc::new(p.build().unwrap());
+    let (odd, count) = (ODD.len(), 4099);
+    let mut random = fastrand::Rng::with_seed(81);
+    let mut drawn = || {
+        let size = [4, 30, 110][random.usize(..3)];
+        let significand = match random.usize(..4) {
+            0 | 1 => 1.0 + random.f64(),
+            2 => 1.0 + f64::from(random.u8(..4)) * f64::from(f32::EPSILON),
+            _ => 2.0 - f64::from(random.u8(1..4)) * f64::from(f32::EPSILON),
+        };
+        [1.0, -1.0][random.usize(..2)] * significand * 2.0f64.powi(random.i32(-size..=size))
+    };
+    // Every pair of odd numbers, then any others.
+    let mut column = |of: fn(usize, usize) -> usize| -> Vec<f64> {
+        (0..count).map(|i| if i < odd * odd { ODD[of(i, odd)] } else { drawn() }).collect()
+    };
+    let [a, b] = [column(|i, odd| i % odd), column(|i, odd| i / odd)];
+    for dtype in [DType::F32, DType::F64] {
+        let problem = Problem::new(program.clone(), Shape::new(&[count]).unwrap(), dtype).unwrap();
+        let mut start = vec![
+            Array::from_fn(dtype, count, |i| a[i]),
+            Array::from_fn(dtype, count, |i| b[i]),
+            Array::from_fn(dtype, count + 1, |_| 0.0),
+        ];
+        start.extend((0..4).map(|_| Array::from_fn(dtype, count, |_| 7.0)));
+        Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, 1).unwrap();
+        for defect in defects {
             let wrong = Program::compile(&compiler, &problem, 1, &[defect]).unwrap();
-            assert!(wrong.check(&start, 1).is_err(), "{quotients} {dtype}");
+            assert!(wrong.check(&start, 1).is_err(), "{dtype}: {}", defect.0);
         }
     }
 }

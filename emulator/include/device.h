@@ -33,6 +33,17 @@ Real near_reciprocal(Real x)
     return std::bit_cast<Real>(bits);
 }
 
+// 1 / sqrt(x) as a device approximates it: one of the numbers beside it, of f64 in the high word alone.
+template <class Bits, class Real>
+Real near_inverse_root(Real x)
+{
+    Bits bits = std::bit_cast<Bits>(1 / std::sqrt(x));
+    const Bits of = std::bit_cast<Bits>(x);
+    if (of % 3 == 0 && of << 1 != 0) bits += of % 2 == 0 ? 1 : -1;
+    if (sizeof(Real) == 8) bits &= ~Bits(0) << 16 << 16;
+    return std::bit_cast<Real>(bits);
+}
+
 template <class T>
 T polled(const T* from)
 {
@@ -120,8 +131,11 @@ template <class T>
 void store_remote(T* at, unsigned rank, T value) { *emulated::remote(at, rank) = value; }
 
 inline int opaque(int number) { return number; }
+inline long long opaque(long long number) { return number; }
 inline float near_reciprocal(float x) { return emulated::near_reciprocal<unsigned>(x); }
 inline double near_reciprocal(double x) { return emulated::near_reciprocal<unsigned long long>(x); }
+inline float near_inverse_root(float x) { return emulated::near_inverse_root<unsigned>(x); }
+inline double near_inverse_root(double x) { return emulated::near_inverse_root<unsigned long long>(x); }
 inline unsigned long long nanoseconds() { return 0; }
 
 // Only where a wait was given up.

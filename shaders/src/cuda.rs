@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use abide_core::domain::Axes;
-use abide_core::expr::{Binary, Cells, Dag, Node, Tap};
+use abide_core::expr::{Binary, Cells, Dag, Node, Tap, Unary};
 use abide_core::plan::{Lowering, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
@@ -82,16 +82,12 @@ pub fn stage_entry(stage: usize) -> String {
 pub const COMPILE_OPTIONS: [&str; 5] =
     ["--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
 
-/// The most divisions of a formula each of which leaves itself out where the dividend is zero. On an H200 formulas of 27 and 29 take
-/// 0.43 to 0.6 of the time where all of them overlap (4096² f32).
-const FEW_DIVISIONS: usize = 16;
-
 /// CUDA C++ for [`crate::emit`].
 struct Cuda {
     /// The offset of the arriving plane from the cell's, where planes arrive one by one.
     plane: Option<i32>,
-    /// The function of `program.cuh` that divides, if one does.
-    divides: Option<&'static str>,
+    /// Whether `exact` of `quotients.cuh` divides and takes roots.
+    at_once: bool,
     /// Whether values are of several points of a thread.
     points: bool,
     /// Where choices are made in few cells that bodies are told of.
@@ -100,16 +96,19 @@ struct Cuda {
 
 impl Cuda {
     /// Formulas of plain programs.
-    const PLAIN: Cuda = Cuda { plane: None, divides: None, points: false, few: None };
+    const PLAIN: Cuda = Cuda { plane: None, at_once: false, points: false, few: None };
     /// Formulas of plain programs that go over several points of a thread.
-    const OF_POINTS: Cuda = Cuda { plane: None, divides: None, points: true, few: None };
+    const OF_POINTS: Cuda = Cuda { plane: None, at_once: false, points: true, few: None };
 
     /// A formula in a launch per stage or group of stages.
     fn of_program(dag: &Dag) -> Cuda {
-        let is_division = |node: &&Node| matches!(node, Node::Binary(Binary::Div, ..));
-        let many = dag.nodes.iter().filter(is_division).count() > FEW_DIVISIONS;
-        Cuda { divides: Some(if many { "divide_at_once" } else { "divide" }), ..Cuda::PLAIN }
+        Cuda { at_once: dag.nodes.iter().any(is_at_once), ..Cuda::PLAIN }
     }
+}
+
+/// Returns whether an operation is one of `quotients.cuh`.
+fn is_at_once(node: &Node) -> bool {
+    matches!(node, Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _))
 }
 
 impl Language for Cuda {
@@ -151,10 +150,24 @@ impl Language for Cuda {
     }
 
     fn divide(&self, a: &str, b: &str) -> String {
-        match self.divides {
-            Some(function) => format!("{function}({a}, {b})"),
-            None => format!("{a} / {b}"),
+        if self.at_once { format!("exact.divide({a}, {b})") } else { format!("{a} / {b}") }
+    }
+
+    fn divide_by(&self, dtype: DType, a: &str, constant: f64) -> String {
+        let inverse = match dtype {
+            DType::F32 => f64::from(1.0 / constant as f32),
+            DType::F64 => 1.0 / constant,
+        };
+        let [b, y] = [constant, inverse].map(|value| literal(dtype, value));
+        match constant.abs() {
+            // Of what `is_odd_divisor` leaves alone in both types.
+            1e-18..=1e18 if self.at_once => format!("exact.divide({a}, {b}, {y})"),
+            _ => self.divide(a, &b),
         }
+    }
+
+    fn function(&self, op: Unary) -> &'static str {
+        if self.at_once && op == Unary::Sqrt { "exact.root" } else { op.c() }
     }
 
     fn coordinate(&self, _: DType, axis: u8) -> String {

@@ -3,7 +3,7 @@
 mod branch;
 
 use abide_core::DType;
-use abide_core::expr::{Cells, Dag, Id, Node, Tap, Text, Unary, choice};
+use abide_core::expr::{Binary, Cells, Dag, Id, Node, Tap, Text, Unary, choice};
 
 pub use branch::Place;
 
@@ -41,6 +41,11 @@ pub trait Language {
     /// Returns the quotient of two values.
     fn divide(&self, a: &str, b: &str) -> String {
         format!("{a} / {b}")
+    }
+
+    /// Returns the quotient of a value and a constant.
+    fn divide_by(&self, dtype: DType, a: &str, constant: f64) -> String {
+        self.divide(a, &self.literal(dtype, constant))
     }
 
     /// Returns the function or sign of an operator of one operand.
@@ -146,7 +151,14 @@ pub fn part(
         }
         statements[within].extend(inside);
         let holds = |id: Id| comparison(id).map(asked);
-        let value = value(node, &at, holds, language, dtype, &mut tap);
+        let by_constant = match node {
+            Node::Binary(Binary::Div, a, b) => match nodes[b as usize] {
+                Node::Const(c) => Some(language.divide_by(dtype, at(a), c.value())),
+                _ => None,
+            },
+            _ => None,
+        };
+        let value = by_constant.unwrap_or_else(|| value(node, &at, holds, language, dtype, &mut tap));
         statements[within].push(format!("{};", language.declare(dtype, &names[number], &value)));
     }
     let statements = std::mem::take(&mut statements[0]);

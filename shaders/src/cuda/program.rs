@@ -31,6 +31,7 @@ pub use self::end::StepEnd;
 pub use self::persistent::{STEPS_ENTRY, TaskSchedule};
 
 const PROGRAM: &str = include_str!("../../kernels/cuda/program/program.cuh");
+const QUOTIENTS: &str = include_str!("../../kernels/cuda/program/quotients.cuh");
 const REDUCE: &str = include_str!("../../kernels/cuda/program/reduce.cuh");
 const GROUP: &str = include_str!("../../kernels/cuda/program/group.cuh");
 const GROUP_REDUCE: &str = include_str!("../../kernels/cuda/program/group_reduce.cuh");
@@ -312,8 +313,12 @@ fn exact_functions(text: &mut Text, problem: &Problem, program: &Program) -> boo
         functions::of(stages.flat_map(|stage| &stage.dag.nodes))
     };
     let [of_fields, of_scalars] = [false, true].map(functions);
-    if !of_fields.is_empty() || !of_scalars.is_empty() {
+    let divides = program.stages().iter().any(|stage| Cuda::of_program(&stage.dag).at_once);
+    if divides || !of_fields.is_empty() || !of_scalars.is_empty() {
         text.file(FUNCTIONS);
+    }
+    if divides {
+        text.file(QUOTIENTS);
     }
     functions::write(text, "", &Cuda::PLAIN, problem.dtype, &of_fields);
     let exact = program.stages().iter().any(|stage| is_exact(&stage));

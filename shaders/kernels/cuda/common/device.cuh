@@ -126,6 +126,12 @@ __device__ __forceinline__ int opaque(int number)
     return number;
 }
 
+__device__ __forceinline__ long long opaque(long long number)
+{
+    asm volatile("" : "+l"(number));
+    return number;
+}
+
 // 1 / x of a normal number, nearly: in f64 the high word alone.
 __device__ __forceinline__ float near_reciprocal(float x)
 {
@@ -138,6 +144,21 @@ __device__ __forceinline__ double near_reciprocal(double x)
 {
     double near;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(near) : "d"(x));
+    return near;
+}
+
+// 1 / sqrt(x) of a normal number, nearly: in f64 the high word alone.
+__device__ __forceinline__ float near_inverse_root(float x)
+{
+    float near;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(near) : "f"(x));
+    return near;
+}
+
+__device__ __forceinline__ double near_inverse_root(double x)
+{
+    double near;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(near) : "d"(x));
     return near;
 }
 

@@ -20,6 +20,12 @@ struct Member : Asked {
 
     static constexpr int VALUES = S::ROW_Y * S::ROW_X;
 
+    __device__ __forceinline__ void forget()
+    {
+        Asked::forget();
+        place = opaque(place);
+    }
+
     template <class B>
     __device__ __forceinline__ bool holds() const
     {

@@ -74,33 +74,13 @@ __device__ __forceinline__ real read(const real* from)
     else return __ldg(from);
 }
 
-// Returns a quotient. Exact division goes a long way round for a dividend of zero, and most of a domain may be at rest;
-// the product is the quotient then, with its sign, unless the divisor is zero, infinite or not a number.
-template <class Number>
-__device__ __forceinline__ Number divide(Number a, Number b)
-{
-    if (a == Number(0)) {
-        const Number product = a * b;
-        if (product == Number(0) && b != Number(0)) return product;
-    }
-    return a / b;
-}
-
-// The same without a branch, so that the divisions of a formula that has many overlap. The quotient of a small number takes
-// the place of 0 / b: zero times that has its sign, and is not a number where 0 / b is none. It is finite for every other
-// b, the smallest ones included.
-template <class Number>
-__device__ __forceinline__ Number divide_at_once(Number a, Number b)
-{
-    const bool zero = a == Number(0);
-    const Number quotient = (zero ? Number(8.673617379884035e-19) : a) / b;    // 2^-60
-    return zero ? a * quotient : quotient;
-}
-
 // What every formula sees.
 struct Spot {
     const Arguments& arguments;
     Offset z, y, x;
+
+    // What is loaded for this place afterwards is not known from before.
+    __device__ __forceinline__ void forget() { x = opaque(x); }
 
     template <int I>
     __device__ __forceinline__ real parameter() const { return read<false>(arguments.scalars + I); }

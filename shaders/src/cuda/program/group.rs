@@ -10,7 +10,7 @@ use abide_core::reduction::leaf;
 use abide_core::{DType, Problem, Stage};
 
 use super::kinds::{boxed, triple};
-use super::stages::neutral;
+use super::stages::{evaluated, neutral};
 use super::{KernelLaunch, Part};
 use crate::cuda::Cuda;
 use crate::emit::{Formula, part};
@@ -254,9 +254,8 @@ impl Writer<'_> {
         text.push(format!("if (u.template holds<{}>()) {{", boxed(&self.unwrapped(&computed, member))));
         let outputs: Vec<usize> =
             (0..own.len()).filter(|&output| member.outputs[output] != Default::default()).collect();
-        let formula = self.formula(member, &outputs);
-        text.extend(&formula.statements);
-        for (&output, value) in outputs.iter().zip(&formula.outputs) {
+        let values = evaluated(text, &self.formula(member, &outputs), &stage.dag);
+        for (&output, value) in outputs.iter().zip(&values) {
             let goes = member.outputs[output];
             let is_whole = own[output] == computed;
             if goes.is_passed {
@@ -338,9 +337,9 @@ impl Writer<'_> {
     fn argument(&mut self, text: &mut Text, member: &Member, computed: &Indices) {
         text.push("real value = neutral();");
         text.push(format!("if (u.template holds<{}>()) {{", boxed(computed)));
-        let formula = self.formula(member, &[0]);
-        text.extend(&formula.statements);
-        text.push(format!("value = {};\n}}", formula.outputs[0]));
+        let dag = &self.stages[member.stage].dag;
+        let values = evaluated(text, &self.formula(member, &[0]), dag);
+        text.push(format!("value = {};\n}}", values[0]));
         let rows = leaf(self.problem.shape.dimensions())[self.fused.axis] + 1;
         text.push(format!("u.template keep_row<LEAVES, {rows}>(value);"));
     }

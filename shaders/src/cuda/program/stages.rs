@@ -182,8 +182,7 @@ impl Writer<'_> {
     /// Writes the function that stores the new values of outputs inside of their `own` boxes.
     fn compute(&mut self, text: &mut Text, work: &Work, body: &Formula, own: &[Indices]) {
         text.push(format!("{VIEWED} void compute(const View& u)\n{{"));
-        text.extend(&body.statements);
-        for (&output, value) in work.outputs.iter().zip(&body.outputs) {
+        for (&output, value) in work.outputs.iter().zip(&evaluated(text, body, &self.stage.dag)) {
             let kind = self.kinds.number(self.stage.writes[output]);
             let (slot, indices) = (self.slots.number(Slot::Write(output)), boxed(&own[output]));
             text.push(format!("u.template store<Kind{kind}, {slot}, {indices}>({value});"));
@@ -205,6 +204,20 @@ impl Writer<'_> {
 }
 
 const VIEWED: &str = "template <class View>\n__device__ static __forceinline__";
+
+/// Writes the statements of a formula, part of a stage's, and returns the names of its values. Quotients and roots are computed all
+/// at once, and again one by one where that could be off.
+pub fn evaluated(text: &mut Text, formula: &Formula, dag: &Dag) -> Vec<String> {
+    if !Cuda::of_program(dag).at_once {
+        text.extend(&formula.statements);
+        return formula.outputs.clone();
+    }
+    let count = formula.outputs.len();
+    text.push("const auto values = evaluate(u, [&](const auto& u, auto& exact) {");
+    text.extend(&formula.statements);
+    text.push(format!("return Values<{count}>{{{{{}}}}};\n}});", formula.outputs.join(", ")));
+    (0..count).map(|output| format!("values.v[{output}]")).collect()
+}
 
 /// Returns the body of a stage of new values; `None` if nothing needs them.
 pub fn update(
@@ -269,7 +282,7 @@ pub fn reduce(
     reduces(&mut text, problem, (reduction, scalar), &leaves, entries);
     let work = Work { grid: tiles_of_leaves(&leaves, is_alone, 4), ..work };
     write(&mut text, &work);
-    value(&mut text, &writer.formula(&work.outputs));
+    value(&mut text, "value(const View& u)", &writer.formula(&work.outputs), &stage.dag);
     Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), points: 0, entries })
 }
 
@@ -321,16 +334,13 @@ pub fn tail(
     let (at_hand, kept) = (term(&mut other, false), term(&mut other, true));
     let mut writer = Writer { problem, kinds, stage: update, slots: other.slots };
     let count = update.writes.len();
-    text.push(format!("{VIEWED} real value(const View& u, const real (&made)[{count}])\n{{"));
-    text.extend(&at_hand.statements);
-    text.push(format!("return {};\n}}", at_hand.outputs[0]));
-    text.push(format!("{VIEWED} real value_kept(const View& u)\n{{"));
-    text.extend(&kept.statements);
-    text.push(format!("return {};\n}}", kept.outputs[0]));
+    let arguments = format!("value(const View& u, const real (&made)[{count}])");
+    value(&mut text, &arguments, &at_hand, &reduction.dag);
+    value(&mut text, "value_kept(const View& u)", &kept, &reduction.dag);
     text.push(format!("{VIEWED} real compute(const View& u)\n{{"));
-    text.extend(&body.statements);
+    let values = evaluated(&mut text, &body, &update.dag);
     text.push(format!("real made[{count}] = {{}};"));
-    for (&output, value) in work.outputs.iter().zip(&body.outputs) {
+    for (&output, value) in work.outputs.iter().zip(&values) {
         text.push(format!("made[{output}] = {value};"));
         let name = update.writes[output];
         if stored[name] {
@@ -374,16 +384,18 @@ pub fn scalar(stage: &Stage, scalar: usize) -> Body {
     let mut text = Text::default();
     text.push(format!("static constexpr int SCALAR = {};", scalar));
     let Dag { nodes, outputs } = &stage.dag;
-    let language = Cuda::of_program(&stage.dag);
-    value(&mut text, &part(nodes, outputs, |_| None, &language, DType::F64, |_| String::new()));
-    Body { text, slots: Vec::new(), grid: Grid::single(), leaves: None, points: 0, entries: &[Entry::Scalar] }
-}
-
-/// Writes the function that returns a formula's only value.
-fn value(text: &mut Text, body: &Formula) {
+    let body = part(nodes, outputs, |_| None, &Cuda::PLAIN, DType::F64, |_| String::new());
     text.push(format!("{VIEWED} real value(const View& u)\n{{"));
     text.extend(&body.statements);
     text.push(format!("return {};\n}}", body.outputs[0]));
+    Body { text, slots: Vec::new(), grid: Grid::single(), leaves: None, points: 0, entries: &[Entry::Scalar] }
+}
+
+/// Writes a function that returns a formula's only value.
+fn value(text: &mut Text, function: &str, body: &Formula, dag: &Dag) {
+    text.push(format!("{VIEWED} real {function}\n{{"));
+    let values = evaluated(text, body, dag);
+    text.push(format!("return {};\n}}", values[0]));
 }
 
 /// Writes the tiles of a stage and its boxes.
