@@ -133,7 +133,7 @@ fn rows_are_recorded_without_a_gpu(is_other: bool) {
         let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
         let ended = (1..steps).find(|&steps| kernels.check_beyond(&start, steps, 3).is_ok());
         assert!(ended.is_some(), "no step ends the run of {}", problem.shape);
-        let groups = partition(&problem, 1, 256, 1 << 16).unwrap();
+        let groups = partition(&problem, 1, 256, 1 << 16, true).unwrap();
         let kernels = Program::compile_as(
             &compiler,
             &problem,
@@ -249,6 +249,7 @@ fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
         ("odd |= is_odd_dividend(a) | is_odd_divisor(b);", "odd |= is_odd_dividend(a);"),
         ("odd |= is_odd_dividend(a) | is_odd_divisor(b);", "odd |= is_odd_divisor(b);"),
         ("return a == Number(0) ? q : corrected;", "return corrected;"),
+        ("a * infinity_of(b)", "infinity_of(b)"),
         ("corrected = fma(-rest, y, q)", "corrected = q"),
         ("odd |= is_odd_square(a);", ""),
         ("corrected = fma(fma(-s, s, a), Number(0.5) * y, s)", "corrected = s"),
@@ -260,7 +261,7 @@ fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
         .field("a", Centring::CELL)
         .field("b", Centring::CELL)
         .field("n", Centring::NODE);
-    for name in ["q", "r", "s", "t"] {
+    for name in ["q", "r", "s", "t", "v"] {
         p.field(name, Centring::CELL);
     }
     let mut step = p.step();
@@ -269,6 +270,10 @@ fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
     step.stage("roots", |s| s.set("r", s.field("a").here().sqrt()));
     step.stage("by a parameter", |s| s.set("s", s.field("a").here() / s.param("scale")));
     step.stage("by a constant", |s| s.set("t", s.field("a").here() / 5.999));
+    step.stage("by what is asked", |s| {
+        let [a, b] = ["a", "b"].map(|name| s.field(name).here());
+        s.set("v", b.lt(-4.0).select(1.0, a / b));
+    });
     step.stage("nodes", |s| s.set("n", s.field("n").here() + 1.0));
     let program = Arc::new(p.build().unwrap());
     let (odd, count) = (ODD.len(), 4099);
@@ -294,7 +299,7 @@ fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
             Array::from_fn(dtype, count, |i| b[i]),
             Array::from_fn(dtype, count + 1, |_| 0.0),
         ];
-        start.extend((0..4).map(|_| Array::from_fn(dtype, count, |_| 7.0)));
+        start.extend((0..5).map(|_| Array::from_fn(dtype, count, |_| 7.0)));
         Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, 1).unwrap();
         for defect in defects {
             let wrong = Program::compile(&compiler, &problem, 1, &[defect]).unwrap();

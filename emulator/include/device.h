@@ -134,6 +134,8 @@ inline int opaque(int number) { return number; }
 inline long long opaque(long long number) { return number; }
 inline float near_reciprocal(float x) { return emulated::near_reciprocal<unsigned>(x); }
 inline double near_reciprocal(double x) { return emulated::near_reciprocal<unsigned long long>(x); }
+inline float chosen(bool condition, float yes, float no) { return condition ? yes : no; }
+inline double chosen(bool condition, double yes, double no) { return condition ? yes : no; }
 inline float near_inverse_root(float x) { return emulated::near_inverse_root<unsigned>(x); }
 inline double near_inverse_root(double x) { return emulated::near_inverse_root<unsigned long long>(x); }
 inline unsigned long long nanoseconds() { return 0; }

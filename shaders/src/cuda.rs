@@ -153,6 +153,10 @@ impl Language for Cuda {
         if self.at_once { format!("exact.divide({a}, {b})") } else { format!("{a} / {b}") }
     }
 
+    fn divide_asked(&self, a: &str, b: &str) -> String {
+        if self.at_once { format!("exact.divide_asked({a}, {b})") } else { self.divide(a, b) }
+    }
+
     fn divide_by(&self, dtype: DType, a: &str, constant: f64) -> String {
         let inverse = match dtype {
             DType::F32 => f64::from(1.0 / constant as f32),

@@ -43,6 +43,11 @@ pub trait Language {
         format!("{a} / {b}")
     }
 
+    /// Returns the quotient of two values, of which a choice of the formula compares the second.
+    fn divide_asked(&self, a: &str, b: &str) -> String {
+        self.divide(a, b)
+    }
+
     /// Returns the quotient of a value and a constant.
     fn divide_by(&self, dtype: DType, a: &str, constant: f64) -> String {
         self.divide(a, &self.literal(dtype, constant))
@@ -111,6 +116,17 @@ pub fn part(
         }
     }
     let branches = branch::of(nodes, outputs, &computed);
+    // What the conditions of choices compare.
+    let mut is_asked = vec![false; nodes.len()];
+    for node in nodes {
+        if let Node::Select(condition, ..) = *node
+            && let Node::Binary(op, a, b) = nodes[condition as usize]
+            && op.relation().is_some()
+        {
+            is_asked[a as usize] = true;
+            is_asked[b as usize] = true;
+        }
+    }
     // The statements of what stands in no branch, and then of each that is open.
     let mut statements: Vec<Vec<String>> = vec![Vec::new(); nodes.len() + 1];
     for (number, &node) in nodes.iter().enumerate().filter(|(number, _)| computed[*number]) {
@@ -151,14 +167,15 @@ pub fn part(
         }
         statements[within].extend(inside);
         let holds = |id: Id| comparison(id).map(asked);
-        let by_constant = match node {
+        let quotient = match node {
             Node::Binary(Binary::Div, a, b) => match nodes[b as usize] {
                 Node::Const(c) => Some(language.divide_by(dtype, at(a), c.value())),
+                _ if is_asked[b as usize] => Some(language.divide_asked(at(a), at(b))),
                 _ => None,
             },
             _ => None,
         };
-        let value = by_constant.unwrap_or_else(|| value(node, &at, holds, language, dtype, &mut tap));
+        let value = quotient.unwrap_or_else(|| value(node, &at, holds, language, dtype, &mut tap));
         statements[within].push(format!("{};", language.declare(dtype, &names[number], &value)));
     }
     let statements = std::mem::take(&mut statements[0]);

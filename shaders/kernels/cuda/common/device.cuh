@@ -132,6 +132,21 @@ __device__ __forceinline__ long long opaque(long long number)
     return number;
 }
 
+// condition ? yes : no, both of which are computed in any case.
+__device__ __forceinline__ float chosen(bool condition, float yes, float no)
+{
+    float either;
+    asm("{.reg .pred p; setp.ne.s32 p, %3, 0; selp.f32 %0, %1, %2, p;}" : "=f"(either) : "f"(yes), "f"(no), "r"(int(condition)));
+    return either;
+}
+
+__device__ __forceinline__ double chosen(bool condition, double yes, double no)
+{
+    double either;
+    asm("{.reg .pred p; setp.ne.s32 p, %3, 0; selp.f64 %0, %1, %2, p;}" : "=d"(either) : "d"(yes), "d"(no), "r"(int(condition)));
+    return either;
+}
+
 // 1 / x of a normal number, nearly: in f64 the high word alone.
 __device__ __forceinline__ float near_reciprocal(float x)
 {

@@ -232,7 +232,7 @@ struct Tile {
     // the compiler must not keep it in registers until then.
     __device__ __forceinline__ void look_up()
     {
-        lane = opaque(threadIdx.x) % 32;
+        lane = opaque(int(threadIdx.x)) % 32;
         tile_s = TILES_S == 1 ? 0 : place->tile[0];
         tile_y = TILES_Y == 1 ? 0 : place->tile[1];
         tile_x = TILES_X == 1 ? 0 : place->tile[2];

@@ -16,6 +16,7 @@ __device__ __forceinline__ bool is_odd_divisor(float b)
     const float size = fabsf(b);
     return (size > 1.152921504606847e18f) | (size < 8.673617379884035e-19f);    // 2^60, 2^-60
 }
+__device__ __forceinline__ float infinity_of(float zero) { return __uint_as_float(__float_as_uint(zero) | 0x7f800000u); }
 
 // In f64 from 2^-400 to 2^400, and from 2^-500 to 2^500: high words compare as f32, which have the same order.
 __device__ __forceinline__ bool is_odd_dividend(double a)
@@ -29,6 +30,7 @@ __device__ __forceinline__ bool is_odd_divisor(double b)
 {
     return (unsigned(__double2hiint(b)) & 0x7fffffffu) - (523u << 20) >= 1000u << 20;
 }
+__device__ __forceinline__ double infinity_of(double zero) { return __hiloint2double(__double2hiint(zero) | 0x7ff00000, 0); }
 
 // The quotient from the divisor's reciprocal; that of zero has the product's sign.
 template <class Number>
@@ -73,6 +75,14 @@ struct AtOnce {
         odd |= is_odd_dividend(a) | is_odd_divisor(b);
         return quotient(a, b, reciprocal(b));
     }
+    // By a number that a choice of the formula asks about: it may be zero in all cells in which another value is chosen.
+    template <class Number>
+    __device__ __forceinline__ Number divide_asked(Number a, Number b)
+    {
+        const bool by_zero = b == Number(0);
+        const Number some = chosen(by_zero, Number(1), b);
+        return chosen(by_zero, a * infinity_of(b), divide(a, some));
+    }
     // By a constant, whose reciprocal is known.
     template <class Number>
     __device__ __forceinline__ Number divide(Number a, Number b, Number y)
@@ -93,15 +103,11 @@ struct OneByOne {
     template <class Number>
     __device__ __forceinline__ Number divide(Number a, Number b) { return a / b; }
     template <class Number>
+    __device__ __forceinline__ Number divide_asked(Number a, Number b) { return a / b; }
+    template <class Number>
     __device__ __forceinline__ Number divide(Number a, Number b, Number) { return a / b; }
     template <class Number>
     __device__ __forceinline__ Number root(Number a) { return sqrt(a); }
-};
-
-// The values of a formula.
-template <int COUNT>
-struct Values {
-    real v[COUNT];
 };
 
 // Evaluates a formula at a place. What it has loaded is loaded again for the second time: nothing has to stay in registers for that.
