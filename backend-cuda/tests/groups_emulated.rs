@@ -25,7 +25,7 @@ fn check(
     seed: u64,
     changes: &[(&str, &str)],
 ) -> Result<[usize; 2], String> {
-    let partition = partition(&case.problem, seed, THREADS[seed as usize % THREADS.len()], VALUES)
+    let partition = partition(&case.problem, seed, THREADS[seed as usize % THREADS.len()], VALUES, true)
         .map_err(|why| why.to_string())?;
     let several = partition.all().filter(|group| group.fused.is_some()).count();
     let counts = [several, partition.splits.len()];
@@ -76,8 +76,8 @@ fn defects_of_groups_are_found() {
         (
             "a barrier a turn",
             "cloverleaf",
-            "        }\n        __syncthreads();\n        R::",
-            "        }\n        R::",
+            "if (!Copies::MEETS || R::JOINS) __syncthreads();",
+            "if (R::JOINS) __syncthreads();",
         ),
         ("a lag", "cloverleaf", "row = front - LAG;", "row = front - (LAG > 1 ? LAG - 1 : LAG);"),
         (
@@ -90,8 +90,8 @@ fn defects_of_groups_are_found() {
         (
             "a row of a ring",
             "cloverleaf",
-            "% ROWS * VALUES + place] = value",
-            "% ROWS / 2 * VALUES + place] = value",
+            "slot<S, ROWS, D>(front) * VALUES + place] = value",
+            "slot<S, ROWS, D>(front) / 2 * VALUES + place] = value",
         ),
         ("the sign of a mirror", "cloverleaf", "across != c.negated ? -stored : stored", "stored"),
         (
@@ -112,10 +112,25 @@ fn defects_of_groups_are_found() {
             "if (Asked::INSIDE || K::All::holds(this->z + DEEP",
             "if (true || K::All::holds(this->z + DEEP",
         ),
+        ("a wait for copies", "cloverleaf", "copies_wait<AHEAD - 1>();", "copies_wait<AHEAD>();"),
+        (
+            "a barrier behind copies",
+            "cloverleaf",
+            "S::sign(*this, arrived);\n        __syncthreads();",
+            "S::sign(*this, arrived);",
+        ),
+        ("the sign of what is copied", "cloverleaf", "if (negated && !constant) to[i] = -to[i];", ""),
+        (
+            "a constant beside what is copied",
+            "",
+            "bool constant = b.constant || c.constant,",
+            "bool constant = false,",
+        ),
+        ("a column before what is copied", "cloverleaf", "+ across_x + S::COPIED_X;", "+ across_x;"),
         ("a leaf of a reduction", "", "const int row = last - (ROWS - 1)", "const int row = last - ROWS"),
     ];
     all(&defects, |&(what, cases, words, instead)| {
-        for seed in 0..4 {
+        for seed in 0..12 {
             for case in tried.iter().filter(|case| case.name.contains(cases)) {
                 let outcome = check(&compiler, case, seed, &[(words, instead)]);
                 // Words that a kernel does not have are no defect of it.

@@ -28,7 +28,7 @@ fn compile<'a>(
     seed: u64,
     changes: &[(&str, &str)],
 ) -> Result<Program<'a>, String> {
-    let groups = (seed % 2 == 1).then(|| partition(&case.problem, seed, 256, VALUES)).transpose();
+    let groups = (seed % 2 == 1).then(|| partition(&case.problem, seed, 256, VALUES, false)).transpose();
     let form = Form {
         more_rows: usize::from(seed % 3 == 2),
         partition: groups.map_err(|why| why.to_string())?,

@@ -82,7 +82,7 @@ fn check_random(backend: &WgpuBackend, case: &Case, seed: u64) -> usize {
     let alone = plan(backend, &case.problem, Fuse::Off);
     let values = backend.adapter().workgroup_bytes / case.problem.dtype.bytes();
     let threads = [64, 96, 256][seed as usize % 3].min(backend.adapter().workgroup_threads);
-    let plan = with(alone, partition(&case.problem, seed, threads, values).unwrap());
+    let plan = with(alone, partition(&case.problem, seed, threads, values, false).unwrap());
     let groups = groups(&plan);
     if groups > 0 {
         check(backend, case, &plan);

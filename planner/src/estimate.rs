@@ -29,6 +29,14 @@ const STORED: f64 = 5.0;
 /// kernel, not measured.
 const JOINED: f64 = 10.0;
 
+/// Instructions of copying a word of a row, and of a tap of what was copied.
+const COPIED: f64 = 16.0;
+
+const COPIED_TAP: f64 = 1.5;
+
+/// How much longer groups that copy planes were measured to take (CloverLeaf in 3D on an H200).
+const PLANES: f64 = 1.1;
+
 /// How much longer a tile at the domain's sides takes, where boundaries are asked.
 const SIDES: f64 = 1.5;
 
@@ -164,8 +172,16 @@ pub fn held_at_once(
         .product();
     // Every thread takes part in every turn, whether or not a stage is active there.
     let turns = fused.turns() as f64 / fused.tile[fused.axis] as f64;
+    let copies = !fused.loads.is_empty();
     let (mut loaded, mut stored, mut slots): (Vec<usize>, f64, f64) =
         (Vec::new(), 0.0, INDEX * across * turns);
+    if copies {
+        // Whole warps of threads take part, of which each copies some words of each row.
+        let lanes = fused.threads as f64 / (fused.row().iter().product::<usize>() as f64) * across;
+        let words = fused.wide().iter().product::<usize>() * problem.dtype.bytes() / 16;
+        let each = words.div_ceil(fused.threads) as f64;
+        slots = (INDEX + COPIED * each * fused.loads.len() as f64) * lanes * turns;
+    }
     for (number, member) in fused.members.iter().enumerate() {
         let stage = &problem.program.stages()[member.stage];
         for tap in stage.dag.taps() {
@@ -181,18 +197,29 @@ pub fn held_at_once(
         };
         let out = of(|output| output.ring.is_some(), KEPT) + of(|output| output.is_stored, STORED);
         slots += MEMBER * across * turns;
-        slots += (formulas(stage, problem.dtype) + out) * fused.redundancy(number);
+        let taps = if copies { COPIED_TAP * stage.dag.taps().count() as f64 } else { 0.0 };
+        let formulas =
+            if copies { taps + operations(stage, problem.dtype) } else { formulas(stage, problem.dtype) };
+        slots += (formulas + out) * fused.redundancy(number);
     }
     // Of what lies beyond a tile's sides, about half is still in the cache from the tile beside.
-    let loaded = loaded.into_iter().map(bytes).sum::<f64>() * (1.0 + 0.5 * (across - 1.0));
+    let wide: f64 =
+        (fused.axis + 1..3).map(|axis| fused.wide()[axis] as f64 / fused.tile[axis] as f64).product();
+    let beside = if copies { wide } else { across };
+    let loaded = loaded.into_iter().map(bytes).sum::<f64>() * (1.0 + 0.5 * (beside - 1.0));
     let inner: f64 =
         fused.blocks.iter().map(|&count| if count == 1 { 1.0 } else { 1.0 - 2.0 / count as f64 }).product();
     slots *= inner + SIDES * (1.0 - inner);
     let each = fused.blocks.iter().product::<usize>() as f64 / multiprocessors(device) as f64;
     let warps = each.min(most as f64) * fused.threads.div_ceil(WARP) as f64;
     let [memory, issue] = seconds(device, loaded + stored, slots * cells, issued(warps));
-    // All warps of a block wait for memory at the same time, because of the barrier after each turn.
-    Estimate { bytes: loaded + stored, slots, seconds: memory + issue }
+    let seconds = match fused.loads.is_empty() {
+        // All warps of a block wait for memory at the same time, because of the barrier after each turn.
+        true => memory + issue,
+        // Copies arrive while it computes.
+        false => memory.hypot(issue) * if fused.axis == 0 { PLANES } else { 1.0 },
+    };
+    Estimate { bytes: loaded + stored, slots, seconds }
 }
 
 /// Returns the share of the issue slots that so many warps of a multiprocessor use, each of whose instructions waits for the one
@@ -203,7 +230,7 @@ pub fn issued(warps: f64) -> f64 {
 
 /// Returns the blocks of a group that a multiprocessor holds at once.
 fn resident_blocks(problem: &Problem, device: &DeviceSpec, fused: &Fused) -> usize {
-    let shared = fused.values(problem) * problem.dtype.bytes() + device.shared_bytes_reserved;
+    let shared = fused.shared_bytes(problem) + device.shared_bytes_reserved;
     let by_shared = device.shared_bytes / shared.max(1);
     let by_registers = device.registers.map_or(usize::MAX, |all| all / (REGISTERS * fused.threads));
     by_shared.min(by_registers).min(device.threads / fused.threads)

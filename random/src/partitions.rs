@@ -29,8 +29,14 @@ fn splits(problem: &Problem, seed: u64) -> Result<Vec<Split>> {
 }
 
 /// Returns a random partition of a problem that is not plain, some of its stages in parts, whose groups are blocks of so many threads and keep at
-/// most so many values in shared memory; the same for the same seed.
-pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) -> Result<Partition> {
+/// most so many values in shared memory; the same for the same seed. Where `copies` is given, some groups copy what they read there.
+pub fn partition(
+    problem: &Problem,
+    seed: u64,
+    threads: usize,
+    values: usize,
+    copies: bool,
+) -> Result<Partition> {
     let mut rng = Rng::with_seed(seed);
     let splits = splits(problem, seed)?;
     let problem = &problem.split(&splits)?;
@@ -52,10 +58,12 @@ pub fn partition(problem: &Problem, seed: u64, threads: usize, values: usize) ->
             let Some(ordered) = ordered(problem, all, &mut rng) else { continue };
             let tile = tile(problem, &mut rng);
             let needed = outlasts(problem, &boxes, &union);
-            let Ok(group) = fused(problem, &boxes, &union, &needed, tile, threads) else { continue };
+            let copied = copies && rng.u8(..3) > 0;
+            let Ok(group) = fused(problem, &boxes, &union, &needed, tile, threads, copied) else { continue };
             // The argument of a reduction has rows of its own.
             let rows = group.rings.iter().map(|ring| ring.rows).sum::<usize>() + 9;
-            if rows * group.values_of_row() > values {
+            let bytes = values * problem.dtype.bytes();
+            if rows * group.values_of_row() > values || group.shared_bytes(problem) > bytes {
                 continue;
             }
             made.push((union, group));

@@ -33,9 +33,19 @@ pub struct Fused {
     pub beyond: [[usize; 2]; 3],
     /// The rows that stay in shared memory.
     pub rings: Vec<Ring>,
+    /// What is copied into shared memory before it is read; empty where stages read device memory where it lies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<Load>,
+    /// The indices that are copied beyond the low and high side of a tile, along each axis.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub copied: [[usize; 2]; 3],
     /// The axes along which indices beyond the domain are computed anew: those where all of the group's fields are
     /// periodic and a member reads what another makes.
     pub wraps: [bool; 3],
+}
+
+fn is_nothing(copied: &[[usize; 2]; 3]) -> bool {
+    *copied == [[0; 2]; 3]
 }
 
 /// A stage of a group.
@@ -83,7 +93,39 @@ pub struct Ring {
     pub rows: usize,
 }
 
+/// A field or temporary whose rows are copied from device memory into a ring, some turns before they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Load {
+    /// The field or temporary.
+    pub name: usize,
+    /// The rows of the ring.
+    pub rows: usize,
+    /// The row, from the block's front, that is the last one read in a turn.
+    pub top: isize,
+    /// The rows before it that are read in the same turn.
+    pub window: usize,
+    /// The number of its layout and boundary among those of all loads.
+    pub layout: usize,
+}
+
+/// Turns by which rows are copied before they are read.
+pub const COPIES_AHEAD: usize = 2;
+
 impl Fused {
+    /// Returns the indices of a row that is copied, along the three axes.
+    pub fn wide(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| match axis > self.axis {
+            true => self.tile[axis] + self.copied[axis][0] + self.copied[axis][1],
+            false => 1,
+        })
+    }
+
+    /// Returns the 4-byte words that a block has to know where the places of copied rows lie.
+    pub fn words_of_tables(&self) -> usize {
+        let layouts = self.loads.iter().map(|load| load.layout + 1).max().unwrap_or(0);
+        layouts * self.wide().iter().product::<usize>()
+    }
+
     /// Returns the indices of a row with all that is computed beyond the tile's sides, along the three axes.
     pub fn row(&self) -> [usize; 3] {
         std::array::from_fn(|axis| match axis > self.axis {
@@ -102,14 +144,21 @@ impl Fused {
         self.rings.iter().map(|ring| ring.rows).sum::<usize>() * self.values_of_row()
     }
 
-    /// Returns the values that a block keeps in shared memory: those of all rings, and of a reduction's argument the
-    /// rows of a leaf and one more.
+    /// Returns the values that a block keeps in shared memory: those of all rings, of a reduction's argument the rows of a leaf and
+    /// one more, and what is copied.
     pub fn values(&self, problem: &Problem) -> usize {
         let stages = problem.program.stages();
         let reduces =
             self.members.iter().any(|member| matches!(stages[member.stage].does, StageKind::Reduce(..)));
         let rows = if reduces { leaf(problem.shape.dimensions())[self.axis] + 1 } else { 0 };
-        self.values_of_rings() + rows * self.values_of_row()
+        let copied =
+            self.loads.iter().map(|load| load.rows).sum::<usize>() * self.wide().iter().product::<usize>();
+        self.values_of_rings() + rows * self.values_of_row() + copied
+    }
+
+    /// Returns the bytes of shared memory of a block.
+    pub fn shared_bytes(&self, problem: &Problem) -> usize {
+        self.values(problem) * problem.dtype.bytes() + 4 * self.words_of_tables()
     }
 
     /// Returns the buffers that the group's kernel names at most: those that it reads and writes, the scalars, and the

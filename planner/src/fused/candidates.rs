@@ -6,6 +6,7 @@ use abide_core::reduction::leaf;
 use abide_core::{DeviceSpec, Problem};
 
 use super::geometry::{Refusal, fused};
+use super::loads::values_of_word;
 use crate::estimate::{Estimate, grouped};
 
 /// Rows that a block owns.
@@ -17,6 +18,68 @@ fn rows(dimensions: usize) -> &'static [([usize; 2], usize)] {
         1 | 2 => &[([1, 128], 128), ([1, 256], 256), ([1, 64], 64)],
         _ => &[([16, 32], 256), ([16, 64], 512), ([8, 64], 256)],
     }
+}
+
+/// The rows and columns of planes and rows that stages make, where they copy what they read, and the rows that a block owns. Longer
+/// columns, planes of 16 rows and of 64 columns were slower on an H200.
+fn copied(dimensions: usize) -> &'static [([usize; 2], usize)] {
+    match dimensions {
+        1 | 2 => &[([1, 128], 32), ([1, 128], 64), ([1, 256], 32)],
+        _ => &[([4, 32], 16), ([4, 32], 32), ([8, 32], 32)],
+    }
+}
+
+/// Returns the group of some stages that copies what they read, with the least estimate of those that fit on the device; `None` if
+/// none does.
+pub fn fastest_with_copies(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    stages: &[usize],
+) -> Option<(Fused, Estimate)> {
+    const WARP: usize = 32;
+    // The least device that copies into shared memory while it computes.
+    if device.compute_capability.is_none_or(|capability| capability < (8, 0)) {
+        return None;
+    }
+    let dimensions = problem.shape.dimensions();
+    let outlasts = outlasts(problem, boxes, stages);
+    let all = &problem.program.stages();
+    let reduces = stages.iter().any(|&stage| matches!(all[stage].does, StageKind::Reduce(..)));
+    let leaf = leaf(dimensions);
+    let mut best: Option<(Fused, Estimate)> = None;
+    for &([y, x], rows) in copied(dimensions) {
+        let tile = |x: usize| match dimensions {
+            1 => [1, 1, x],
+            2 => [1, rows, x],
+            _ => [rows, y, x],
+        };
+        // Rows of whole warps, with what lies beyond the sides, which hardly depends on the tile.
+        let tried = fused(problem, boxes, stages, &outlasts, tile(x), WARP, true).ok()?;
+        let beyond: usize = tried.beyond[2].iter().sum();
+        let word = values_of_word(problem.dtype);
+        let x = if reduces { x } else { x.saturating_sub(beyond) / word * word };
+        let tile = tile(x);
+        if x == 0 || reduces && (0..3).any(|axis| !tile[axis].is_multiple_of(leaf[axis])) {
+            continue;
+        }
+        let mut group = fused(problem, boxes, stages, &outlasts, tile, WARP, true).ok()?;
+        // A thread for each place of a row.
+        group.threads = group.values_of_row().next_multiple_of(WARP);
+        let bytes = group.shared_bytes(problem) + device.shared_bytes_reserved;
+        let buffers = group.buffers(problem, boxes);
+        if group.threads > device.threads_per_block
+            || bytes > device.shared_bytes_per_block
+            || device.kernel_buffers.is_some_and(|most| buffers > most)
+        {
+            continue;
+        }
+        let estimate = grouped(problem, boxes, device, &group);
+        if best.as_ref().is_none_or(|(_, known)| estimate.seconds < known.seconds) {
+            best = Some((group, estimate));
+        }
+    }
+    best
 }
 
 /// Returns the group of some stages with the least estimate of those that fit on the device.
@@ -59,7 +122,7 @@ pub fn fastest(
             if tile.contains(&0) || too_long || last == Some(tile) {
                 continue;
             }
-            match fused(problem, boxes, stages, &outlasts, tile, threads) {
+            match fused(problem, boxes, stages, &outlasts, tile, threads, false) {
                 Ok(group) => {
                     let buffers = group.buffers(problem, boxes);
                     if let Some(most) = device.kernel_buffers.filter(|&most| buffers > most) {
@@ -74,7 +137,7 @@ pub fn fastest(
                         continue;
                     }
                     last = Some(tile);
-                    let bytes = group.values(problem) * problem.dtype.bytes() + device.shared_bytes_reserved;
+                    let bytes = group.shared_bytes(problem) + device.shared_bytes_reserved;
                     if bytes > device.shared_bytes_per_block {
                         continue;
                     }

@@ -11,6 +11,8 @@ use abide_core::{Problem, Stage};
 
 use abide_core::domain::Boundary;
 
+use super::loads;
+
 /// Why stages are no group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(pub String);
@@ -23,7 +25,7 @@ fn refuse<T>(why: impl Into<String>) -> Outcome<T> {
 
 /// Makes a group of stages of a problem that is not plain, ascending and of one step, with tiles of these extents for
 /// blocks of so many threads. `outlasts` says of each field and temporary whether somebody reads it
-/// after the group.
+/// after the group; `copies`, whether what it reads is copied into shared memory before.
 ///
 /// # Errors
 ///
@@ -36,11 +38,22 @@ pub fn fused(
     outlasts: &[bool],
     tile: [usize; 3],
     threads: usize,
+    copies: bool,
 ) -> Outcome<Fused> {
     let mut group = Geometry::new(problem, boxes, stages, outlasts)?;
-    group.lay(tile)?;
+    group.lay(tile, copies)?;
     group.follow()?;
-    Ok(group.finish(threads))
+    if copies {
+        // Stages of one turn compute at the same indices then, as one formula.
+        group.even();
+        group.lay(tile, copies)?;
+        group.follow()?;
+    }
+    let mut group = group.finish(threads);
+    if copies {
+        loads::copy(problem, boxes, &mut group);
+    }
+    Ok(group)
 }
 
 /// What a member makes for another one.
@@ -221,8 +234,9 @@ impl<'a> Geometry<'a> {
         }
     }
 
-    /// Lays tiles over all that is stored or reduced, and finds what each member computes beyond them.
-    fn lay(&mut self, tile: [usize; 3]) -> Outcome<()> {
+    /// Lays tiles over all that is stored or reduced, and finds what each member computes beyond them. Where rows are copied, tiles
+    /// begin where words of 16 bytes do.
+    fn lay(&mut self, tile: [usize; 3], copies: bool) -> Outcome<()> {
         let is_reduced = |stage: &&Stage| matches!(stage.does, StageKind::Reduce(..));
         let reduces = self.stages.iter().any(is_reduced);
         let laid: Vec<Indices> = (0..self.stages.len())
@@ -237,7 +251,9 @@ impl<'a> Geometry<'a> {
             }
             self.tile[axis] = tile[axis];
             // Leaves are counted from the first index of the domain.
-            self.first[axis] = if reduces { 0 } else { all[axis].start };
+            let word =
+                if copies && axis == 2 { loads::values_of_word(self.problem.dtype) } else { 1 } as isize;
+            self.first[axis] = if reduces { 0 } else { all[axis].start.div_euclid(word) * word };
             if all[axis].start < self.first[axis] {
                 return refuse("a reduction beside values beyond the domain");
             }
@@ -261,6 +277,8 @@ impl<'a> Geometry<'a> {
                 beyond[axis][0] += (own.start - all[axis].start).max(0) as usize;
                 beyond[axis][1] += (all[axis].end - own.end).max(0) as usize;
             }
+            let most = |new: [usize; 2], old: [usize; 2]| [new[0].max(old[0]), new[1].max(old[1])];
+            let beyond = [0, 1, 2].map(|axis| most(beyond[axis], self.beyond[member][axis]));
             self.beyond[member] = beyond;
             let is_anew = (0..3).any(|axis| self.wraps[axis] && beyond[axis] != [0; 2]);
             let is_linked =
@@ -274,6 +292,21 @@ impl<'a> Geometry<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Has members of the same lag compute as far beyond a tile's sides as one of them.
+    fn even(&mut self) {
+        let updates: Vec<usize> =
+            (0..self.stages.len()).filter(|&member| self.stages[member].does == StageKind::Update).collect();
+        let before = self.beyond.clone();
+        for &one in &updates {
+            for &other in updates.iter().filter(|&&other| self.lags[other] == self.lags[one]) {
+                for (axis, own) in self.beyond[one].iter_mut().enumerate() {
+                    let most = before[other][axis];
+                    *own = [own[0].max(most[0]), own[1].max(most[1])];
+                }
+            }
+        }
     }
 
     /// Returns the indices that a link's maker computes beyond a tile's sides for a tap along an axis.
@@ -347,6 +380,7 @@ impl<'a> Geometry<'a> {
 
     /// Puts each member so far behind that what it reads is there, and finds what is kept for it.
     fn follow(&mut self) -> Outcome<()> {
+        self.rings.clear();
         for to in 0..self.stages.len() {
             let mut lag = 0;
             for link in self.links.iter().filter(|link| link.to == to) {
@@ -405,6 +439,8 @@ impl<'a> Geometry<'a> {
             blocks: self.blocks,
             threads,
             rings: self.rings,
+            loads: Vec::new(),
+            copied: [[0; 2]; 3],
             wraps: self.wraps,
         }
     }

@@ -2,6 +2,7 @@
 
 mod candidates;
 mod geometry;
+mod loads;
 mod partition;
 mod pass;
 mod search;

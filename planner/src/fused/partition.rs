@@ -7,7 +7,7 @@ use abide_core::plan::fused::{GroupKernel, Partition};
 use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
 use abide_core::{DeviceSpec, Problem};
 
-use super::candidates::fastest;
+use super::candidates::{fastest, fastest_with_copies};
 use super::pass::{Passes, runs};
 use super::tail::is_tail;
 use crate::estimate;
@@ -66,21 +66,37 @@ pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing
     if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) }
 }
 
+/// The shares of the estimate of several stages in one kernel by which stages are united. With less than all of it pairs come
+/// together that pay with a third stage alone.
+const OPTIMISM: [f64; 2] = [1.0, 0.8];
+
+/// Unites groups, and returns those with the least estimate of all tries. A group that takes longer than its stages one by one is
+/// dissolved.
 fn united_greedily<'a>(
     problem: &'a Problem,
     boxes: &'a Boxes,
     device: &'a DeviceSpec,
     passing: Passing,
 ) -> (Partition, Costs<'a>) {
-    let mut groups = Groups::needed(&problem.program, boxes);
+    let alone = Groups::needed(&problem.program, boxes);
     let mut costs = Costs::new(problem, boxes, device, passing);
     let order = Waits::of(problem);
-    for step in &mut groups.steps {
-        costs.pass(step);
-        while let Some(united) = costs.best_union(step, &order) {
-            *step = united;
+    let mut best: Option<(f64, Groups)> = None;
+    for optimism in OPTIMISM {
+        let mut groups = alone.clone();
+        for step in &mut groups.steps {
+            costs.pass(step);
+            while let Some(united) = costs.best_union(step, &order, optimism) {
+                *step = united;
+            }
+            *step = costs.dissolved(step, &order);
+        }
+        let seconds = costs.sum(&groups);
+        if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+            best = Some((seconds, groups));
         }
     }
+    let groups = best.map_or(alone, |(_, groups)| groups);
     (Partition::of(groups, |stages| costs.known.get(stages)?.clone()?.1), costs)
 }
 
@@ -145,7 +161,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Returns the groups of a step with those two united that save most by it; `None` where none do.
-    fn best_union(&mut self, step: &[Vec<usize>], order: &Waits) -> Option<Vec<Vec<usize>>> {
+    fn best_union(&mut self, step: &[Vec<usize>], order: &Waits, optimism: f64) -> Option<Vec<Vec<usize>>> {
         let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
         for first in 0..step.len() {
             for second in first + 1..step.len() {
@@ -155,7 +171,7 @@ impl<'a> Costs<'a> {
                 }
                 let union = united(pair);
                 let [Some(one), Some(two), Some(cost)] =
-                    [&step[first], &step[second], &union].map(|group| self.of(group))
+                    [&step[first], &step[second], &union].map(|group| self.hoped(group, optimism))
                 else {
                     continue;
                 };
@@ -169,6 +185,26 @@ impl<'a> Costs<'a> {
             }
         }
         best.map(|(_, groups)| groups)
+    }
+
+    /// Returns this share of the estimate of several stages, or the estimate of one.
+    fn hoped(&mut self, group: &[usize], optimism: f64) -> Option<f64> {
+        Some(self.of(group)? * if group.len() > 1 { optimism } else { 1.0 })
+    }
+
+    /// Returns the groups of a step without those whose stages take less time one by one, if they can run then.
+    fn dissolved(&mut self, step: &[Vec<usize>], order: &Waits) -> Vec<Vec<usize>> {
+        let mut all = Vec::new();
+        for group in step {
+            let one_by_one: Option<f64> = group.iter().map(|&stage| self.of(&[stage])).sum();
+            match self.of(group).zip(one_by_one) {
+                Some((together, one_by_one)) if group.len() > 1 && together > one_by_one => {
+                    all.extend(group.iter().map(|&stage| vec![stage]));
+                }
+                _ => all.push(group.clone()),
+            }
+        }
+        order.ordered(all).unwrap_or_else(|| step.to_vec())
     }
 
     /// Returns whether two groups may be one: they are of stages that can be fused and share a field or temporary.
@@ -222,7 +258,12 @@ impl<'a> Costs<'a> {
                 Some((tail.seconds + launch, None))
             }
             _ => {
-                let tiles = fastest(self.problem, self.boxes, self.device, group).ok();
+                // Groups that copy what they read were faster than others wherever they fit.
+                let copied = match self.passing {
+                    Passing::Allowed => fastest_with_copies(self.problem, self.boxes, self.device, group),
+                    Passing::Refused => None,
+                };
+                let tiles = copied.or_else(|| fastest(self.problem, self.boxes, self.device, group).ok());
                 let tiles = tiles
                     .map(|(fused, estimate)| (estimate.seconds + launch, Some(GroupKernel::Tiles(fused))));
                 let pass = match self.passing {

@@ -12,7 +12,7 @@ mod stages;
 
 use std::collections::HashMap;
 
-use abide_core::plan::fused::Group;
+use abide_core::plan::fused::{COPIES_AHEAD, Group};
 use abide_core::plan::{PersistentProgram, Stepwise};
 use abide_core::program::{Boxes, Launch, StageKind, made, outlasts};
 use abide_core::reduction::leaf;
@@ -22,7 +22,7 @@ use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
-use super::{Cuda, DEVICE, FUNCTIONS, TREE, constant};
+use super::{COPIES, Cuda, DEVICE, FUNCTIONS, TREE, constant};
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
 use crate::{boundary, functions};
@@ -34,6 +34,7 @@ const PROGRAM: &str = include_str!("../../kernels/cuda/program/program.cuh");
 const QUOTIENTS: &str = include_str!("../../kernels/cuda/program/quotients.cuh");
 const REDUCE: &str = include_str!("../../kernels/cuda/program/reduce.cuh");
 const GROUP: &str = include_str!("../../kernels/cuda/program/group.cuh");
+const LOADS: &str = include_str!("../../kernels/cuda/program/loads.cuh");
 const GROUP_REDUCE: &str = include_str!("../../kernels/cuda/program/group_reduce.cuh");
 
 /// The kernels of a problem.
@@ -226,6 +227,13 @@ fn kernels(
     if !groups.is_empty() {
         text.file(GROUP);
     }
+    if groups.iter().any(|(group, _)| group.copies) {
+        let vector = if problem.dtype == DType::F32 { "float4" } else { "double2" };
+        text.push(format!("typedef {vector} DeviceVector;"));
+        text.file(COPIES);
+        text.push(format!("constexpr int AHEAD = {COPIES_AHEAD};"));
+        text.file(LOADS);
+    }
     if groups.iter().any(|(group, _)| group.joined_by.is_some()) {
         text.file(GROUP_REDUCE);
     }
@@ -264,7 +272,7 @@ fn kernels(
     }
     let launches = |body: Option<usize>, group: Option<usize>| -> Result<Vec<KernelLaunch>> {
         let mut launches: Vec<KernelLaunch> = Vec::new();
-        launches.extend(group.map(|number| groups[number].0.launch(number, problem.dtype)));
+        launches.extend(group.map(|number| groups[number].0.launch(number)));
         let entries = body.map_or(&[][..], |number| bodies[number].0.entries).iter();
         // The leaves of a group's reduction are made.
         let joins = |entry: &Entry| matches!(entry, Entry::JoinRows | Entry::JoinLeaves);

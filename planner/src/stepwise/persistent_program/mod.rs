@@ -29,7 +29,7 @@ fn over_blocks(
 ) -> Result<PersistentProgram> {
     let problem = &tiles.partition.split_problem(problem)?;
     let groups = || tiles.partition.all().filter_map(|group| group.fused.as_ref());
-    let shared = groups().map(|fused| fused.values(problem) * problem.dtype.bytes()).max().unwrap_or(0);
+    let shared = groups().map(|fused| fused.shared_bytes(problem)).max().unwrap_or(0);
     let held = shared + OTHER_BYTES;
     if held > device.shared_bytes_per_block {
         return Err(Error::limit(

@@ -2,6 +2,8 @@
 // The warps join the leaves that a turn completes, while the next turn may begin to write into the slot left over.
 template <class Leaves>
 struct JoinRows {
+    static constexpr bool JOINS = true;
+
     template <class S>
     __device__ static __forceinline__ void
     join_rows(const Arguments& arguments, const real* rings, int front, Offset z, Offset y, Offset x)

@@ -31,6 +31,8 @@ constexpr int THREADS = THREADS_Z * THREADS_Y * THREADS_X;
 // A box of indices: from the low ends up to the high ones.
 template <Offset Z0, Offset Y0, Offset X0, Offset Z1, Offset Y1, Offset X1>
 struct Box {
+    static constexpr Offset LOW_Z = Z0, LOW_Y = Y0, LOW_X = X0, END_Z = Z1, END_Y = Y1, END_X = X1;
+
     __device__ static __forceinline__ bool holds(Offset z, Offset y, Offset x)
     {
         return z >= Z0 && z < Z1 && y >= Y0 && y < Y1 && x >= X0 && x < X1;
@@ -73,6 +75,12 @@ __device__ __forceinline__ real read(const real* from)
     if constexpr (CHANGES || PERSISTENT) return *from;
     else return __ldg(from);
 }
+
+// The values of a formula.
+template <int COUNT>
+struct Values {
+    real v[COUNT];
+};
 
 // What every formula sees.
 struct Spot {

@@ -2,12 +2,13 @@
 //! their formulas.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use abide_core::expr::Dag;
-use abide_core::plan::fused::{Fused, Member, Source};
+use abide_core::plan::fused::{COPIES_AHEAD, Fused, Load, Member, Source};
 use abide_core::program::{Boxes, Indices, StageKind, around};
 use abide_core::reduction::leaf;
-use abide_core::{DType, Problem, Stage};
+use abide_core::{Problem, Stage};
 
 use super::kinds::{boxed, triple};
 use super::stages::{evaluated, neutral};
@@ -16,6 +17,9 @@ use crate::cuda::Cuda;
 use crate::emit::{Formula, part};
 use crate::program::{self, Grid, Kinds, Slot, Slots};
 use crate::text::Text;
+
+/// Threads of a multiprocessor for which registers are shared out: more have too few each for a group's formulas.
+const THREADS_AT_ONCE: usize = 768;
 
 /// What stands between the braces of a group's struct, and the buffers that it names.
 pub struct GroupBody {
@@ -27,8 +31,10 @@ pub struct GroupBody {
     pub joined_by: Option<usize>,
     pub grid: Grid,
     pub threads: usize,
-    /// Values of all rows in shared memory.
-    pub values: usize,
+    /// Bytes of shared memory of a block.
+    pub shared_bytes: usize,
+    /// Whether rows of device memory are copied.
+    pub copies: bool,
 }
 
 impl GroupBody {
@@ -44,9 +50,10 @@ impl GroupBody {
     /// Writes the kernel of the group of this number.
     pub fn write_kernel(&self, text: &mut Text, number: usize, may_stop: bool) {
         text.push(format!(
-            "extern \"C\" __global__ void __launch_bounds__({}) \
+            "extern \"C\" __global__ void __launch_bounds__({}, {}) \
              group_{number}(const __grid_constant__ Arguments arguments)",
-            self.threads
+            self.threads,
+            (THREADS_AT_ONCE / self.threads).max(1)
         ));
         text.push("{");
         if may_stop {
@@ -58,19 +65,19 @@ impl GroupBody {
 
     /// Returns the statement of the kernel of this number for a tile.
     pub fn call(&self, number: usize, tile: &str) -> String {
-        match self.joined_by {
-            Some(leaves) => format!("group<Group{number}, JoinRows<Stage{leaves}>>(arguments, {tile});"),
-            None => format!("group<Group{number}, NoReduction>(arguments, {tile});"),
-        }
+        let copies = if self.copies { "Copies" } else { "NoCopies" };
+        let joins =
+            self.joined_by.map_or("NoReduction".to_owned(), |leaves| format!("JoinRows<Stage{leaves}>"));
+        format!("group<Group{number}, {joins}, {copies}>(arguments, {tile});")
     }
 
     /// Returns the launch of the group of this number.
-    pub fn launch(&self, number: usize, dtype: DType) -> KernelLaunch {
+    pub fn launch(&self, number: usize) -> KernelLaunch {
         KernelLaunch {
             entry: format!("group_{number}"),
             blocks: self.grid.count(),
             threads: self.threads,
-            shared_bytes: self.values * dtype.bytes(),
+            shared_bytes: self.shared_bytes,
             carries: false,
             part: Part::Tiles(self.grid.clone()),
         }
@@ -87,8 +94,9 @@ struct Writer<'a> {
     /// The fields and temporaries that the launch makes, in its order.
     made: &'a [usize],
     slots: Slots,
-    /// Where each ring begins, in values.
+    /// Where each ring begins, in values, and then that of each load.
     rings: Vec<usize>,
+    loads: Vec<usize>,
     /// Of each field and temporary that comes from device memory, the tap that comes first to a row.
     firsts: Vec<First>,
 }
@@ -133,15 +141,20 @@ pub fn group(
     threads: usize,
     made: &[usize],
 ) -> GroupBody {
-    let row = fused.values_of_row();
+    let (row, wide) = (fused.values_of_row(), fused.wide().iter().product::<usize>());
     let mut values = 0;
-    let mut rings = Vec::new();
+    let (mut rings, mut loads) = (Vec::new(), Vec::new());
+    for load in &fused.loads {
+        loads.push(values);
+        values += load.rows * wide;
+    }
     for ring in &fused.rings {
         rings.push(values);
         values += ring.rows * row;
     }
-    let (slots, firsts) = (Slots::default(), firsts(fused, stages));
-    let mut writer = Writer { problem, kinds, stages, boxes, fused, made, slots, rings, firsts };
+    let firsts = if fused.loads.is_empty() { firsts(fused, stages) } else { Vec::new() };
+    let slots = Slots::default();
+    let mut writer = Writer { problem, kinds, stages, boxes, fused, made, slots, rings, loads, firsts };
     let is_reduced = |member: &Member| matches!(stages[member.stage].does, StageKind::Reduce(..));
     let reduced = fused.members.iter().position(is_reduced);
     let mut text = Text::default();
@@ -153,17 +166,23 @@ pub fn group(
     let across = |axis: usize| if axis > fused.axis { fused.beyond[axis][0] } else { 0 };
     text.push(format!("static {}", triple("int", "BEFORE", [0, 1, 2].map(across))));
     text.push(format!("static {}", triple("bool", "WRAPS", fused.wraps)));
-    // A row of the tile is in the rings at its number plus this, which is never below 0.
-    let before = fused.beyond[axis][0];
+    text.push(format!("static {}", triple("int", "WIDE", fused.wide())));
+    text.push(format!("static {}", triple("int", "COPIED", fused.copied.map(|[low, _]| low))));
     let front = |member: &Member| member.lag as isize - member.beyond[axis][0] as isize;
     let start = fused.members.iter().map(front).min().unwrap_or(0);
     let end = fused.members.iter().map(|member| fused.tile[axis] + member.beyond[axis][1] + member.lag).max();
     number(&mut text, "THREADS", threads);
     number(&mut text, "AXIS", axis);
-    number(&mut text, "BIAS", before);
+    let window = fused.loads.iter().map(|load| load.window).max().unwrap_or(0);
+    let lowest = fused.loads.iter().map(|load| start + load.top - load.window as isize).min().unwrap_or(0);
+    // A row of the tile is in the rings at its number plus this, which is never below 0.
+    let bias = (fused.beyond[axis][0] as isize).max((window + COPIES_AHEAD) as isize - start).max(-lowest);
+    number(&mut text, "BIAS", bias);
     number(&mut text, "START", start);
     number(&mut text, "END", end.unwrap_or(0));
-    text.push(format!("typedef {} Inner;", boxed(&writer.inner())));
+    number(&mut text, "WINDOW", window);
+    let turns = start..end.unwrap_or(0) as isize;
+    text.push(format!("typedef {} Inner;", boxed(&writer.inner(&turns))));
     if let Some(place) = reduced {
         let member = &fused.members[place];
         number(&mut text, "LAG", member.lag);
@@ -175,22 +194,13 @@ pub fn group(
         }
     }
     number(&mut text, "VALUES", values);
-    text.push(
-        "template <class View>\n__device__ static __forceinline__ void turn(const View& at, int front)\n{",
-    );
-    for (number, member) in fused.members.iter().enumerate() {
-        for (output, goes) in member.outputs.iter().enumerate() {
-            if goes.is_passed {
-                text.push(format!("real passed_{number}_{output};"));
-            }
-        }
-    }
-    for number in 0..fused.members.len() {
-        writer.member(&mut text, number);
-    }
-    text.push("}");
+    writer.turn(&mut text, reduced.is_some());
+    writer.copies(&mut text);
+    writer.turns(&mut text, true);
+    writer.turns(&mut text, false);
     let grid = Grid { tile: fused.tile, first: fused.first, blocks: fused.blocks };
-    GroupBody { text, slots: writer.slots.0, reduced, joined_by: None, grid, threads, values }
+    let (shared_bytes, copies) = (fused.shared_bytes(problem), !fused.loads.is_empty());
+    GroupBody { text, slots: writer.slots.0, reduced, joined_by: None, grid, threads, shared_bytes, copies }
 }
 
 fn number(text: &mut Text, name: &str, value: impl Display) {
@@ -202,8 +212,68 @@ impl Writer<'_> {
         &self.boxes.stages[member.stage]
     }
 
-    /// Returns the box of tiles, by the indices that they own, in which nothing has to be asked.
-    fn inner(&self) -> Indices {
+    /// Writes the type of a turn: the block's front, and its remainders by the rows of rings.
+    fn turn(&self, text: &mut Text, reduces: bool) {
+        let leaves = leaf(self.problem.shape.dimensions())[self.fused.axis] + 1;
+        let mut all: Vec<usize> = self.fused.rings.iter().map(|ring| ring.rows).collect();
+        all.extend(self.fused.loads.iter().map(|load| load.rows));
+        all.extend(reduces.then_some(leaves));
+        all.retain(|rows| !rows.is_power_of_two());
+        all.sort_unstable();
+        all.dedup();
+        let each = |of: &dyn Fn(&usize) -> String| all.iter().map(of).collect::<String>();
+        text.push("struct Turn {");
+        text.push(format!("int front{};", each(&|rows| format!(", by_{rows}"))));
+        let first = each(&|rows| format!(", by_{rows}(unsigned(front + BIAS) % {rows})"));
+        text.push(format!("__device__ __forceinline__ explicit Turn(int front) : front(front){first} {{}}"));
+        let next = each(&|rows| format!(" by_{rows} = ::next<{rows}>(by_{rows});"));
+        text.push(format!("__device__ __forceinline__ void next() {{ ++front;{next} }}"));
+        text.push("template <int ROWS>\n__device__ __forceinline__ int remainder() const\n{");
+        for rows in &all {
+            text.push(format!("if constexpr (ROWS == {rows}) return by_{rows};"));
+        }
+        text.push("return 0;\n}\n};");
+    }
+
+    /// Writes what a block copies from device memory in a turn: where the places of a row lie, the copies, and the signs that
+    /// a boundary gives.
+    fn copies(&mut self, text: &mut Text) {
+        if self.fused.loads.is_empty() {
+            return;
+        }
+        const HEAD: &str = "template <class Copies>\n__device__ static __forceinline__ void";
+        let (mut found, mut copied, mut signed): (Vec<usize>, Vec<String>, Vec<String>) = Default::default();
+        let mut finds = Vec::new();
+        for (load, first) in self.fused.loads.iter().zip(&self.loads) {
+            let Load { name, rows, top, window, layout } = *load;
+            let (kind, slot) = (self.kinds.number(name), self.slots.number(Slot::Read(name)));
+            if !found.contains(&layout) {
+                found.push(layout);
+                finds.push(format!("copies.template find<Kind{kind}, {layout}>();"));
+            }
+            copied.push(format!(
+                "copies.template copy<Kind{kind}, {slot}, {first}, {rows}, {top}, {window}, {layout}>(turn);"
+            ));
+            let sides = [0, 1, 2].map(|axis| self.kinds.kind(name).sides(axis));
+            if sides.as_flattened().iter().any(|side| side.is_negated()) {
+                signed.push(format!(
+                    "copies.template sign<Kind{kind}, {first}, {rows}, {top}, {window}, {layout}>(turn);"
+                ));
+            }
+        }
+        for (function, argument, all) in [
+            ("find", "", finds),
+            ("copy", ", const Turn& turn", copied),
+            ("sign", ", const Turn& turn", signed),
+        ] {
+            text.push(format!("{HEAD} {function}(const Copies& copies{argument})\n{{"));
+            text.extend(&all);
+            text.push("}");
+        }
+    }
+
+    /// Returns the box of tiles, by the indices that they own, in which nothing has to be asked in these turns.
+    fn inner(&self, turns: &Range<isize>) -> Indices {
         let mut inner: Option<Indices> = None;
         for member in &self.fused.members {
             let stage = &self.stages[member.stage];
@@ -218,7 +288,23 @@ impl Writer<'_> {
                     .map(|axis| inner[axis].start.max(own[axis].start)..inner[axis].end.min(own[axis].end)),
             });
         }
-        inner.unwrap_or([0..0, 0..0, 0..0])
+        let mut inner = inner.unwrap_or([0..0, 0..0, 0..0]);
+        for load in &self.fused.loads {
+            let held = self.kinds.kind(load.name).held();
+            for (axis, inner) in inner.iter_mut().enumerate() {
+                // The first index that a tile asks for, and the last one behind its own.
+                let [low, high] = self.fused.copied[axis].map(|by| by as isize);
+                let [low, high] = match axis == self.fused.axis {
+                    true => [
+                        load.window as isize - load.top - turns.start,
+                        turns.end - 1 + load.top - (self.fused.tile[axis] as isize - 1),
+                    ],
+                    false => [low, high],
+                };
+                *inner = inner.start.max(held[axis].start + low)..inner.end.min(held[axis].end - high);
+            }
+        }
+        inner
     }
 
     /// Returns a box, without ends along the axes where indices beyond the domain are computed anew.
@@ -232,44 +318,106 @@ impl Writer<'_> {
         })
     }
 
-    /// Writes what a member does in a turn.
-    fn member(&mut self, text: &mut Text, number: usize) {
-        let member = &self.fused.members[number];
-        let stage = &self.stages[member.stage];
-        let own = self.own(member).to_vec();
-        let [z, y, x] = member.beyond;
-        text.push(format!("{{\n// {}", stage.name.replace(|c: char| c.is_control() || c == '\\', " ")));
+    /// Writes what the stages do in a turn: of a tile inside, in which all stages compute everywhere, or of any.
+    fn turns(&mut self, text: &mut Text, inside: bool) {
+        let name = if inside { "turn_inside" } else { "turn_anywhere" };
         text.push(format!(
-            "const auto u = at.template member<{}, {}, {}, {}, {}, {}, {}>(front);",
-            member.lag, z[0], z[1], y[0], y[1], x[0], x[1]
+            "template <class View>\n__device__ static __forceinline__ void {name}(const View& at, const Turn& turn)\n{{"
         ));
-        self.prefetch(text, number);
+        for (number, member) in self.fused.members.iter().enumerate() {
+            for (output, goes) in member.outputs.iter().enumerate() {
+                if goes.is_passed {
+                    text.push(format!("real passed_{number}_{output};"));
+                }
+            }
+        }
+        for section in self.sections(inside) {
+            self.section(text, &section, inside);
+        }
+        text.push("}");
+    }
+
+    /// Returns the members that compute at the same indices in the same turn, so that what their formulas share is computed once:
+    /// each after those whose values it takes.
+    fn sections(&self, inside: bool) -> Vec<Vec<usize>> {
+        let members = &self.fused.members;
+        let own = |member: &Member| if inside { None } else { around(self.own(member)) };
+        let key = |member: &Member| (member.lag, member.beyond, own(member));
+        let is_reduced = |member: &Member| matches!(self.stages[member.stage].does, StageKind::Reduce(..));
+        let mut sections: Vec<Vec<usize>> = Vec::new();
+        for (number, member) in members.iter().enumerate() {
+            let place = |maker: usize| sections.iter().position(|section| section.contains(&maker));
+            let earliest = member.sources.iter().map(|&(name, source)| match source {
+                Source::Passed(maker, _) => place(maker).unwrap_or(0),
+                // What is kept in this turn can be read when its section has ended.
+                Source::Ring(ring) => {
+                    let makes = |maker: &usize| {
+                        members[*maker].outputs.iter().any(|output| output.ring == Some(ring))
+                    };
+                    debug_assert_eq!(self.fused.rings[ring].name, name);
+                    (0..number).filter(makes).filter_map(place).max().map_or(0, |last| last + 1)
+                }
+            });
+            let earliest = earliest.max().unwrap_or(0);
+            let is_alike = |section: &Vec<usize>| {
+                section
+                    .first()
+                    .is_some_and(|&first| !is_reduced(&members[first]) && key(&members[first]) == key(member))
+            };
+            let known =
+                (earliest..sections.len()).find(|&place| !is_reduced(member) && is_alike(&sections[place]));
+            match known {
+                Some(place) => sections[place].push(number),
+                None => sections.push(vec![number]),
+            }
+        }
+        sections
+    }
+
+    /// Writes what members that compute at the same indices do in a turn.
+    fn section(&mut self, text: &mut Text, numbers: &[usize], inside: bool) {
+        let fused = self.fused;
+        let [first, ..] = *numbers else { return };
+        let [z, y, x] = fused.members[first].beyond;
+        let lag = fused.members[first].lag;
+        let names = numbers.iter().map(|&number| &*self.stages[fused.members[number].stage].name);
+        let names = names.collect::<Vec<_>>().join(", ");
+        text.push(format!("{{\n// {}", names.replace(|c: char| c.is_control() || c == '\\', " ")));
+        text.push(format!(
+            "const auto u = at.template member<{lag}, {}, {}, {}, {}, {}, {}>(turn);",
+            z[0], z[1], y[0], y[1], x[0], x[1]
+        ));
+        for &number in numbers {
+            self.prefetch(text, number);
+        }
         text.push("if (u.is_active) {");
-        let computed = around(&own).unwrap_or([0..0, 0..0, 0..0]);
-        if matches!(stage.does, StageKind::Reduce(..)) {
-            self.argument(text, member, &computed);
+        let computed = around(self.own(&fused.members[first])).unwrap_or([0..0, 0..0, 0..0]);
+        if matches!(self.stages[fused.members[first].stage].does, StageKind::Reduce(..)) {
+            self.argument(text, &fused.members[first], &computed);
             text.push("}\n}");
             return;
         }
-        text.push(format!("if (u.template holds<{}>()) {{", boxed(&self.unwrapped(&computed, member))));
-        let outputs: Vec<usize> =
-            (0..own.len()).filter(|&output| member.outputs[output] != Default::default()).collect();
-        let values = evaluated(text, &self.formula(member, &outputs), &stage.dag);
-        for (&output, value) in outputs.iter().zip(&values) {
-            let goes = member.outputs[output];
-            let is_whole = own[output] == computed;
+        text.push(format!(
+            "if (u.template holds<{}>()) {{",
+            boxed(&self.unwrapped(&computed, &fused.members[first]))
+        ));
+        let outputs = self.formulas(text, numbers);
+        for (place, &(number, output)) in outputs.iter().enumerate() {
+            let member = &fused.members[number];
+            let stage = &self.stages[member.stage];
+            let own = self.own(member)[output].clone();
+            let (goes, value) = (member.outputs[output], format!("values.v[{place}]"));
             if goes.is_passed {
                 text.push(format!("passed_{number}_{output} = {value};"));
             }
             if let Some(ring) = goes.ring {
-                let (first, rows) = (self.rings[ring], self.fused.rings[ring].rows);
-                let put = format!("u.template keep_row<{first}, {rows}>({value});");
-                text.push(match is_whole {
+                let (first, rows) = (self.rings[ring], fused.rings[ring].rows);
+                let put = format!("u.template keep_row<{first}, {rows}, -{lag}>({value});");
+                text.push(match inside || own == computed {
                     true => put,
-                    false => format!(
-                        "if (u.template holds<{}>()) {put}",
-                        boxed(&self.unwrapped(&own[output], member))
-                    ),
+                    false => {
+                        format!("if (u.template holds<{}>()) {put}", boxed(&self.unwrapped(&own, member)))
+                    }
                 });
             }
             if goes.is_stored {
@@ -277,13 +425,56 @@ impl Writer<'_> {
                     (self.kinds.number(stage.writes[output]), self.write(stage.writes[output]));
                 text.push(format!(
                     "if (u.is_owned) u.template store<Kind{kind}, {slot}, {}>({value});",
-                    boxed(&own[output])
+                    boxed(&own)
                 ));
             }
         }
         text.push("}");
-        self.take_along(text, member, stage, &own);
+        for &number in numbers.iter().filter(|_| !inside) {
+            let member = &fused.members[number];
+            let own = self.own(member).to_vec();
+            self.take_along(text, member, &self.stages[member.stage], &own);
+        }
         text.push("}\n}");
+    }
+
+    /// Writes the formulas of members that compute at the same indices as one, and returns the member and output of each value
+    /// of `values`.
+    fn formulas(&mut self, text: &mut Text, numbers: &[usize]) -> Vec<(usize, usize)> {
+        let fused = self.fused;
+        let outputs: Vec<(usize, usize)> = numbers
+            .iter()
+            .flat_map(|&number| {
+                fused.members[number].outputs.iter().enumerate().map(move |(k, goes)| (number, k, goes))
+            })
+            .filter(|(.., goes)| **goes != Default::default())
+            .map(|(number, output, _)| (number, output))
+            .collect();
+        let mut body = Text::default();
+        body.push(format!("Values<{}> values;", outputs.len()));
+        for &number in numbers {
+            let member = &fused.members[number];
+            let own: Vec<usize> =
+                outputs.iter().filter(|(maker, _)| *maker == number).map(|&(_, output)| output).collect();
+            let formula = self.formula(member, &own, &outputs, numbers);
+            body.push("{");
+            body.extend(&formula.statements);
+            for (output, value) in own.iter().zip(&formula.outputs) {
+                let place = outputs.iter().position(|known| *known == (number, *output)).unwrap_or(0);
+                body.push(format!("values.v[{place}] = {value};"));
+            }
+            body.push("}");
+        }
+        let is_at_once =
+            |&number: &usize| Cuda::of_program(&self.stages[fused.members[number].stage].dag).at_once;
+        if numbers.iter().any(is_at_once) {
+            text.push("const auto values = evaluate(u, [&](const auto& u, auto& exact) {");
+            text.push(&body);
+            text.push("return values;\n});");
+        } else {
+            text.push(&body);
+        }
+        outputs
     }
 
     /// Writes what asks for the rows that the next turn reads first, of each field and temporary by the member that is the
@@ -323,7 +514,7 @@ impl Writer<'_> {
             text.push(format!("const real old = u.template at<Kind{kind}, {old}, false, 0, 0, 0>();"));
             if let Some(ring) = goes.ring {
                 let (first, rows) = (self.rings[ring], self.fused.rings[ring].rows);
-                text.push(format!("u.template keep_row<{first}, {rows}>(old);"));
+                text.push(format!("u.template keep_row<{first}, {rows}, -{}>(old);", member.lag));
             }
             if goes.is_stored {
                 let slot = self.write(name);
@@ -338,14 +529,21 @@ impl Writer<'_> {
         text.push("real value = neutral();");
         text.push(format!("if (u.template holds<{}>()) {{", boxed(computed)));
         let dag = &self.stages[member.stage].dag;
-        let values = evaluated(text, &self.formula(member, &[0]), dag);
+        let values = evaluated(text, &self.formula(member, &[0], &[], &[]), dag);
         text.push(format!("value = {};\n}}", values[0]));
         let rows = leaf(self.problem.shape.dimensions())[self.fused.axis] + 1;
-        text.push(format!("u.template keep_row<LEAVES, {rows}>(value);"));
+        text.push(format!("u.template keep_row<LEAVES, {rows}, -{}>(value);", member.lag));
     }
 
-    /// Returns the formula of some outputs of a member.
-    fn formula(&mut self, member: &Member, outputs: &[usize]) -> Formula {
+    /// Returns the formula of some outputs of a member, among members that are computed together and have made `values` of these
+    /// members and outputs.
+    fn formula(
+        &mut self,
+        member: &Member,
+        outputs: &[usize],
+        values: &[(usize, usize)],
+        together: &[usize],
+    ) -> Formula {
         let dag = &self.stages[member.stage].dag;
         let Dag { nodes, outputs: all } = dag;
         let wanted: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
@@ -359,15 +557,26 @@ impl Writer<'_> {
             |tap| {
                 let name = usize::from(tap.field);
                 let ([z, y, x], kind) = (tap.offset, self.kinds.number(name));
+                let row = tap.offset[self.fused.axis] as isize - member.lag as isize;
                 match member.sources.iter().find(|(made, _)| *made == name) {
-                    None => {
-                        let slot = self.slots.number(Slot::Read(name));
-                        format!("u.template at<Kind{kind}, {slot}, false, {z}, {y}, {x}>()")
+                    None => match self.fused.loads.iter().position(|load| load.name == name) {
+                        Some(load) => {
+                            let (first, rows) = (self.loads[load], self.fused.loads[load].rows);
+                            format!("u.template copied<{first}, {rows}, {row}, {y}, {x}>()")
+                        }
+                        None => {
+                            let slot = self.slots.number(Slot::Read(name));
+                            format!("u.template at<Kind{kind}, {slot}, false, {z}, {y}, {x}>()")
+                        }
+                    },
+                    Some(&(_, Source::Passed(from, output))) if together.contains(&from) => {
+                        let place = values.iter().position(|known| *known == (from, output)).unwrap_or(0);
+                        format!("values.v[{place}]")
                     }
                     Some((_, Source::Passed(from, output))) => format!("passed_{from}_{output}"),
                     Some(&(_, Source::Ring(ring))) => {
                         let (first, rows) = (self.rings[ring], self.fused.rings[ring].rows);
-                        format!("u.template kept<Kind{kind}, {first}, {rows}, {z}, {y}, {x}>()")
+                        format!("u.template kept<Kind{kind}, {first}, {rows}, {row}, {z}, {y}, {x}>()")
                     }
                 }
             },

@@ -127,7 +127,7 @@ fn every_kernel_of_groups_is_valid() {
         }
     }
     for (case, seed) in cases().unwrap().into_iter().chain(random(300..340)).zip(0..) {
-        let partition = partition(&case.problem, seed, 256, 8192).unwrap();
+        let partition = partition(&case.problem, seed, 256, 8192, false).unwrap();
         problems.push((partition.split_problem(&case.problem).unwrap(), partition));
     }
     let mut seen = 0;
