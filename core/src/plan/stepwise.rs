@@ -150,10 +150,14 @@ impl Describe for Stepwise {
         for (stages, fused) in fused {
             let numbers: Vec<String> = stages.iter().map(usize::to_string).collect();
             let (rings, tile) = (fused.rings.len(), times(&fused.tile));
+            let copied = match fused.loads.len() {
+                0 => String::new(),
+                count => format!(", {count} copied there ahead"),
+            };
             lines.push((
                 "group",
                 format!(
-                    "stages {}: tiles of {tile} and {} threads, {rings} names in shared memory, {} rows behind at the most",
+                    "stages {}: tiles of {tile} and {} threads, {rings} names in shared memory{copied}, {} rows behind at the most",
                     numbers.join(", "),
                     fused.threads,
                     fused.members.iter().map(|member| member.lag).max().unwrap_or(0)

@@ -1,7 +1,7 @@
 use crate::report::report;
 use std::sync::Arc;
 
-use abide_core::plan::fused::{Group, Partition, Ring, Source};
+use abide_core::plan::fused::{COPIES_AHEAD, Group, Load, Partition, Ring, Source};
 use abide_core::program::{Boxes, Centring, Definition, Storage, outlasts};
 use abide_core::reduction::Reduction;
 use abide_core::{DType, DeviceSpec, Execution, Fuse, Options, Plan, Problem, Shape, catalogue};
@@ -25,7 +25,7 @@ fn clover(extents: &[usize]) -> (Problem, Boxes) {
 #[test]
 fn cloverleaf_becomes_a_few_kernels() {
     let device = DeviceSpec::preset("h200").unwrap();
-    for (extents, most) in [(&[3840, 3840][..], 15), (&[7680, 7680], 14), (&[256, 256, 256], 47)] {
+    for (extents, most) in [(&[3840, 3840][..], 15), (&[7680, 7680], 14), (&[256, 256, 256], 30)] {
         let (problem, boxes) = clover(extents);
         let partition = greedy(&problem, &boxes, &device, Passing::Allowed);
         let groups = partition.groups();
@@ -59,6 +59,66 @@ fn members_follow_what_they_read() {
     assert!(group.members[2].sources.iter().any(|(_, source)| *source == Source::Passed(1, 0)));
     assert_eq!((group.blocks, group.first), ([1, 3, 3], [0; 3]));
     assert!(fused(&problem, &boxes, &stages, &outlasts, [1, 12, 32], 64, false).is_err(), "no whole leaves");
+}
+
+/// A group that copies what it reads has a ring for each of these names, long enough for the rows of a turn and those on their
+/// way; rows are whole words of 16 bytes, and begin where these do.
+#[test]
+fn groups_copy_the_rows_that_they_read() {
+    let (problem, boxes) = clover(&[40, 70]);
+    let number = |name: &str| problem.program.stages().iter().position(|stage| stage.name == name).unwrap();
+    let stages = [number("ideal gas"), number("viscosity"), number("dt_stable")];
+    let outlasts = outlasts(&problem, &boxes, &stages);
+    let group = fused(&problem, &boxes, &stages, &outlasts, [1, 16, 32], 64, true).unwrap();
+    let name = |load: &Load| problem.program.names()[load.name].clone();
+    let mut names: Vec<String> = group.loads.iter().map(name).collect();
+    names.sort_unstable();
+    // Pressure, sound speed and viscosity are made.
+    assert_eq!(names, ["density0", "energy0", "xvel0", "yvel0"]);
+    for load in &group.loads {
+        assert_eq!(load.rows, load.window + COPIES_AHEAD + 1, "{load:?}");
+        // Energy is read by the first stage alone, density by stages two rows apart, velocities by both of these on two rows.
+        let [top, window] = match name(load).as_str() {
+            "energy0" => [0, 0],
+            "density0" => [0, 2],
+            _ => [-1, 1],
+        };
+        assert_eq!((load.top, load.window as isize), (top, window), "{}", name(load));
+    }
+    // The viscosity's neighbours, rounded up to two values of f64; of the velocities one column behind the tile.
+    assert_eq!((group.copied[2], group.wide()[2] % 2, group.first[2] % 2), ([2, 2], 0, 0));
+    assert!(group.shared_bytes(&problem) > group.values(&problem) * 8);
+}
+
+/// Devices that cannot copy while they compute have groups that read where values lie, and so has one persistent kernel.
+#[test]
+fn groups_copy_where_devices_can() {
+    let (problem, boxes) = clover(&[256, 256, 256]);
+    let copies = |device: &str, passing: Passing| {
+        let partition = greedy(&problem, &boxes, &DeviceSpec::preset(device).unwrap(), passing);
+        let fused: Vec<bool> = partition
+            .all()
+            .filter_map(|group| group.fused.as_ref())
+            .map(|fused| !fused.loads.is_empty())
+            .collect();
+        assert!(!fused.is_empty(), "{device}");
+        fused.into_iter().any(|copies| copies)
+    };
+    assert!(copies("h200", Passing::Allowed) && copies("a100", Passing::Allowed));
+    assert!(!copies("v100", Passing::Allowed) && !copies("h200", Passing::Refused));
+}
+
+/// The fluxes of all three momenta and their updates pay as one kernel, though no pair of these does.
+#[test]
+fn groups_that_pay_with_a_third_stage_are_found() {
+    let (problem, boxes) = clover(&[256, 256, 256]);
+    let partition = greedy(&problem, &boxes, &DeviceSpec::preset("h200").unwrap(), Passing::Allowed);
+    let fluxes = |group: &&Group| {
+        let named = |stage: &&usize| problem.program.stages()[**stage].name == "momentum flux";
+        group.stages.iter().filter(named).count() == 3
+    };
+    // Three sweeps in each of two steps.
+    assert_eq!(partition.all().filter(fluxes).count(), 6);
 }
 
 /// Where a temporary is stored beyond a periodic domain, what it is made of is computed there too; and what taps a
