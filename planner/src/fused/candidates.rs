@@ -43,6 +43,11 @@ pub fn fastest_with_copies(
         return None;
     }
     let dimensions = problem.shape.dimensions();
+    // Where a value lies in its plane has 30 bits of a word.
+    let is_large = |[_, rows, columns]: [usize; 3]| rows.saturating_mul(columns) >= 1 << 28;
+    if dimensions == 3 && boxes.buffers.iter().any(|buffer| is_large(buffer.extents)) {
+        return None;
+    }
     let outlasts = outlasts(problem, boxes, stages);
     let all = &problem.program.stages();
     let reduces = stages.iter().any(|&stage| matches!(all[stage].does, StageKind::Reduce(..)));

@@ -48,13 +48,11 @@ pub fn copy(problem: &Problem, boxes: &Boxes, group: &mut Fused) {
             false => 0,
         })
     });
-    if axis < 2 {
-        let values = values_of_word(problem.dtype);
-        let [low, high] = &mut group.copied[2];
-        *low = low.next_multiple_of(values);
-        let row = group.tile[2] + *low + *high;
-        *high += row.next_multiple_of(values) - row;
-    }
+    let values = values_of_word(problem.dtype);
+    let [low, high] = &mut group.copied[2];
+    *low = low.next_multiple_of(values);
+    let row = group.tile[2] + *low + *high;
+    *high += row.next_multiple_of(values) - row;
 }
 
 /// Returns the values of 16 bytes, which are copied at once.
