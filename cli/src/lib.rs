@@ -70,6 +70,13 @@ With --json, standard output is one JSON value, also where a command fails: \
 Exit status: 0 done; 1 refused, or a device is not there or failed; 2 the arguments are wrong; 3 a solver did not \
 converge; 4 `run --check-finite` found values that are not finite; 130 ended by Ctrl-C, 143 by a request to end.";
 
+/// What the command prints without arguments.
+const FIRST_STEPS: &str = "\
+abide run gray-scott --steps 5000 --output spots.png   runs a model and writes a picture
+abide list                                             lists the models; abide view shows them in a window
+abide --help                                           lists all commands; abide verify checks this machine
+";
+
 #[derive(Subcommand)]
 enum Verb {
     /// Advance a stencil or model and write what comes out
@@ -80,7 +87,7 @@ enum Verb {
     Gas(Box<gas::Gas>),
     /// Watch a simulation in a window, see its rate, change it by hand
     View(view::View),
-    /// List the stencils and models, with their parameters and footprints
+    /// List the stencils and models, or one's fields, parameters and footprints
     List(list::List),
     /// List the backends and their devices
     Devices(devices::Devices),
@@ -123,6 +130,9 @@ pub fn main() -> ExitCode {
     let arguments = config::with_options(&typed);
     let wants_json = wants_json(arguments.as_ref().map_or(&typed, |arguments| &arguments.all));
     conclude(wants_json, || {
+        if typed.len() == 1 {
+            return Ok(print(FIRST_STEPS).map_err(Into::into));
+        }
         // Processes join before the arguments are parsed, so that only one of them reports wrong arguments. All other
         // commands run in a single process, whoever starts it.
         let is_divided = typed.get(1).is_some_and(|verb| verb == "run" || verb == "solve");

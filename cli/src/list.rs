@@ -12,7 +12,7 @@ use super::{Ended, footprint};
 /// The arguments of `list`.
 #[derive(Args)]
 pub struct List {
-    /// Only this stencil or model
+    /// Show this stencil's or model's fields, parameters and footprints
     stencil: Option<String>,
 
     /// Print as JSON
@@ -21,7 +21,7 @@ pub struct List {
 }
 
 impl List {
-    /// Prints the catalogue.
+    /// Prints a line for each entry of the catalogue, or the details of one.
     pub fn execute(&self) -> Ended {
         let entries: Vec<&Entry> = match &self.stencil {
             Some(name) => vec![catalogue::find(name)?],
@@ -31,8 +31,9 @@ impl List {
             super::print_json(&entries.iter().map(|entry| as_json(entry)).collect::<Result<Vec<_>>>()?)?;
         } else {
             let mut text = String::new();
-            for entry in entries {
-                describe(&mut text, entry)?;
+            match self.stencil {
+                Some(_) => entries.iter().try_for_each(|entry| describe(&mut text, entry))?,
+                None => overview(&mut text, &entries)?,
             }
             super::print(&text)?;
         }
@@ -45,10 +46,28 @@ fn dimensions(entry: &Entry) -> usize {
     2.clamp(*entry.dimensions.start(), *entry.dimensions.end())
 }
 
+/// Returns the axes that an entry can have, as in `1D to 3D`.
+fn axes(entry: &Entry) -> String {
+    let (low, high) = (entry.dimensions.start(), entry.dimensions.end());
+    if low == high { format!("{low}D") } else { format!("{low}D to {high}D") }
+}
+
+/// Writes a line for each entry: its name, axes, the number of its fields, and what it is.
+fn overview(text: &mut String, entries: &[&Entry]) -> Result<()> {
+    let name = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{:<name$}  {:<8}  fields  about", "name", "axes");
+    for entry in entries {
+        let fields = entry.program(dimensions(entry))?.fields().len();
+        let _ = writeln!(text, "{:<name$}  {:<8}  {fields:>6}  {}", entry.name, axes(entry), entry.about);
+    }
+    text.push_str("\nabide list NAME shows fields, parameters and footprints; abide run NAME --steps 500 --output NAME.png runs one.\n");
+    Ok(())
+}
+
 fn describe(text: &mut String, entry: &Entry) -> Result<()> {
     let program = entry.program(dimensions(entry))?;
-    let (low, high) = (entry.dimensions.start(), entry.dimensions.end());
-    let axes = if low == high { format!("{low}D") } else { format!("{low}D to {high}D") };
+    let axes = axes(entry);
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{}  ({axes})\n    {}", entry.name, entry.about);
     let field = |number: usize| {

@@ -5,14 +5,19 @@ use abide::catalogue;
 use super::{Place, json, words};
 
 #[test]
-fn list_shows_every_entry_with_its_parameters_and_footprint() {
+fn list_has_a_line_for_each_entry_and_the_details_of_one() {
     let place = Place::new();
     let text = place.works("list");
-    for entry in catalogue::entries() {
-        assert!(text.contains(&format!("{}  (", entry.name)), "{}", entry.name);
+    let lines: Vec<&str> = text.lines().collect();
+    // A head, the entries, an empty line, and what to do next.
+    assert_eq!(lines.len(), catalogue::entries().count() + 3, "{text}");
+    for (entry, line) in catalogue::entries().zip(&lines[1..]) {
+        assert!(line.starts_with(entry.name) && line.ends_with(entry.about), "{line}");
+        let one = place.works(&format!("list {}", entry.name));
+        assert!(one.contains(&format!("{}  (", entry.name)), "{}", entry.name);
         for parameter in entry.program(*entry.dimensions.start()).unwrap().parameters() {
             assert!(
-                text.contains(&format!("--param {}=", parameter.name)),
+                one.contains(&format!("--param {}=", parameter.name)),
                 "{} {}",
                 entry.name,
                 parameter.name
@@ -25,6 +30,12 @@ fn list_shows_every_entry_with_its_parameters_and_footprint() {
     assert_eq!(all.as_array().unwrap().len(), catalogue::entries().count());
     assert_eq!(json(&place.works("list heat --json"))[0]["parameters"][0]["name"], "kappa");
     place.fails("list nothing", &["no stencil is named `nothing`"]);
+}
+
+#[test]
+fn without_arguments_it_says_what_to_do_next() {
+    let text = Place::new().works("");
+    assert!(text.lines().count() == 3 && text.lines().all(|line| line.starts_with("abide ")), "{text}");
 }
 
 #[test]
