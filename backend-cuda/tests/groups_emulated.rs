@@ -79,7 +79,7 @@ fn defects_of_groups_are_found() {
             "if (!Copies::MEETS || R::JOINS) __syncthreads();",
             "if (R::JOINS) __syncthreads();",
         ),
-        ("a lag", "cloverleaf", "row = front - LAG;", "row = front - (LAG > 1 ? LAG - 1 : LAG);"),
+        ("a lag", "cloverleaf", "row = turn.front - LAG;", "row = turn.front - (LAG > 1 ? LAG - 1 : LAG);"),
         (
             "what lies before a tile",
             "cloverleaf",
@@ -90,8 +90,8 @@ fn defects_of_groups_are_found() {
         (
             "a row of a ring",
             "cloverleaf",
-            "slot<S, ROWS, D>(front) * VALUES + place] = value",
-            "slot<S, ROWS, D>(front) / 2 * VALUES + place] = value",
+            "slot<S, ROWS, D>(turn) * VALUES + place] = value",
+            "slot<S, ROWS, D>(turn) / 2 * VALUES + place] = value",
         ),
         ("the sign of a mirror", "cloverleaf", "across != c.negated ? -stored : stored", "stored"),
         (
@@ -116,8 +116,8 @@ fn defects_of_groups_are_found() {
         (
             "a barrier behind copies",
             "cloverleaf",
-            "S::sign(*this, arrived);\n        __syncthreads();",
-            "S::sign(*this, arrived);",
+            "S::sign(*this, turn);\n        __syncthreads();",
+            "S::sign(*this, turn);",
         ),
         ("the sign of what is copied", "cloverleaf", "if (negated && !constant) to[i] = -to[i];", ""),
         (
