@@ -166,10 +166,10 @@ pub fn held_at_once(
 ) -> Estimate {
     let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
     let cells = problem.shape.cells() as f64;
-    let across: f64 = (0..3)
-        .filter(|&axis| axis > fused.axis)
-        .map(|axis| fused.row()[axis] as f64 / fused.tile[axis] as f64)
-        .product();
+    let over_tile = |row: [usize; 3]| -> f64 {
+        (fused.axis + 1..3).map(|axis| row[axis] as f64 / fused.tile[axis] as f64).product()
+    };
+    let across = over_tile(fused.row());
     // Every thread takes part in every turn, whether or not a stage is active there.
     let turns = fused.turns() as f64 / fused.tile[fused.axis] as f64;
     let copies = !fused.loads.is_empty();
@@ -177,8 +177,8 @@ pub fn held_at_once(
         (Vec::new(), 0.0, INDEX * across * turns);
     if copies {
         // Whole warps of threads take part, of which each copies some words of each row.
-        let lanes = fused.threads as f64 / (fused.row().iter().product::<usize>() as f64) * across;
-        let words = fused.wide().iter().product::<usize>() * problem.dtype.bytes() / 16;
+        let lanes = fused.threads as f64 / fused.values_of_row() as f64 * across;
+        let words = fused.values_of_wide() * problem.dtype.bytes() / 16;
         let each = words.div_ceil(fused.threads) as f64;
         slots = (INDEX + COPIED * each * fused.loads.len() as f64) * lanes * turns;
     }
@@ -197,15 +197,11 @@ pub fn held_at_once(
         };
         let out = of(|output| output.ring.is_some(), KEPT) + of(|output| output.is_stored, STORED);
         slots += MEMBER * across * turns;
-        let taps = if copies { COPIED_TAP * stage.dag.taps().count() as f64 } else { 0.0 };
-        let formulas =
-            if copies { taps + operations(stage, problem.dtype) } else { formulas(stage, problem.dtype) };
-        slots += (formulas + out) * fused.redundancy(number);
+        let taps = if copies { COPIED_TAP } else { TAP } * stage.dag.taps().count() as f64;
+        slots += (taps + operations(stage, problem.dtype) + out) * fused.redundancy(number);
     }
     // Of what lies beyond a tile's sides, about half is still in the cache from the tile beside.
-    let wide: f64 =
-        (fused.axis + 1..3).map(|axis| fused.wide()[axis] as f64 / fused.tile[axis] as f64).product();
-    let beside = if copies { wide } else { across };
+    let beside = if copies { over_tile(fused.wide()) } else { across };
     let loaded = loaded.into_iter().map(bytes).sum::<f64>() * (1.0 + 0.5 * (beside - 1.0));
     let inner: f64 =
         fused.blocks.iter().map(|&count| if count == 1 { 1.0 } else { 1.0 - 2.0 / count as f64 }).product();

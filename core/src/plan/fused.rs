@@ -114,8 +114,18 @@ pub const COPIES_AHEAD: usize = 2;
 impl Fused {
     /// Returns the indices of a row that is copied, along the three axes.
     pub fn wide(&self) -> [usize; 3] {
+        self.across(self.copied)
+    }
+
+    /// Returns the values of a row that is copied.
+    pub fn values_of_wide(&self) -> usize {
+        self.wide().iter().product()
+    }
+
+    /// Returns the indices of a row with so many beyond the tile's sides, along the three axes.
+    fn across(&self, beyond: [[usize; 2]; 3]) -> [usize; 3] {
         std::array::from_fn(|axis| match axis > self.axis {
-            true => self.tile[axis] + self.copied[axis][0] + self.copied[axis][1],
+            true => self.tile[axis] + beyond[axis][0] + beyond[axis][1],
             false => 1,
         })
     }
@@ -123,15 +133,12 @@ impl Fused {
     /// Returns the 4-byte words that a block has to know where the places of copied rows lie.
     pub fn words_of_tables(&self) -> usize {
         let layouts = self.loads.iter().map(|load| load.layout + 1).max().unwrap_or(0);
-        layouts * self.wide().iter().product::<usize>()
+        layouts * self.values_of_wide()
     }
 
     /// Returns the indices of a row with all that is computed beyond the tile's sides, along the three axes.
     pub fn row(&self) -> [usize; 3] {
-        std::array::from_fn(|axis| match axis > self.axis {
-            true => self.tile[axis] + self.beyond[axis][0] + self.beyond[axis][1],
-            false => 1,
-        })
+        self.across(self.beyond)
     }
 
     /// Returns the values of a row.
@@ -151,8 +158,7 @@ impl Fused {
         let reduces =
             self.members.iter().any(|member| matches!(stages[member.stage].does, StageKind::Reduce(..)));
         let rows = if reduces { leaf(problem.shape.dimensions())[self.axis] + 1 } else { 0 };
-        let copied =
-            self.loads.iter().map(|load| load.rows).sum::<usize>() * self.wide().iter().product::<usize>();
+        let copied = self.loads.iter().map(|load| load.rows).sum::<usize>() * self.values_of_wide();
         self.values_of_rings() + rows * self.values_of_row() + copied
     }
 

@@ -141,7 +141,7 @@ pub fn group(
     threads: usize,
     made: &[usize],
 ) -> GroupBody {
-    let (row, wide) = (fused.values_of_row(), fused.wide().iter().product::<usize>());
+    let (row, wide) = (fused.values_of_row(), fused.values_of_wide());
     let mut values = 0;
     let (mut rings, mut loads) = (Vec::new(), Vec::new());
     for load in &fused.loads {
