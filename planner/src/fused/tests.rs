@@ -20,6 +20,13 @@ fn clover(extents: &[usize]) -> (Problem, Boxes) {
     (problem, boxes)
 }
 
+/// The stages from the pressure to the time step, and what outlasts them.
+fn time_step(problem: &Problem, boxes: &Boxes) -> ([usize; 3], Vec<bool>) {
+    let number = |name: &str| problem.program.stages().iter().position(|stage| stage.name == name).unwrap();
+    let stages = ["ideal gas", "viscosity", "dt_stable"].map(number);
+    (stages, outlasts(problem, boxes, &stages))
+}
+
 /// The loops of a step of CloverLeaf become a few kernels, whose order keeps every precedence; what nobody reads is
 /// not computed, and copies stay names.
 #[test]
@@ -46,9 +53,7 @@ fn cloverleaf_becomes_a_few_kernels() {
 #[test]
 fn members_follow_what_they_read() {
     let (problem, boxes) = clover(&[40, 70]);
-    let number = |name: &str| problem.program.stages().iter().position(|stage| stage.name == name).unwrap();
-    let stages = [number("ideal gas"), number("viscosity"), number("dt_stable")];
-    let outlasts = outlasts(&problem, &boxes, &stages);
+    let (stages, outlasts) = time_step(&problem, &boxes);
     let group = fused(&problem, &boxes, &stages, &outlasts, [1, 16, 32], 64, false).unwrap();
     let members: Vec<_> = group.members.iter().map(|member| (member.lag, member.beyond)).collect();
     // The viscosity taps the pressure of the four cells around; the time step takes the rest at the cell itself.
@@ -66,9 +71,7 @@ fn members_follow_what_they_read() {
 #[test]
 fn groups_copy_the_rows_that_they_read() {
     let (problem, boxes) = clover(&[40, 70]);
-    let number = |name: &str| problem.program.stages().iter().position(|stage| stage.name == name).unwrap();
-    let stages = [number("ideal gas"), number("viscosity"), number("dt_stable")];
-    let outlasts = outlasts(&problem, &boxes, &stages);
+    let (stages, outlasts) = time_step(&problem, &boxes);
     let group = fused(&problem, &boxes, &stages, &outlasts, [1, 16, 32], 64, true).unwrap();
     let name = |load: &Load| problem.program.names()[load.name].clone();
     let mut names: Vec<String> = group.loads.iter().map(name).collect();
