@@ -33,7 +33,6 @@ struct Copies {
     __device__ __forceinline__ void begin() const
     {
         S::find(*this);
-        if (!INSIDE) __syncthreads();
         #pragma unroll 1
         for (Turn turn(S::START - S::WINDOW - AHEAD); turn.front < S::START; turn.next()) {
             S::copy(*this, turn);
