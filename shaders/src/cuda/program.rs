@@ -8,6 +8,8 @@ mod end;
 mod group;
 mod kinds;
 mod persistent;
+#[cfg(test)]
+mod quotients;
 mod stages;
 
 use std::collections::HashMap;
