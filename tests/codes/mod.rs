@@ -10,7 +10,7 @@ use abide::Builder;
 use abide::prelude::*;
 
 /// Begins a run of an entry on the CPU, in f64.
-fn begin(name: &str, extents: [usize; 2]) -> Builder {
+fn begin<const D: usize>(name: &str, extents: [usize; D]) -> Builder {
     Simulation::builder(name).size(&extents).dtype(DType::F64).backend(Choice::CPU)
 }
 

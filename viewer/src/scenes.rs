@@ -122,7 +122,7 @@ pub fn all() -> Vec<Scene> {
             name: "cavity",
             title: "Cavity",
             about: "lattice Boltzmann, a moving lid",
-            setup: sized("lbm-cavity", "200x320").with("nu", 0.01),
+            setup: sized("lbm-d2q9", "200x320").with("nu", 0.01),
             look: Look {
                 map: ColourMap::Magma,
                 span: Span::Fixed { low: 0.0, high: 0.06 },

@@ -1,6 +1,7 @@
 //! The stencils and models that come with Abide.
 
 mod cloverleaf;
+mod domain;
 mod euler;
 mod fdtd;
 mod finite_volume;
@@ -16,7 +17,7 @@ use std::ops::RangeInclusive;
 pub use cloverleaf::{cloverleaf, cloverleaf_3d};
 pub use euler::euler;
 pub use fdtd::fdtd_tm;
-pub use lbm_cavity::lbm_cavity;
+pub use lbm_cavity::{lbm_d2q9, lbm_d3q19};
 pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
 pub use seismic_shot::seismic_shot;
@@ -125,8 +126,15 @@ mod tests {
     fn simulation_codes_are_not_plain() {
         let names: Vec<&str> = plain().map(|entry| entry.name).collect();
         let others = entries().map(|entry| entry.name).filter(|name| !names.contains(name));
-        let expected =
-            ["cloverleaf", "cloverleaf-3d", "shallow-water", "lbm-cavity", "seismic-shot", "euler"];
+        let expected = [
+            "cloverleaf",
+            "cloverleaf-3d",
+            "shallow-water",
+            "lbm-d2q9",
+            "lbm-d3q19",
+            "seismic-shot",
+            "euler",
+        ];
         assert_eq!(others.collect::<Vec<_>>(), expected);
     }
 
