@@ -330,8 +330,9 @@ mod tests {
     }
 
     /// All but streaming kernels run every case. Streaming kernels, if they need not be deep, run all cases
-    /// without these three: planes of a single row; a periodic axis shorter than the margin of a window, which is
-    /// a multiple of 16 bytes; and Yee's schemes under `reflect`, whose second stage taps the plane before its own alone.
+    /// without these four: planes of a single row; a periodic axis shorter than the margin of a window, which is
+    /// a multiple of 16 bytes; Yee's schemes under `reflect`, whose second stage taps the plane before its own alone;
+    /// and three fields of radius 4 in three dimensions, of which no window fits.
     #[cfg(feature = "cuda")]
     #[test]
     fn every_variant_has_a_plan_for_every_case() {
@@ -345,8 +346,10 @@ mod tests {
                 let flat = program.dimensions() == 3 && shape.padded()[1] == 1;
                 let late = entry.name.starts_with("fdtd")
                     && boundaries.0.as_flattened().contains(&Boundary::Reflect);
+                let wide = entry.name == "acoustic" && program.dimensions() == 3;
                 let streams = !flat
                     && !late
+                    && !wide
                     && (0..3).all(|axis| {
                         let (sides, radius) = (boundaries.0[axis], program.radius()[axis]);
                         let thin = sides[0] == Boundary::Periodic

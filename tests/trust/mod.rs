@@ -55,6 +55,7 @@ suite! { cpu, wgpu, cuda: {
     physics::heat_keeps_its_sum,
     physics::heat_modes_decay_as_the_scheme_says,
     physics::waves_turn_as_the_scheme_says,
+    physics::acoustic_waves_turn_as_the_scheme_says,
     physics::heat_converges_with_second_order,
     physics::maxwell_keeps_its_energy,
     physics::maxwell_moves_as_the_wave_equation,

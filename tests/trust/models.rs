@@ -96,6 +96,22 @@ fn advection_diffusion(f: &[Torus], p: &[f64]) -> Vec<Torus> {
     vec![u.map(|c| u.at(c, 0, 0) - advection(c) + kappa * u.laplacian(c))]
 }
 
+/// The weights of the second derivative of eighth order, by the distance in cells.
+const EIGHTH: [f64; 5] = [-205.0 / 72.0, 8.0 / 5.0, -1.0 / 5.0, 8.0 / 315.0, -1.0 / 560.0];
+
+fn acoustic(f: &[Torus], _: &[f64]) -> Vec<Torus> {
+    let (u, before, velocity) = (&f[0], &f[1], &f[2]);
+    let second = |c, (dy, dx): (isize, isize)| {
+        let weighted = |d: isize| EIGHTH[d.unsigned_abs()] * u.at(c, d * dy, d * dx);
+        (-4..=4).map(weighted).sum::<f64>()
+    };
+    let new = u.map(|c| {
+        let laplacian = second(c, (1, 0)) + second(c, (0, 1));
+        2.0 * u.at(c, 0, 0) - before.at(c, 0, 0) + velocity.at(c, 0, 0).powi(2) * laplacian
+    });
+    vec![new, u.clone(), velocity.clone()]
+}
+
 fn maxwell(f: &[Torus], p: &[f64]) -> Vec<Torus> {
     let (ez, hx, hy, courant) = (&f[0], &f[1], &f[2], p[0]);
     let hx = hx.map(|c| hx.at(c, 0, 0) - courant * (ez.at(c, 1, 0) - ez.at(c, 0, 0)));
@@ -113,7 +129,7 @@ fn maxwell_dielectric(f: &[Torus], p: &[f64]) -> Vec<Torus> {
     vec![new, vacuum[1].clone(), vacuum[2].clone(), eta.clone()]
 }
 
-const MODELS: [(&str, &[&str], Step); 9] = [
+const MODELS: [(&str, &[&str], Step); 10] = [
     ("heat", &["kappa"], heat),
     ("heat-conductivity", &[], heat_conductivity),
     ("wave", &["courant"], wave),
@@ -121,6 +137,7 @@ const MODELS: [(&str, &[&str], Step); 9] = [
     ("gray-scott", &["du", "dv", "feed", "kill"], gray_scott),
     ("burgers", &["dt", "nu"], burgers),
     ("advection-diffusion", &["cx", "cy", "kappa"], advection_diffusion),
+    ("acoustic", &[], acoustic),
     ("fdtd-tm", &["courant"], maxwell),
     ("fdtd-dielectric", &["courant"], maxwell_dielectric),
 ];

@@ -146,6 +146,41 @@ pub fn waves_turn_as_the_scheme_says(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
+/// Returns minus the eigenvalue of the second difference of eighth order for a wave number.
+fn eighth_order(k: f64) -> f64 {
+    let weights = [8.0 / 5.0, -1.0 / 5.0, 8.0 / 315.0, -1.0 / 560.0];
+    let beside =
+        weights.into_iter().zip(1..).map(|(weight, distance)| weight * (f64::from(distance) * k).cos());
+    205.0 / 72.0 - 2.0 * beside.sum::<f64>()
+}
+
+/// Standing acoustic waves turn by the angle from `sin²(ω/2) = (velocity/2)² Σ λ(k)` a step, and `λ` is `k²` to eighth order.
+pub fn acoustic_waves_turn_as_the_scheme_says(subject: &Subject) -> Result<()> {
+    for extents in [&[31, 23][..], &[11, 13, 17]] {
+        for dtype in subject.dtypes() {
+            let (velocity, steps) = (0.4, 100);
+            for boundary in [Boundary::Periodic, Boundary::Mirror] {
+                let problem = entry("acoustic", extents, dtype, boundary)?;
+                let (shape, k) = mode(boundary, problem.shape.padded(), [1, 2, 3]);
+                let omega = 2.0 * (0.5 * velocity * k.map(eighth_order).iter().sum::<f64>().sqrt()).asin();
+                let start = [1.0, omega.cos()].map(|factor| field(&problem, |at| factor * shape(at)));
+                let [u, before] = start;
+                let end = run(subject, &problem, &[u, before, field(&problem, |_| velocity)], steps)?;
+                let factor = (omega * steps as f64).cos();
+                let error = error(&problem, &end[0], |at| factor * shape(at));
+                let allowed = 10.0 * steps as f64 * epsilon(dtype);
+                assert!(error <= allowed, "{}: a standing wave is off by {error:e}", describe(&problem));
+            }
+        }
+    }
+    let off = |cells: f64| 1.0 - eighth_order(TAU / cells) / (TAU / cells).powi(2);
+    for cells in [8.0, 16.0, 32.0] {
+        let order = (off(cells) / off(2.0 * cells)).log2();
+        assert!((order - 8.0).abs() < 0.25, "{cells} cells: order {order}");
+    }
+    Ok(())
+}
+
 /// Against the continuous solution, halving the cell's width divides the error by four, at constant `dt/dx²`.
 pub fn heat_converges_with_second_order(subject: &Subject) -> Result<()> {
     let kappa = 0.1;

@@ -389,6 +389,8 @@ pub fn fields(problem: &Problem, seed: u64) -> Result<Vec<Array>> {
             ("life", _) => Start::Coin { seed, probability: 0.4 },
             // A conductivity beyond 1/6 would grow without bound in 3D.
             (_, "kappa") => Start::Random { seed, low: 0.01, high: 0.15 },
+            // So would waves that move faster.
+            (_, "velocity") => Start::Random { seed, low: 0.1, high: 0.4 },
             _ => Start::Random { seed, low: -0.4, high: 0.9 },
         };
         start.fill(&problem.shape, problem.dtype)

@@ -1,5 +1,6 @@
 //! The stencils and models that come with Abide.
 
+mod acoustic;
 mod cloverleaf;
 mod domain;
 mod euler;
@@ -14,6 +15,7 @@ mod shallow_water;
 
 use std::ops::RangeInclusive;
 
+pub use acoustic::Acoustic;
 pub use cloverleaf::{cloverleaf, cloverleaf_3d};
 pub use euler::euler;
 pub use fdtd::fdtd_tm;
@@ -77,7 +79,7 @@ impl Entry {
 /// Returns all entries: the linear stencils first, then the models, and then programs of several kinds of
 /// fields.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    let plain = linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES);
+    let plain = [linear::ENTRIES, models::ENTRIES, fdtd::ENTRIES, media::ENTRIES, acoustic::ENTRIES];
     let codes = [
         cloverleaf::ENTRIES,
         shallow_water::ENTRIES,
@@ -85,7 +87,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         seismic_shot::ENTRIES,
         euler::ENTRIES,
     ];
-    plain.chain(codes.into_iter().flatten())
+    plain.into_iter().chain(codes).flatten()
 }
 
 /// Returns the entries whose programs are plain, so that every schedule can run them.

@@ -6,15 +6,10 @@
 use std::f64::consts::PI;
 
 use super::Entry;
+use super::acoustic::{REACH, laplacian};
 use crate::error::Result;
 use crate::expr::Expr;
-use crate::program::{Centring, Definition, Field, Program, Scope, Start};
-
-/// The weights of the second derivative of eighth order, by the distance in cells.
-const WEIGHTS: [f64; 5] = [-205.0 / 72.0, 8.0 / 5.0, -1.0 / 5.0, 8.0 / 315.0, -1.0 / 560.0];
-
-/// The distance in cells that the Laplacian reaches.
-const REACH: f64 = 4.0;
+use crate::program::{Centring, Definition, Program, Scope, Start};
 
 /// Returns the acoustic wave equation in two dimensions: the pressure `u`, the pressure `w` a step before, and the speed of
 /// sound `c` in m/s. y points down.
@@ -53,7 +48,7 @@ pub fn seismic_shot() -> Result<Program> {
         let (u, w, c) = (s.field("u"), s.field("w"), s.field("c"));
         let courant = c.here() * (s.param("dt") / s.param("dx"));
         let damping = damping(s);
-        let wave = 2.0 * u.here() - damping * w.here() + courant * courant * laplacian(u);
+        let wave = 2.0 * u.here() - damping * w.here() + courant * courant * laplacian(u, 2);
         s.set("u", damping * wave + is_source(s) * s.param("pulse"));
         s.set("w", u.here());
     });
@@ -66,15 +61,6 @@ fn ricker<'g>(frequency: Expr<'g>, time: Expr<'g>) -> Expr<'g> {
     let phase = PI * (frequency * time - 1.5);
     let squared = phase * phase;
     (1.0 - 2.0 * squared) * (-squared).exp()
-}
-
-/// Returns the Laplacian of eighth order.
-fn laplacian<'g>(u: Field<'_, 'g>) -> Expr<'g> {
-    (1..WEIGHTS.len()).fold(2.0 * WEIGHTS[0] * u.here(), |sum, distance| {
-        let far = distance as i32;
-        let around = (u.along(0, -far) + u.along(0, far)) + (u.along(1, -far) + u.along(1, far));
-        sum + WEIGHTS[distance] * around
-    })
 }
 
 /// Returns the extent along an axis.
@@ -95,7 +81,7 @@ fn is_source<'g>(s: &Scope<'g>) -> Expr<'g> {
     let [y, x] = [0, 1].map(|axis| {
         let part = s.param(["source_y", "source_x"][axis]);
         // The outermost cells keep their values.
-        let (low, high) = (REACH, extent(s, axis) - 1.0 - REACH);
+        let (low, high) = (REACH as f64, extent(s, axis) - 1.0 - REACH as f64);
         s.coord(axis).eq((part * extent(s, axis)).floor().max(low).min(high))
     });
     y * x

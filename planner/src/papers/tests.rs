@@ -166,7 +166,10 @@ fn every_entry_has_an_answer_on_every_preset() {
                     );
                 }
                 let refused = matches!(papers.ebisu, Answer::NotApplicable(_));
-                assert_eq!(refused, axes == 1, "{} on {size}: {:?}", entry.name, papers.ebisu);
+                // Planes of three fields of radius 4 are more than the shared memory of some devices.
+                let may_refuse = axes == 1 || entry.name == "acoustic";
+                let is_expected = if refused { may_refuse } else { axes > 1 };
+                assert!(is_expected, "{} on {size}: {:?}", entry.name, papers.ebisu);
             }
         }
     }

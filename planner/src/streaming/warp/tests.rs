@@ -119,7 +119,8 @@ fn what_cannot_stream_is_refused_by_name() {
 }
 
 /// Every plain entry of the catalogue streams under every boundary, but for the stage of Yee's schemes that taps the plane before its own
-/// alone: the plane that `reflect` shows before the first comes too late.
+/// alone: the plane that `reflect` shows before the first comes too late. Nor do three fields of radius 4 in three dimensions: no
+/// window of them fits.
 #[test]
 fn every_entry_streams_under_every_boundary() {
     let options = Options { execution: Execution::Streaming, depth: Depth::Steps(1), ..Options::default() };
@@ -131,7 +132,8 @@ fn every_entry_streams_under_every_boundary() {
                 problem.set_boundaries(Boundaries::all(boundary));
                 let plan = plan_streaming(&problem, &h200(), &options);
                 let late = entry.name.starts_with("fdtd") && boundary == Boundary::Reflect;
-                assert_eq!(plan.is_err(), late, "{} {boundary}: {:?}", entry.name, plan.err());
+                let wide = entry.name == "acoustic" && dimensions == 3;
+                assert_eq!(plan.is_err(), late || wide, "{} {boundary}: {:?}", entry.name, plan.err());
             }
         }
     }
