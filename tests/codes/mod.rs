@@ -2,6 +2,7 @@
 //! in them, `trust/codes.rs` checks.
 
 mod euler;
+mod fdtd_3d;
 mod lbm_cavity;
 mod seismic_shot;
 mod shallow_water;

@@ -6,6 +6,9 @@ use crate::program::{Definition, Scope};
 /// The names of the numbers of cells along z, y and x, of which a program has the last ones.
 const EXTENTS: [&str; 3] = ["depth", "height", "width"];
 
+/// The names of the parameters that place a source along z, y and x.
+const PLACES: [&str; 3] = ["source_z", "source_y", "source_x"];
+
 /// Declares the number of cells along each axis as a scalar.
 pub(super) fn declare_extents(p: &mut Definition) {
     let first = EXTENTS.len() - p.dimensions();
@@ -17,4 +20,16 @@ pub(super) fn declare_extents(p: &mut Definition) {
 /// Returns the number of cells along an axis, counted from the slowest.
 pub(super) fn extent<'g>(s: &Scope<'g>, axis: usize) -> Expr<'g> {
     s.param(EXTENTS[EXTENTS.len() - s.dimensions() + axis])
+}
+
+/// Returns 1 in the cell of a source, else 0. Parameters place it as parts of the axes, but not in the outermost cells, as many
+/// as a formula reaches, which keep their values.
+pub(super) fn is_source<'g>(s: &Scope<'g>, reach: f64) -> Expr<'g> {
+    let places = &PLACES[PLACES.len() - s.dimensions()..];
+    let along = |axis: usize| {
+        let part = s.param(places[axis]);
+        let (low, high) = (reach, extent(s, axis) - 1.0 - reach);
+        s.coord(axis).eq((part * extent(s, axis)).floor().max(low).min(high))
+    };
+    (1..places.len()).fold(along(0), |here, axis| here * along(axis))
 }

@@ -5,6 +5,7 @@ mod cloverleaf;
 mod domain;
 mod euler;
 mod fdtd;
+mod fdtd_3d;
 mod finite_volume;
 mod lbm_cavity;
 mod linear;
@@ -19,6 +20,7 @@ pub use acoustic::Acoustic;
 pub use cloverleaf::{cloverleaf, cloverleaf_3d};
 pub use euler::euler;
 pub use fdtd::fdtd_tm;
+pub use fdtd_3d::fdtd_3d;
 pub use lbm_cavity::{lbm_d2q9, lbm_d3q19};
 pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
@@ -86,6 +88,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         lbm_cavity::ENTRIES,
         seismic_shot::ENTRIES,
         euler::ENTRIES,
+        fdtd_3d::ENTRIES,
     ];
     plain.into_iter().chain(codes).flatten()
 }
@@ -136,6 +139,7 @@ mod tests {
             "lbm-d3q19",
             "seismic-shot",
             "euler",
+            "fdtd-3d",
         ];
         assert_eq!(others.collect::<Vec<_>>(), expected);
     }

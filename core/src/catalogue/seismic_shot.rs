@@ -7,6 +7,7 @@ use std::f64::consts::PI;
 
 use super::Entry;
 use super::acoustic::{REACH, laplacian};
+use super::domain::{declare_extents, extent, is_source};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::program::{Centring, Definition, Program, Scope, Start};
@@ -40,7 +41,7 @@ pub fn seismic_shot() -> Result<Program> {
     p.parameter("source_x", 0.5, "the source's place as a part of x");
     p.parameter("sponge", 20.0, "cells of the sponge at each side");
     p.parameter("damping", 0.015, "the sponge's strength, per cell of its depth");
-    p.extent("height", 0, "cells along y").extent("width", 1, "cells along x");
+    declare_extents(&mut p);
     p.scalar("time", Some(0.0), "time in s").scalar("pulse", Some(0.0), "the source's pressure a step");
     let mut step = p.step();
     step.compute("pulse", |s| ricker(s.param("frequency"), s.param("time")));
@@ -49,7 +50,7 @@ pub fn seismic_shot() -> Result<Program> {
         let courant = c.here() * (s.param("dt") / s.param("dx"));
         let damping = damping(s);
         let wave = 2.0 * u.here() - damping * w.here() + courant * courant * laplacian(u, 2);
-        s.set("u", damping * wave + is_source(s) * s.param("pulse"));
+        s.set("u", damping * wave + is_source(s, REACH as f64) * s.param("pulse"));
         s.set("w", u.here());
     });
     step.compute("time", |s| s.param("time") + s.param("dt"));
@@ -63,28 +64,12 @@ fn ricker<'g>(frequency: Expr<'g>, time: Expr<'g>) -> Expr<'g> {
     (1.0 - 2.0 * squared) * (-squared).exp()
 }
 
-/// Returns the extent along an axis.
-fn extent<'g>(s: &Scope<'g>, axis: usize) -> Expr<'g> {
-    s.param(["height", "width"][axis])
-}
-
 /// Returns the sponge's factor: 1 inside, and less towards the sides.
 fn damping<'g>(s: &Scope<'g>) -> Expr<'g> {
     let [y, x] = [0, 1].map(|axis| s.coord(axis).min(extent(s, axis) - 1.0 - s.coord(axis)));
     let depth = s.param("damping") * (s.param("sponge") - y.min(x)).max(0.0);
     // Cerjan's exponential, to its second order.
     1.0 - depth * depth
-}
-
-/// Returns 1 in the source's cell, else 0.
-fn is_source<'g>(s: &Scope<'g>) -> Expr<'g> {
-    let [y, x] = [0, 1].map(|axis| {
-        let part = s.param(["source_y", "source_x"][axis]);
-        // The outermost cells keep their values.
-        let (low, high) = (REACH as f64, extent(s, axis) - 1.0 - REACH as f64);
-        s.coord(axis).eq((part * extent(s, axis)).floor().max(low).min(high))
-    });
-    y * x
 }
 
 /// The model of a shot.
