@@ -46,8 +46,8 @@ pub(super) fn timed(
 }
 
 /// The share of the time of stages by themselves that groups may take at most to be chosen unasked, because estimates
-/// are wrong by some 15 %.
-const WORTHWHILE: f64 = 0.85;
+/// are wrong by some 10 %.
+const WORTHWHILE: f64 = 0.9;
 
 /// Unites groups of a problem that is not plain, two at a time, as long as that is estimated to save time on a device.
 pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing: Passing) -> Partition {
