@@ -70,6 +70,7 @@ mod quotients;
 mod sanitize;
 mod slabs;
 mod soak;
+mod stepwise_emulated;
 mod stress;
 mod tagged_emulated;
 mod tails_emulated;

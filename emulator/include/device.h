@@ -116,6 +116,12 @@ void prefetch(const T* from) { emulated::prefetched(from); }
 
 template <int BYTES>
 void copy_to_shared(void* to, const void* from) { emulated::copy(to, from, BYTES); }
+
+template <int BYTES>
+void copy_to_shared_if(bool asked, void* to, const void* from)
+{
+    if (asked) copy_to_shared<BYTES>(to, from);
+}
 inline void copies_commit() { emulated::copies_commit(); }
 template <int N>
 void copies_await() { emulated::copies_await(N); }
@@ -131,6 +137,8 @@ template <class T>
 void store_remote(T* at, unsigned rank, T value) { *emulated::remote(at, rank) = value; }
 
 inline int opaque(int number) { return number; }
+inline int whole(int number) { return number; }
+inline long long whole(long long number) { return number; }
 inline long long opaque(long long number) { return number; }
 inline float near_reciprocal(float x) { return emulated::near_reciprocal<unsigned>(x); }
 inline double near_reciprocal(double x) { return emulated::near_reciprocal<unsigned long long>(x); }

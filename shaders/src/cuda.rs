@@ -13,6 +13,7 @@ mod noted;
 mod pitch;
 mod program;
 mod puts;
+mod quotients;
 mod resident;
 mod streaming;
 
@@ -20,11 +21,12 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use abide_core::domain::Axes;
-use abide_core::expr::{Binary, Cells, Dag, Node, Tap, Unary};
+use abide_core::expr::{Cells, Tap, Unary};
 use abide_core::plan::{Lowering, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use self::few::Few;
+use self::quotients::{QUOTIENTS, evaluated};
 use crate::boundary;
 use crate::emit::{Language, Told, formula};
 use crate::loops::{self, Joint, Reads};
@@ -99,16 +101,6 @@ impl Cuda {
     const PLAIN: Cuda = Cuda { plane: None, at_once: false, points: false, few: None };
     /// Formulas of plain programs that go over several points of a thread.
     const OF_POINTS: Cuda = Cuda { plane: None, at_once: false, points: true, few: None };
-
-    /// A formula in a launch per stage or group of stages.
-    fn of_program(dag: &Dag) -> Cuda {
-        Cuda { at_once: dag.nodes.iter().any(is_at_once), ..Cuda::PLAIN }
-    }
-}
-
-/// Returns whether an operation is one of `quotients.cuh`.
-fn is_at_once(node: &Node) -> bool {
-    matches!(node, Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _))
 }
 
 impl Language for Cuda {
@@ -164,7 +156,7 @@ impl Language for Cuda {
         };
         let [b, y] = [constant, inverse].map(|value| literal(dtype, value));
         match constant.abs() {
-            // Of what `is_odd_divisor` leaves alone in both types.
+            // Of ordinary size in both types (quotients.cuh).
             1e-18..=1e18 if self.at_once => format!("exact.divide({a}, {b}, {y})"),
             _ => self.divide(a, &b),
         }
@@ -324,6 +316,14 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
         text.file(STEPWISE_TABLES);
     }
     addresses::write(&mut text, problem, program);
+    let is_at_once = |number: usize| language(&program.stages()[number], Some(tiles)).at_once;
+    if (0..program.stages().len()).any(is_at_once) {
+        let nodes = program.stages().iter().flat_map(|stage| &stage.dag.nodes);
+        if crate::functions::of(nodes).is_empty() {
+            text.file(FUNCTIONS);
+        }
+        text.file(QUOTIENTS);
+    }
     let (begin, end): (&[&str], &[&str]) = match tiles.launched {
         None => (&BEGIN, &[]),
         Some(_) => (&BEGIN_WITH_TABLES, &END_WITH_TABLES),
@@ -485,6 +485,18 @@ struct Parts<'a> {
     tiles: Option<&'a Stepwise>,
 }
 
+/// Returns how a stage's formula is written.
+fn language(stage: &Stage, tiles: Option<&Stepwise>) -> Cuda {
+    match tiles {
+        Some(tiles) if tiles.lowering == Lowering::Jammed => Cuda::OF_POINTS,
+        // A cell for each thread, whose values are all stored where they are made.
+        Some(tiles) if tiles.points == 1 && tiles.team == 1 && stage.looped.is_none() => {
+            Cuda::of_launch(&stage.dag)
+        }
+        _ => Cuda::PLAIN,
+    }
+}
+
 /// Writes the struct of a stage: radii, fields and the formula.
 fn stage(
     text: &mut Text,
@@ -511,7 +523,7 @@ fn stage(
     };
     let tap = |tap: Tap| place(tap.field as usize, tap.offset);
     text.blank();
-    let language = if lowering == Lowering::Jammed { Cuda::OF_POINTS } else { Cuda::PLAIN };
+    let language = language(stage, tiles);
     let tables = tiles.and_then(|tiles| tiles.tables.get(number)).map_or(&[][..], |tables| tables);
     let body = match looped {
         Some(looped) => {
@@ -568,8 +580,8 @@ fn stage(
         Lowering::Jammed => method("compute", "VALUES").replace("real (&value)", "Points (&value)"),
         _ => method("compute", "VALUES"),
     });
-    text.extend(&body.statements);
-    text.extend(values(&body.outputs));
+    let outputs = evaluated(text, &body, &language);
+    text.extend(values(&outputs));
     text.push("}");
     text.push(method("keep", "VALUES"));
     text.extend(values(writes.iter().map(|&field| place(field, [0; 3]))));

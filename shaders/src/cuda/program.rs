@@ -24,6 +24,7 @@ use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
+use super::quotients::QUOTIENTS;
 use super::{COPIES, Cuda, DEVICE, FUNCTIONS, TREE, constant};
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
@@ -33,7 +34,6 @@ pub use self::end::StepEnd;
 pub use self::persistent::{STEPS_ENTRY, TaskSchedule};
 
 const PROGRAM: &str = include_str!("../../kernels/cuda/program/program.cuh");
-const QUOTIENTS: &str = include_str!("../../kernels/cuda/program/quotients.cuh");
 const REDUCE: &str = include_str!("../../kernels/cuda/program/reduce.cuh");
 const GROUP: &str = include_str!("../../kernels/cuda/program/group.cuh");
 const LOADS: &str = include_str!("../../kernels/cuda/program/loads.cuh");
@@ -323,7 +323,7 @@ fn exact_functions(text: &mut Text, problem: &Problem, program: &Program) -> boo
         functions::of(stages.flat_map(|stage| &stage.dag.nodes))
     };
     let [of_fields, of_scalars] = [false, true].map(functions);
-    let divides = program.stages().iter().any(|stage| Cuda::of_program(&stage.dag).at_once);
+    let divides = program.stages().iter().any(|stage| Cuda::of_launch(&stage.dag).at_once);
     if divides || !of_fields.is_empty() || !of_scalars.is_empty() {
         text.file(FUNCTIONS);
     }

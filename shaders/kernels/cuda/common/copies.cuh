@@ -11,6 +11,17 @@ __device__ __forceinline__ void copy_async(real* to, const real* from)
 #endif
 }
 
+// Does so where it is asked for.
+template <int BYTES>
+__device__ __forceinline__ void copy_async_if(bool asked, real* to, const real* from)
+{
+#if __CUDA_ARCH__ >= 800
+    copy_to_shared_if<BYTES>(asked, to, from);
+#else
+    if (asked) copy_async<BYTES>(to, from);
+#endif
+}
+
 __device__ __forceinline__ void copies_end()
 {
 #if __CUDA_ARCH__ >= 800

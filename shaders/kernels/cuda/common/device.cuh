@@ -95,6 +95,15 @@ __device__ __forceinline__ void copy_to_shared(void* to, const void* from)
     else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
 }
 
+// The same where it is asked for; the addresses are computed in any case, for all copies together.
+template <int BYTES>
+__device__ __forceinline__ void copy_to_shared_if(bool asked, void* to, const void* from)
+{
+    const unsigned address = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (BYTES == 16) asm volatile("{.reg .pred p; setp.ne.s32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16;}" ::"r"(address), "l"(from), "r"(int(asked)) : "memory");
+    else asm volatile("{.reg .pred p; setp.ne.s32 p, %3, 0; @p cp.async.ca.shared.global [%0], [%1], %2;}" ::"r"(address), "l"(from), "n"(BYTES), "r"(int(asked)) : "memory");
+}
+
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int N>
@@ -129,6 +138,19 @@ __device__ __forceinline__ int opaque(int number)
 __device__ __forceinline__ long long opaque(long long number)
 {
     asm volatile("" : "+l"(number));
+    return number;
+}
+
+// Returns the number as the compiler has computed it, which it then adds nothing to: constants beside it go into addresses.
+__device__ __forceinline__ int whole(int number)
+{
+    asm("" : "+r"(number));
+    return number;
+}
+
+__device__ __forceinline__ long long whole(long long number)
+{
+    asm("" : "+l"(number));
     return number;
 }
 

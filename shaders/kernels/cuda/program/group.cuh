@@ -71,14 +71,14 @@ struct Member : Asked {
     template <int FIRST, int ROWS, int D>
     __device__ __forceinline__ void keep_row(real value) const
     {
-        rings[FIRST + slot<S, ROWS, D>(turn) * VALUES + place] = value;
+        (rings + whole(slot<S, ROWS, D>(turn) * VALUES + place))[FIRST] = value;
     }
 
     // Returns what has been copied for a tap, from the row that is D before the front.
     template <int FIRST, int ROWS, int D, int Y, int X>
     __device__ __forceinline__ real copied() const
     {
-        return rings[FIRST + slot<S, ROWS, D>(turn) * WIDE + wide + (S::AXIS == 0 ? Y * S::WIDE_X : 0) + X];
+        return (rings + whole(slot<S, ROWS, D>(turn) * WIDE + wide))[FIRST + (S::AXIS == 0 ? Y * S::WIDE_X : 0) + X];
     }
 
     // Returns what an earlier stage has made, from its ring.
@@ -86,7 +86,7 @@ struct Member : Asked {
     __device__ __forceinline__ real kept() const
     {
         constexpr int ACROSS = S::AXIS == 0 ? Y * S::ROW_X + X : X;
-        if constexpr (Asked::INSIDE) return rings[FIRST + slot<S, ROWS, D>(turn) * VALUES + place + ACROSS];
+        if constexpr (Asked::INSIDE) return (rings + whole(slot<S, ROWS, D>(turn) * VALUES + place))[FIRST + ACROSS];
         else return asked<K, FIRST, ROWS, Z, Y, X>();
     }
 
@@ -159,7 +159,7 @@ struct NoCopies {
 template <class S, class Asked, class R, class Copies>
 __device__ __forceinline__ void take_turns(const Arguments& arguments, real* rings, Offset z, Offset y, Offset x)
 {
-    const Copies copies(arguments, rings, z, y, x);
+    Copies copies(arguments, rings, z, y, x);
     copies.begin();
     #pragma unroll 1
     for (typename S::Turn turn(S::START); turn.front < S::END; turn.next()) {

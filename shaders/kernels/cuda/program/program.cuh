@@ -76,12 +76,6 @@ __device__ __forceinline__ real read(const real* from)
     else return __ldg(from);
 }
 
-// The values of a formula.
-template <int COUNT>
-struct Values {
-    real v[COUNT];
-};
-
 // What every formula sees.
 struct Spot {
     const Arguments& arguments;

@@ -17,13 +17,21 @@ struct View {
     const real* tile;          // the cell's own place in the first staged field
     Offset s, y, x;            // the cell in the domain
 
+    // What is loaded for this cell afterwards is not known from before.
+    __device__ __forceinline__ void forget()
+    {
+        tile += opaque(0);
+        x = opaque(x);
+    }
+
     template <int F, int DS, int DY, int DX>
     __device__ __forceinline__ real wide() const
     {
         if constexpr (S::STAGED) {
             return tile[F * VOLUME + DS * PLANE + DY * ROW + DX];
         } else if constexpr (INNER) {
-            return __ldg(of_field(buffers.current, S::wide(F)) + ((s + DS) * STRIDE_S + (y + DY) * STRIDE_Y + (x + DX)));
+            const real* const here = of_field(buffers.current, S::wide(F)) + whole(s * STRIDE_S + y * STRIDE_Y + x);
+            return __ldg(here + (DS * STRIDE_S + DY * STRIDE_Y + DX));
         } else {
             const Source a = source_s(s + DS), b = source_y(y + DY), c = source_x(x + DX);
             if (a.constant) return a.value;

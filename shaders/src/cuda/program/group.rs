@@ -11,9 +11,10 @@ use abide_core::reduction::leaf;
 use abide_core::{Problem, Stage};
 
 use super::kinds::{boxed, triple};
-use super::stages::{evaluated, neutral};
+use super::stages::neutral;
 use super::{KernelLaunch, Part};
 use crate::cuda::Cuda;
+use crate::cuda::quotients::evaluated;
 use crate::emit::{Formula, part};
 use crate::program::{self, Grid, Kinds, Slot, Slots};
 use crate::text::Text;
@@ -241,18 +242,18 @@ impl Writer<'_> {
         if self.fused.loads.is_empty() {
             return;
         }
-        const HEAD: &str = "template <class Copies>\n__device__ static __forceinline__ void";
         let (mut found, mut copied, mut signed): (Vec<usize>, Vec<String>, Vec<String>) = Default::default();
-        let mut finds = Vec::new();
+        let (mut finds, mut advances) = (Vec::new(), Vec::new());
         for (load, first) in self.fused.loads.iter().zip(&self.loads) {
             let Load { name, rows, top, window, layout } = *load;
             let (kind, slot) = (self.kinds.number(name), self.slots.number(Slot::Read(name)));
             if !found.contains(&layout) {
                 found.push(layout);
                 finds.push(format!("copies.template find<Kind{kind}, {layout}>();"));
+                advances.push(format!("copies.template advance<Kind{kind}, {layout}>();"));
             }
             copied.push(format!(
-                "copies.template copy<Kind{kind}, {slot}, {first}, {rows}, {top}, {window}, {layout}>(turn);"
+                "copies.template copy<BEGINS, Kind{kind}, {slot}, {first}, {rows}, {top}, {window}, {layout}>(turn);"
             ));
             let sides = [0, 1, 2].map(|axis| self.kinds.kind(name).sides(axis));
             if sides.as_flattened().iter().any(|side| side.is_negated()) {
@@ -261,12 +262,16 @@ impl Writer<'_> {
                 ));
             }
         }
-        for (function, argument, all) in [
-            ("find", "", finds),
-            ("copy", ", const Turn& turn", copied),
-            ("sign", ", const Turn& turn", signed),
+        number(text, "LAYOUTS", found.len());
+        copied.extend(advances);
+        for (types, function, argument, all) in [
+            ("class Copies", "find", "", finds),
+            ("bool BEGINS, class Copies", "copy", ", const Turn& turn", copied),
+            ("class Copies", "sign", ", const Turn& turn", signed),
         ] {
-            text.push(format!("{HEAD} {function}(const Copies& copies{argument})\n{{"));
+            text.push(format!(
+                "template <{types}>\n__device__ static __forceinline__ void {function}(Copies& copies{argument})\n{{"
+            ));
             text.extend(&all);
             text.push("}");
         }
@@ -451,7 +456,6 @@ impl Writer<'_> {
             .map(|(number, output, _)| (number, output))
             .collect();
         let mut body = Text::default();
-        body.push(format!("Values<{}> values;", outputs.len()));
         for &number in numbers {
             let member = &fused.members[number];
             let own: Vec<usize> =
@@ -466,12 +470,15 @@ impl Writer<'_> {
             body.push("}");
         }
         let is_at_once =
-            |&number: &usize| Cuda::of_program(&self.stages[fused.members[number].stage].dag).at_once;
+            |&number: &usize| Cuda::of_launch(&self.stages[fused.members[number].stage].dag).at_once;
+        let count = outputs.len();
         if numbers.iter().any(is_at_once) {
             text.push("const auto values = evaluate(u, [&](const auto& u, auto& exact) {");
+            text.push(format!("Values<{count}> values;"));
             text.push(&body);
             text.push("return values;\n});");
         } else {
+            text.push(format!("struct {{ real v[{}]; }} values;", count.max(1)));
             text.push(&body);
         }
         outputs
@@ -529,7 +536,7 @@ impl Writer<'_> {
         text.push("real value = neutral();");
         text.push(format!("if (u.template holds<{}>()) {{", boxed(computed)));
         let dag = &self.stages[member.stage].dag;
-        let values = evaluated(text, &self.formula(member, &[0], &[], &[]), dag);
+        let values = evaluated(text, &self.formula(member, &[0], &[], &[]), &Cuda::of_launch(dag));
         text.push(format!("value = {};\n}}", values[0]));
         let rows = leaf(self.problem.shape.dimensions())[self.fused.axis] + 1;
         text.push(format!("u.template keep_row<LEAVES, {rows}, -{}>(value);", member.lag));
@@ -547,7 +554,7 @@ impl Writer<'_> {
         let dag = &self.stages[member.stage].dag;
         let Dag { nodes, outputs: all } = dag;
         let wanted: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
-        let (language, dtype) = (Cuda::of_program(dag), self.problem.dtype);
+        let (language, dtype) = (Cuda::of_launch(dag), self.problem.dtype);
         part(
             nodes,
             &wanted,

@@ -10,6 +10,7 @@ use abide_core::{DType, Problem, Stage};
 
 use super::kinds::{boxed, triple};
 use super::{Part, sector};
+use crate::cuda::quotients::evaluated;
 use crate::cuda::{Cuda, literal};
 use crate::emit::{Formula, part};
 use crate::program::{self, Grid, Kinds, Slot, Slots, Work};
@@ -176,13 +177,15 @@ impl Writer<'_> {
         let Dag { nodes, outputs: all } = &self.stage.dag;
         let outputs: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
         let dtype = self.problem.dtype;
-        part(nodes, &outputs, |_| None, &Cuda::of_program(&self.stage.dag), dtype, |tap| self.tap(tap))
+        part(nodes, &outputs, |_| None, &Cuda::of_launch(&self.stage.dag), dtype, |tap| self.tap(tap))
     }
 
     /// Writes the function that stores the new values of outputs inside of their `own` boxes.
     fn compute(&mut self, text: &mut Text, work: &Work, body: &Formula, own: &[Indices]) {
         text.push(format!("{VIEWED} void compute(const View& u)\n{{"));
-        for (&output, value) in work.outputs.iter().zip(&evaluated(text, body, &self.stage.dag)) {
+        for (&output, value) in
+            work.outputs.iter().zip(&evaluated(text, body, &Cuda::of_launch(&self.stage.dag)))
+        {
             let kind = self.kinds.number(self.stage.writes[output]);
             let (slot, indices) = (self.slots.number(Slot::Write(output)), boxed(&own[output]));
             text.push(format!("u.template store<Kind{kind}, {slot}, {indices}>({value});"));
@@ -204,21 +207,6 @@ impl Writer<'_> {
 }
 
 const VIEWED: &str = "template <class View>\n__device__ static __forceinline__";
-
-/// Writes the statements of a formula, part of a stage's, and returns the names of its values. Quotients and roots are computed all
-/// at once, and again one by one where that could be off.
-pub fn evaluated(text: &mut Text, formula: &Formula, dag: &Dag) -> Vec<String> {
-    if !Cuda::of_program(dag).at_once {
-        text.extend(&formula.statements);
-        return formula.outputs.clone();
-    }
-    let count = formula.outputs.len();
-    text.push("const auto values = evaluate(u, [&](const auto& u, auto& exact) {");
-    text.extend(&formula.statements);
-    text.push(format!("return Values<{count}>{{{{{}}}}};\n}});", formula.outputs.join(", ")));
-    (0..count).map(|output| format!("values.v[{output}]")).collect()
-}
-
 /// Returns the body of a stage of new values; `None` if nothing needs them.
 pub fn update(
     problem: &Problem,
@@ -318,7 +306,7 @@ pub fn tail(
             nodes,
             outputs,
             |_| None,
-            &Cuda::of_program(&reduction.dag),
+            &Cuda::of_launch(&reduction.dag),
             problem.dtype,
             |tap| match output_of(&tap) {
                 Some(output) if kept => {
@@ -338,7 +326,7 @@ pub fn tail(
     value(&mut text, &arguments, &at_hand, &reduction.dag);
     value(&mut text, "value_kept(const View& u)", &kept, &reduction.dag);
     text.push(format!("{VIEWED} real compute(const View& u)\n{{"));
-    let values = evaluated(&mut text, &body, &update.dag);
+    let values = evaluated(&mut text, &body, &Cuda::of_launch(&update.dag));
     text.push(format!("real made[{count}] = {{}};"));
     for (&output, value) in work.outputs.iter().zip(&values) {
         text.push(format!("made[{output}] = {value};"));
@@ -394,7 +382,7 @@ pub fn scalar(stage: &Stage, scalar: usize) -> Body {
 /// Writes a function that returns a formula's only value.
 fn value(text: &mut Text, function: &str, body: &Formula, dag: &Dag) {
     text.push(format!("{VIEWED} real {function}\n{{"));
-    let values = evaluated(text, body, dag);
+    let values = evaluated(text, body, &Cuda::of_launch(dag));
     text.push(format!("return {};\n}}", values[0]));
 }
 

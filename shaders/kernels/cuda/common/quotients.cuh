@@ -6,10 +6,11 @@
 // exact, and q - (q b - a) y rounds to the quotient (Markstein, 1990), if nothing on the way is subnormal or infinite.
 
 // Whether a dividend or divisor is of a size at which the above may be off. Zero divided by anything of ordinary size is zero.
+__device__ __forceinline__ bool is_zero(float a) { return a == 0.0f; }
 __device__ __forceinline__ bool is_odd_dividend(float a)
 {
     const float size = fabsf(a);
-    return (size > 1.8446744073709552e19f) | ((size < 5.421010862427522e-20f) & (a != 0.0f));    // 2^64, 2^-64
+    return (size > 1.8446744073709552e19f) | ((size < 5.421010862427522e-20f) & !is_zero(a));    // 2^64, 2^-64
 }
 __device__ __forceinline__ bool is_odd_divisor(float b)
 {
@@ -18,18 +19,12 @@ __device__ __forceinline__ bool is_odd_divisor(float b)
 }
 __device__ __forceinline__ float infinity_of(float zero) { return __uint_as_float(__float_as_uint(zero) | 0x7f800000u); }
 
-// In f64 from 2^-400 to 2^400, and from 2^-500 to 2^500: high words compare as f32, which have the same order.
-__device__ __forceinline__ bool is_odd_dividend(double a)
-{
-    const int high = __double2hiint(a);
-    const float size = fabsf(__int_as_float(high));
-    const bool some = ((high & 0x7fffffff) | __double2loint(a)) != 0;
-    return (some & (size < __int_as_float(623 << 20))) | !(size <= __int_as_float(1423 << 20));
-}
-__device__ __forceinline__ bool is_odd_divisor(double b)
-{
-    return (unsigned(__double2hiint(b)) & 0x7fffffffu) - (523u << 20) >= 1000u << 20;
-}
+// In f64 both are from 2^-256 to 2^256. The high word without its sign, less that of 2^-256, has then none of its two highest bits,
+// so that those of all dividends are joined by `or` and asked once.
+constexpr unsigned ODD_BITS = 3u << 30;
+__device__ __forceinline__ bool is_zero(double a) { return ((unsigned(__double2hiint(a)) << 1) | unsigned(__double2loint(a))) == 0; }
+__device__ __forceinline__ unsigned size_of(double a) { return unsigned(__double2hiint(a)) * 2 - (767u << 21); }
+__device__ __forceinline__ bool is_odd_divisor(double b) { return (size_of(b) & ODD_BITS) != 0; }
 __device__ __forceinline__ double infinity_of(double zero) { return __hiloint2double(__double2hiint(zero) | 0x7ff00000, 0); }
 
 // The quotient from the divisor's reciprocal; that of zero has the product's sign.
@@ -37,7 +32,7 @@ template <class Number>
 __device__ __forceinline__ Number quotient(Number a, Number b, Number y)
 {
     const Number q = a * y, rest = fma(q, b, -a), corrected = fma(-rest, y, q);
-    return a == Number(0) ? q : corrected;
+    return is_zero(a) ? q : corrected;
 }
 
 // Square roots as the compiler computes them, without its test: a step of Newton's, whose remainder is exact, from y, which is nearly
@@ -46,7 +41,7 @@ template <class Number>
 __device__ __forceinline__ Number root_from(Number a, Number y)
 {
     const Number s = a * y, corrected = fma(fma(-s, s, a), Number(0.5) * y, s);
-    return a == Number(0) ? a : corrected;
+    return is_zero(a) ? a : corrected;
 }
 
 __device__ __forceinline__ bool is_odd_square(float a) { return (__float_as_uint(a) - 0x0d000000u > 0x727fffffu) & (a != 0.0f); }
@@ -67,12 +62,19 @@ __device__ __forceinline__ double root(double a)
 
 // How a formula computes its quotients and roots: all at once, ...
 struct AtOnce {
-    bool odd = false;    // whether any operand is
+    bool odd = false;        // whether any operand is, but for dividends of f64
+    unsigned sizes = 0;      // the sizes of those
+
+    __device__ __forceinline__ bool is_odd() const { return odd | ((sizes & ODD_BITS) != 0); }
+
+    __device__ __forceinline__ void ask_dividend(float a) { odd |= is_odd_dividend(a); }
+    __device__ __forceinline__ void ask_dividend(double a) { sizes |= is_zero(a) ? 0 : size_of(a); }
 
     template <class Number>
     __device__ __forceinline__ Number divide(Number a, Number b)
     {
-        odd |= is_odd_dividend(a) | is_odd_divisor(b);
+        ask_dividend(a);
+        odd |= is_odd_divisor(b);
         return quotient(a, b, reciprocal(b));
     }
     // By a number that a choice of the formula asks about: it may be zero in all cells in which another value is chosen.
@@ -87,7 +89,7 @@ struct AtOnce {
     template <class Number>
     __device__ __forceinline__ Number divide(Number a, Number b, Number y)
     {
-        odd |= is_odd_dividend(a);
+        ask_dividend(a);
         return quotient(a, b, y);
     }
     template <class Number>
@@ -110,13 +112,19 @@ struct OneByOne {
     __device__ __forceinline__ Number root(Number a) { return sqrt(a); }
 };
 
+// The values of a formula.
+template <int COUNT>
+struct Values {
+    real v[COUNT];
+};
+
 // Evaluates a formula at a place. What it has loaded is loaded again for the second time: nothing has to stay in registers for that.
 template <class View, class Formula>
 __device__ __forceinline__ auto evaluate(const View& u, const Formula& formula)
 {
     AtOnce at_once;
     auto values = formula(u, at_once);
-    if (__builtin_expect(at_once.odd, false)) {
+    if (__builtin_expect(at_once.is_odd(), false)) {
         OneByOne one_by_one;
         View anew = u;
         anew.forget();
