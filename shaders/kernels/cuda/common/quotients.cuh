@@ -20,11 +20,10 @@ __device__ __forceinline__ bool is_odd_divisor(float b)
 __device__ __forceinline__ float infinity_of(float zero) { return __uint_as_float(__float_as_uint(zero) | 0x7f800000u); }
 
 // In f64 both are from 2^-256 to 2^256. The high word without its sign, less that of 2^-256, has then none of its two highest bits,
-// so that those of all dividends are joined by `or` and asked once.
+// so that those of all operands are joined by `or` and asked once.
 constexpr unsigned ODD_BITS = 3u << 30;
 __device__ __forceinline__ bool is_zero(double a) { return ((unsigned(__double2hiint(a)) << 1) | unsigned(__double2loint(a))) == 0; }
 __device__ __forceinline__ unsigned size_of(double a) { return unsigned(__double2hiint(a)) * 2 - (767u << 21); }
-__device__ __forceinline__ bool is_odd_divisor(double b) { return (size_of(b) & ODD_BITS) != 0; }
 __device__ __forceinline__ double infinity_of(double zero) { return __hiloint2double(__double2hiint(zero) | 0x7ff00000, 0); }
 
 // The quotient from the divisor's reciprocal; that of zero has the product's sign.
@@ -62,19 +61,21 @@ __device__ __forceinline__ double root(double a)
 
 // How a formula computes its quotients and roots: all at once, ...
 struct AtOnce {
-    bool odd = false;        // whether any operand is, but for dividends of f64
-    unsigned sizes = 0;      // the sizes of those
+    bool odd = false;        // whether any operand of f32 is, or any that a root is taken of
+    unsigned sizes = 0;      // the sizes of those of f64
 
     __device__ __forceinline__ bool is_odd() const { return odd | ((sizes & ODD_BITS) != 0); }
 
     __device__ __forceinline__ void ask_dividend(float a) { odd |= is_odd_dividend(a); }
     __device__ __forceinline__ void ask_dividend(double a) { sizes |= is_zero(a) ? 0 : size_of(a); }
+    __device__ __forceinline__ void ask_divisor(float b) { odd |= is_odd_divisor(b); }
+    __device__ __forceinline__ void ask_divisor(double b) { sizes |= size_of(b); }
 
     template <class Number>
     __device__ __forceinline__ Number divide(Number a, Number b)
     {
         ask_dividend(a);
-        odd |= is_odd_divisor(b);
+        ask_divisor(b);
         return quotient(a, b, reciprocal(b));
     }
     // By a number that a choice of the formula asks about: it may be zero in all cells in which another value is chosen.
