@@ -3,7 +3,7 @@
 //! `gpu/run.sh --sanitize` runs each test below under the sanitizer's tools; run by itself, each is a quick
 //! test of its kernels.
 
-use crate::common;
+use crate::{clover, common, deck};
 
 use std::sync::Arc;
 
@@ -13,7 +13,9 @@ use abide_core::plan::{
 use abide_core::{Array, Backend, Boundary, DType, Error, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
+use clover::clover;
 use common::present;
+use deck::Deck;
 
 /// Uneven domains of one to three axes, one and several fields, one and two stages, every boundary; each
 /// larger than a window or tile.
@@ -114,4 +116,33 @@ fn whole_domains_on_the_chip() -> Result<()> {
 fn streaming() -> Result<()> {
     let depths = [Depth::Auto, Depth::Steps(1), Depth::Steps(3)];
     watch(&depths.map(|depth| Options { execution: Execution::Streaming, depth, ..OWN }), 2 * PROBLEMS.len())
+}
+
+/// Groups of stages that copy the rows they read, among them tiles inside the domain and beside its sides.
+#[test]
+#[ignore = "for compute-sanitizer: gpu/run.sh --sanitize"]
+fn groups() -> Result<()> {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return Ok(()) };
+    let flat = deck::BUILT_IN.replace("x_cells=10", "x_cells=301").replace("y_cells=2", "y_cells=131");
+    let deep = include_str!("../../tests/cloverleaf/flows7x6x5/clover.in")
+        .replace("x_cells=7", "x_cells=77")
+        .replace("y_cells=6", "y_cells=46")
+        .replace("z_cells=5", "z_cells=53");
+    for text in [flat, deep] {
+        let (problem, mut fields) = clover(&Deck::parse(&text)?)?;
+        let plan = backend.plan(&problem, &Options { fuse: Fuse::Greedy, ..OWN })?;
+        let groups = plan.stepwise().map_or(0, |tiles| {
+            let fused = tiles.partition.all().filter_map(|group| group.fused.as_ref());
+            fused.filter(|fused| !fused.loads.is_empty()).count()
+        });
+        assert!(groups > 2, "{groups} groups copy");
+        let mut session = backend.open(&problem, &plan, fields.clone())?;
+        session.advance(2)?;
+        abide_cpu::reference::advance(&problem, &mut fields, 2)?;
+        for (field, expected) in fields.iter().enumerate() {
+            assert!(session.read(field)?.same_bits(expected), "{} field {field}", problem.shape);
+        }
+        println!("cloverleaf {}: {groups} groups", problem.shape);
+    }
+    Ok(())
 }

@@ -78,7 +78,7 @@ if [ "${1-}" = --sanitize ]; then
     "$program" --ignored sanitize:: || exit 1
     passed=0 failed=0 lines=
     for tool in $tools; do
-        for kernels in stepwise persistent whole_domains_on_the_chip streaming; do
+        for kernels in stepwise persistent whole_domains_on_the_chip streaming groups; do
             echo "== $tool, $kernels kernels"
             begun=$SECONDS
             timeout 900 "$sanitizer" --tool "$tool" --error-exitcode 9 \
