@@ -207,6 +207,7 @@ impl Writer<'_> {
 }
 
 const VIEWED: &str = "template <class View>\n__device__ static __forceinline__";
+
 /// Returns the body of a stage of new values; `None` if nothing needs them.
 pub fn update(
     problem: &Problem,
