@@ -90,8 +90,8 @@ fn defects_of_groups_are_found() {
         (
             "a row of a ring",
             "cloverleaf",
-            "slot<S, ROWS, D>(turn) * VALUES + place] = value",
-            "slot<S, ROWS, D>(turn) / 2 * VALUES + place] = value",
+            "slot<S, ROWS, D>(turn) * VALUES + place))[FIRST] = value",
+            "slot<S, ROWS, D>(turn) / 2 * VALUES + place))[FIRST] = value",
         ),
         ("the sign of a mirror", "cloverleaf", "across != c.negated ? -stored : stored", "stored"),
         (

@@ -229,22 +229,6 @@ fn defects_are_found() {
 #[test]
 fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = common::compiler() else { return };
-    const ODD: [f64; 14] = [
-        0.0,
-        -0.0,
-        1.5,
-        -2.0,
-        1e-320,
-        -1e-40,
-        1e-30,
-        3e30,
-        1e-160,
-        f64::MAX,
-        -1e300,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        f64::NAN,
-    ];
     let defects = [
         ("ask_dividend(a);\n        ask_divisor(b);", "ask_dividend(a);"),
         ("ask_dividend(a);\n        ask_divisor(b);", "ask_divisor(b);"),
@@ -276,7 +260,7 @@ fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
     });
     step.stage("nodes", |s| s.set("n", s.field("n").here() + 1.0));
     let program = Arc::new(p.build().unwrap());
-    let (odd, count) = (ODD.len(), 4099);
+    let (odd, count) = (common::ODD_OPERANDS.len(), 4099);
     let mut random = fastrand::Rng::with_seed(81);
     let mut drawn = || {
         let size = [4, 30, 110][random.usize(..3)];
@@ -289,7 +273,7 @@ fn quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu() {
     };
     // Every pair of odd numbers, then any others.
     let mut column = |of: fn(usize, usize) -> usize| -> Vec<f64> {
-        (0..count).map(|i| if i < odd * odd { ODD[of(i, odd)] } else { drawn() }).collect()
+        (0..count).map(|i| if i < odd * odd { common::ODD_OPERANDS[of(i, odd)] } else { drawn() }).collect()
     };
     let [a, b] = [column(|i, odd| i % odd), column(|i, odd| i / odd)];
     for dtype in [DType::F32, DType::F64] {

@@ -14,25 +14,7 @@ use abide_core::{
 use abide_emulator::{Compiler, Launch, all};
 use abide_planner::plan;
 
-/// Operands at which quotients and roots at once may be off, in one type or both, and ordinary ones.
-const OPERANDS: [f64; 16] = [
-    0.0,
-    -0.0,
-    1.5,
-    -2.0,
-    0.3,
-    7.0,
-    1e-320,
-    -1e-40,
-    1e-30,
-    3e30,
-    1e-160,
-    f64::MAX,
-    -1e300,
-    f64::INFINITY,
-    f64::NEG_INFINITY,
-    f64::NAN,
-];
+use common::ODD_OPERANDS;
 
 /// A star of quotients and roots, of a field and of a coefficient.
 fn divided(dimensions: usize) -> Program {
@@ -71,11 +53,7 @@ fn check(
     abide_cpu::reference::advance(problem, &mut expected, 1).map_err(|error| error.to_string())?;
     let found = launch.run(start, [&problem.parameters, &[]], 0)?;
     for (number, (expected, found)) in expected.iter().zip(found).enumerate() {
-        let value = |i: usize| match problem.dtype {
-            DType::F32 => f64::from(f32::from_ne_bytes(found[4 * i..][..4].try_into().unwrap_or_default())),
-            DType::F64 => f64::from_ne_bytes(found[8 * i..][..8].try_into().unwrap_or_default()),
-        };
-        if !Array::from_fn(problem.dtype, expected.len(), value).same_bits(expected) {
+        if !Array::from_bytes(problem.dtype, &found).same_bits(expected) {
             let name = &problem.program.fields()[number];
             return Err(format!("{} {}: {name} has not the reference's bits", problem.shape, problem.dtype));
         }
@@ -87,7 +65,7 @@ fn starts(problem: &Problem, ordinary: bool) -> Vec<Array> {
     let mut random = fastrand::Rng::with_seed(17);
     let mut drawn = |_| match ordinary || random.u8(..4) > 0 {
         true => 0.5 + random.f64(),
-        false => OPERANDS[random.usize(..OPERANDS.len())],
+        false => ODD_OPERANDS[random.usize(..ODD_OPERANDS.len())],
     };
     let fields = problem.program.fields().iter();
     fields.map(|_| Array::from_fn(problem.dtype, problem.shape.cells(), &mut drawn)).collect()

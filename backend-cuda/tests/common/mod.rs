@@ -17,6 +17,25 @@ pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
     }
 }
 
+/// Operands at which quotients and roots at once may be off, in one type or both, and a few ordinary ones.
+#[cfg(target_os = "linux")]
+pub const ODD_OPERANDS: [f64; 14] = [
+    0.0,
+    -0.0,
+    1.5,
+    -2.0,
+    1e-320,
+    -1e-40,
+    1e-30,
+    3e30,
+    1e-160,
+    f64::MAX,
+    -1e300,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::NAN,
+];
+
 /// One of so many cases is checked in every run.
 const PARTS: usize = 24;
 
