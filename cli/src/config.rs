@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use abide::io::{self, Staged};
 use abide::program::Problem;
-use abide::{Error, Result, text};
+use abide::{Error, Program, Result, text};
 use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
 
 use super::trust;
@@ -195,21 +195,27 @@ impl Given {
 
     /// Writes a run as a model file: its program, and the options that give the same bits again.
     pub fn write(&self, path: &Path, problem: &Problem) -> Result<()> {
-        let mut all = text::write(&problem.program)?;
-        all.push_str("\n[run]\n");
         let has = |name: &str| self.0.iter().any(|(given, _)| given == name);
         let mut options = self.0.clone();
         let own = [("size", problem.shape.to_string()), ("dtype", problem.dtype.to_string())];
         let missing = own.into_iter().filter(|(name, _)| !has(name));
         options.extend(missing.map(|(name, value)| (name.to_owned(), vec![value])));
-        for (name, values) in &options {
-            all.push_str(&match values.as_slice() {
-                [] => format!("{name} = true\n"),
-                values => text::option(name, values),
-            });
-        }
+        let all = text_of(&problem.program, &options)?;
         Staged::new(path)?.fill(|out| out.write_all(all.as_bytes()))?.commit()
     }
+}
+
+/// Returns a model file: a program, and a table `run` of these options, each with its values; one without a value is set.
+pub fn text_of(program: &Program, options: &[(String, Vec<String>)]) -> Result<String> {
+    let mut all = text::write(program)?;
+    all.push_str("\n[run]\n");
+    for (name, values) in options {
+        all.push_str(&match values.as_slice() {
+            [] => format!("{name} = true\n"),
+            values => text::option(name, values),
+        });
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod gas;
 mod list;
 mod manual;
 mod measured;
+mod new;
 mod outputs;
 mod plan;
 mod problem;
@@ -54,6 +55,7 @@ const ABOUT: &str = "Stencils and models on grids and systems of linear equation
 const EXAMPLES: &str = "\
 Examples:
   abide run gray-scott --steps 5000 --output spots.png
+  abide new model.toml
   abide run model.toml --steps 100
   abide run 2d5pt --size 509x1021 --steps 100 --dtype f64 --input x.npy --output y.npy
   abide solve matrix.mtx --rhs b.mtx --output x.mtx
@@ -74,6 +76,7 @@ converge; 4 `run --check-finite` found values that are not finite; 130 ended by 
 const FIRST_STEPS: &str = "\
 abide run gray-scott --steps 5000 --output spots.png   runs a model and writes a picture
 abide list                                             lists the models; abide view shows them in a window
+abide new mine.toml                                    writes a model file to change; abide run mine.toml runs it
 abide --help                                           lists all commands; abide verify checks this machine
 ";
 
@@ -81,6 +84,8 @@ abide --help                                           lists all commands; abide
 enum Verb {
     /// Advance a stencil or model and write what comes out
     Run(Box<run::Run>),
+    /// Write a commented model file, ready to be run and changed
+    New(new::New),
     /// Solve a system of linear equations, its matrix from a file or a stencil
     Solve(Box<solve::Solve>),
     /// Print properties of real-gas mixtures, at single states or for a table of them
@@ -107,6 +112,7 @@ impl Verb {
     fn execute(&self) -> Ended {
         match self {
             Verb::Run(args) => args.execute(),
+            Verb::New(args) => args.execute(),
             Verb::Solve(args) => args.execute(),
             Verb::Gas(args) => args.execute(),
             Verb::View(args) => args.execute(),

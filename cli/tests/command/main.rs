@@ -13,6 +13,7 @@ mod gas;
 mod manual;
 mod memory;
 mod models;
+mod new;
 mod others;
 mod record;
 mod resumed;

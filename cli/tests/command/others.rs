@@ -35,7 +35,7 @@ fn list_has_a_line_for_each_entry_and_the_details_of_one() {
 #[test]
 fn without_arguments_it_says_what_to_do_next() {
     let text = Place::new().works("");
-    assert!(text.lines().count() == 3 && text.lines().all(|line| line.starts_with("abide ")), "{text}");
+    assert!(text.lines().count() == 4 && text.lines().all(|line| line.starts_with("abide ")), "{text}");
 }
 
 #[test]
