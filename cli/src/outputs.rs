@@ -141,6 +141,7 @@ impl Writer {
             ));
         }
         let shown = program.fields()[program.shown()].clone();
+        let colours = Colours { is_batch: members.is_some(), ..colours };
         let mut writer = Writer {
             outputs: outputs.iter().filter(|o| o.format != Format::Gif).cloned().collect(),
             frames: frames.cloned(),
@@ -363,7 +364,7 @@ impl Writer {
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
-        let (shape, range) = (self.shape(&fields[0]), self.colours.range.or(seen));
+        let (shape, range) = (self.shape(&fields[0]), self.colours.ends(seen));
         let written = match processes::is_first() {
             true => {
                 io::write_as(&path, self.members, &shape, &named, step, Colours { range, ..self.colours })

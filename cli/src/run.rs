@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use abide::backend::{Pace, processes};
 use abide::io::checkpoint::Head;
-use abide::io::{self, Colours, Range};
+use abide::io::{self, Colormap, Colours, Range};
 use abide::{Choice, DType, Result, RunReport, Simulation};
 use abide_console::RunOptions;
 use abide_core::units::rate;
@@ -86,12 +86,15 @@ pub struct Run {
     #[command(flatten)]
     recorded: Recorded,
 
-    /// The values at the ends of the colour map [default: those of the finite values shown]
+    #[arg(long, value_name = "NAME", default_value_t, help = format!("The colour map of pictures: {}", colormaps()))]
+    colormap: Colormap,
+
+    /// The values at the ends of the colour map [default: those of the finite values shown; frames and movies have one scale
+    /// for all]
     #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
     range: Option<Range>,
 
-    /// A bar of the colours with its values beside each picture, and the field and the step above it; in a .gif with
-    /// --range
+    /// A bar of the colours with its values beside each picture, axes with the cells' indices, and the field and the step above
     #[arg(long)]
     annotate: bool,
 
@@ -153,6 +156,11 @@ struct Reported<'a> {
     files: &'a [String],
 }
 
+/// Returns the colour maps with what they look like.
+fn colormaps() -> String {
+    Colormap::all().map(|map| format!("{map} ({})", map.about())).collect::<Vec<_>>().join(", ")
+}
+
 fn steps(text: &str) -> Result<u64> {
     super::whole("steps", text, 0, "1000")
 }
@@ -174,7 +182,12 @@ impl Run {
             is_every_of_file: self.of_file.has("every"),
             record: self.recorded.record.as_deref(),
             write_config: self.write_config.as_deref(),
-            colours: Colours { range: self.range, is_annotated: self.annotate },
+            colours: Colours {
+                map: self.colormap,
+                range: self.range,
+                is_annotated: self.annotate,
+                is_batch: false,
+            },
         };
         let read = Read {
             model: self.domain.model_file(),

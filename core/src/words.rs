@@ -40,6 +40,9 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("poisson", &["2d5pt", "3d7pt", "laplacian2d"]), ("laplacian", &["laplacian2d", "laplacian3d"]),
     ("jacobi", &["2d5pt", "3d7pt"]), ("gol", &["life"]), ("conway", &["life"]), ("gameoflife", &["life"]),
     ("reactiondiffusion", &["gray-scott"]), ("maxwell", &["fdtd-tm", "fdtd-3d"]), ("fdtd", &["fdtd-tm", "fdtd-3d"]),
+    // Colour maps.
+    ("coolwarm", &["diverging"]), ("rdbu", &["diverging"]), ("bwr", &["diverging"]), ("seismic", &["diverging"]),
+    ("gray", &["grey"]), ("jet", &["turbo"]), ("rainbow", &["turbo"]), ("hot", &["inferno"]),
     // Functions of formulas.
     ("ln", &["log"]), ("fabs", &["abs"]), ("absolute", &["abs"]), ("power", &["pow"]), ("maximum", &["max"]),
     ("minimum", &["min"]), ("fmax", &["max"]), ("fmin", &["min"]), ("if", &["where"]), ("select", &["where"]),

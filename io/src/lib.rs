@@ -10,6 +10,7 @@ mod annotation;
 mod archive;
 pub mod bounded;
 pub mod checkpoint;
+mod colormap;
 mod colour;
 mod decoding;
 mod members;
@@ -21,6 +22,7 @@ mod numbered;
 pub mod parts;
 mod picture;
 mod place;
+mod range;
 mod rights;
 mod staged;
 mod table;
@@ -36,12 +38,14 @@ use abide_core::{Array, DType, Error, Result, Shape};
 
 use crate::memory::Budget;
 
-pub use colour::{Colours, Range};
+pub use colormap::Colormap;
+pub use colour::Colours;
 pub use decoding::is_decoding;
 pub use members::{Axes, extents};
 pub use movie::Movie;
 pub use numbered::Numbered;
 pub use parts::piece_bytes;
+pub use range::Range;
 pub use staged::{Batch, Staged, Written, check_target, remove_unfinished};
 pub use table::Table;
 pub use targets::Targets;
@@ -233,8 +237,8 @@ pub fn write_as(
     match Format::of(path)? {
         Format::Npy => npy::write_as(path, &extents(members, shape), first),
         Format::Png => {
-            let words = annotation::heading(name, step);
-            picture::write(path, &stacked(path, members, shape)?, first, colours.into(), &words)
+            let colours = Colours { is_batch: members.is_some(), ..colours.into() };
+            picture::write(path, &stacked(path, members, shape)?, (name, first), step, colours)
         }
         Format::Vti => vti::write(path, &stacked(path, members, shape)?, fields, step),
         Format::Gif => {

@@ -1,15 +1,15 @@
 //! Animated pictures.
 
 use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::io::{BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use abide_core::{Array, Error, Result, Shape};
-use gif::{Encoder, Frame, Repeat};
+use gif::{ColorOutput, DecodeOptions, Encoder, Frame, MemoryLimit, Repeat};
 
 use super::annotation::{Inks, Layout, heading};
-use super::colour::{Colours, MARK, Plane, Range};
-use super::{Format, Staged};
+use super::colour::{Colours, Plane};
+use super::{Colormap, Format, Range, Staged};
 
 /// Colours of the map. Behind them the palette has a mark of NaN and infinity, and the ground and the words of what stands
 /// beside the cells.
@@ -29,15 +29,86 @@ const BEFORE_PALETTE: u64 = 8 + 10;
 /// An animated `.gif` in the making: frames are added as the run goes, the file appears when it is finished.
 ///
 /// A colour is one value in all frames. Without a range, the range of all frames is known at the end alone: until
-/// then each frame has levels between its own extremes, and its palette is written last.
+/// then each frame has levels between its own extremes. At the end its palette is written or, where values stand beside the
+/// cells, all frames are drawn again.
 pub struct Movie {
+    path: PathBuf,
+    film: Film,
+    plane: Plane,
+    map: Colormap,
+    range: Option<Range>,
+    is_annotated: bool,
+    /// The frames so far. None where a range was given.
+    waiting: Vec<Waiting>,
+}
+
+/// A frame whose colours wait for the range of all frames.
+struct Waiting {
+    /// Where its palette stands in the file.
+    palette: u64,
+    /// The range of its levels.
+    own: Range,
+    /// What stands above it.
+    words: String,
+}
+
+/// A file to which frames of one layout are added.
+struct Film {
     staged: Staged,
     encoder: Encoder<BufWriter<File>>,
-    plane: Plane,
     layout: Layout,
-    range: Option<Range>,
-    /// Where the palettes of frames stand in the file, and the range of their levels. None where a range was given.
-    palettes: Vec<(u64, Range)>,
+}
+
+impl Film {
+    fn begin(path: &Path, layout: Layout, map: Colormap) -> Result<Film> {
+        let (width, height) = side(&layout)?;
+        let staged = Staged::new(path)?;
+        let writer = BufWriter::new(staged.handle()?);
+        let palette = palette(map, |level| level);
+        let mut encoder = Encoder::new(writer, width, height, &palette).map_err(|e| staged.fault(e))?;
+        encoder.set_repeat(Repeat::Infinite).map_err(|e| staged.fault(e))?;
+        Ok(Film { staged, encoder, layout })
+    }
+
+    /// Adds a frame of these levels; a palette of its own takes the place of the file's.
+    fn add(&mut self, levels: Vec<u8>, range: Range, words: &str, palette: Option<Vec<u8>>) -> Result<()> {
+        let inks = Inks { paper: PAPER, ink: INK, at: level };
+        let pixels = self.layout.draw(levels, &inks, range, words)?;
+        let (width, height) = side(&self.layout)?;
+        let mut frame = Frame::from_indexed_pixels(width, height, pixels, None);
+        frame.delay = DELAY;
+        frame.palette = palette;
+        self.encoder.write_frame(&frame).map_err(|e| self.staged.fault(e))
+    }
+
+    fn finish(self) -> Result<Staged> {
+        let Film { staged, encoder, .. } = self;
+        let flushed =
+            encoder.into_inner().map_err(std::io::Error::other).and_then(|mut writer| writer.flush());
+        flushed.map_err(|e| staged.fault(e))?;
+        Ok(staged)
+    }
+}
+
+/// Returns the width and the height of a layout in pixels.
+fn side(layout: &Layout) -> Result<(u16, u16)> {
+    let (width, height) = layout.size();
+    let side = |pixels: usize| {
+        let change = "use --frames with .png";
+        u16::try_from(pixels).map_err(|_| Error::limit("pixels of a .gif's side", pixels, u16::MAX, change))
+    };
+    Ok((side(width)?, side(height)?))
+}
+
+/// Returns the level of a place between the ends of the colour map.
+fn level(place: f64) -> u8 {
+    (place * (COLOURS - 1) as f64).round() as u8
+}
+
+/// Returns the level, in another range, of a value whose level in its own range this is.
+fn level_in(whole: Range, own: Range, level: usize) -> u8 {
+    let value = own.low + (own.high - own.low) * (level as f64 / (COLOURS - 1) as f64);
+    self::level(whole.place(value).unwrap_or(0.0))
 }
 
 impl Movie {
@@ -46,33 +117,18 @@ impl Movie {
     /// # Errors
     ///
     /// [`Error::File`] for a name that is not that of a `.gif`, or that cannot be written; [`Error::Limit`] for a
-    /// domain wider than such a file may be; [`Error::Invalid`] for a colour bar without a range.
+    /// domain wider than such a file may be.
     pub fn new(path: &Path, shape: &Shape, colours: impl Into<Colours>) -> Result<Movie> {
-        let Colours { range, is_annotated } = colours.into();
+        let Colours { map, range, is_annotated, is_batch } = colours.into();
         if Format::of(path).ok() != Some(Format::Gif) {
             let message = "a movie is written as .gif, and its name says something else";
             return Err(Error::file(path, message, "name it .gif, or write frames, as out_%05d.png"));
         }
-        if is_annotated && range.is_none() {
-            let message = "the values at its ends are those of all frames, which are known at the end alone";
-            return Err(Error::invalid(
-                "a movie's colour bar",
-                message,
-                "give the range of the colours, as in --range LOW:HIGH",
-            ));
-        }
-        let plane = Plane::of(shape);
-        let layout = Layout::of(&plane, is_annotated);
-        let (width, height) = layout.size();
-        let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
-            return Err(Error::limit("pixels of a .gif's side", shape, u16::MAX, "use --frames with .png"));
-        };
-        let staged = Staged::new(path)?;
-        let writer = BufWriter::new(staged.handle()?);
-        let palette = palette(|level| level);
-        let mut encoder = Encoder::new(writer, width, height, &palette).map_err(|e| staged.fault(e))?;
-        encoder.set_repeat(Repeat::Infinite).map_err(|e| staged.fault(e))?;
-        Ok(Movie { staged, encoder, plane, layout, range, palettes: Vec::new() })
+        let plane = Plane::of(shape, is_batch);
+        // The layout of the file at the end.
+        side(&Layout::of(&plane, is_annotated))?;
+        let film = Film::begin(path, Layout::of(&plane, is_annotated && range.is_some()), map)?;
+        Ok(Movie { path: path.to_owned(), film, plane, map, range, is_annotated, waiting: Vec::new() })
     }
 
     /// Adds a frame; the field's name and the step stand above it where there is a colour bar.
@@ -83,51 +139,69 @@ impl Movie {
     pub fn add(&mut self, values: &Array, field: &str, step: u64) -> Result<()> {
         let of_frame = || Range::of(values).unwrap_or(Range { low: 0.0, high: 0.0 });
         let range = self.range.unwrap_or_else(of_frame);
-        let level = |place: f64| (place * (COLOURS - 1) as f64).round() as u8;
-        let cells = self.plane.pixels(values, |value| range.place(value).map_or(NOT_FINITE, level))?;
-        let inks = Inks { paper: PAPER, ink: INK, at: level };
-        let pixels = self.layout.draw(cells, &inks, range, &heading(field, step))?;
-        // Both fit, which was checked when the movie began.
-        let (width, height) = self.layout.size();
-        let (width, height) = (width as u16, height as u16);
-        let mut frame = Frame::from_indexed_pixels(width, height, pixels, None);
-        frame.delay = DELAY;
-        if self.range.is_none() {
-            frame.palette = Some(palette(|level| level));
-            let begin = self.encoder.get_mut().stream_position().map_err(|e| self.staged.fault(e))?;
-            self.palettes.push((begin + BEFORE_PALETTE, range));
+        let levels = self.plane.pixels(values, |value| range.place(value).map_or(NOT_FINITE, level))?;
+        let words = heading(field, step, &self.plane);
+        if self.range.is_some() {
+            return self.film.add(levels, range, &words, None);
         }
-        self.encoder.write_frame(&frame).map_err(|e| self.staged.fault(e))
+        let begin = self.film.encoder.get_mut().stream_position().map_err(|e| self.film.staged.fault(e))?;
+        self.film.add(levels, range, &words, Some(palette(self.map, |level| level)))?;
+        self.waiting.push(Waiting { palette: begin + BEFORE_PALETTE, own: range, words });
+        Ok(())
     }
 
     /// Completes the file, to be put in place by [`Staged::commit`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Movie::add`].
     pub fn finish(self) -> Result<Staged> {
-        let Movie { staged, encoder, palettes, .. } = self;
-        let write = || -> std::io::Result<()> {
-            let mut writer = encoder.into_inner().map_err(std::io::Error::other)?;
-            writer.flush()?;
-            let whole = palettes.iter().map(|(_, range)| *range).reduce(Range::union);
-            for (at, own) in palettes {
-                let whole = whole.unwrap_or(own);
-                writer.seek(SeekFrom::Start(at))?;
-                writer.write_all(&palette(|level| {
-                    let value = own.low + (own.high - own.low) * (level as f64 / (COLOURS - 1) as f64);
-                    let place = whole.place(value).unwrap_or(0.0);
-                    (place * (COLOURS - 1) as f64).round() as usize
-                }))?;
+        let Movie { path, film, plane, map, is_annotated, waiting, .. } = self;
+        let staged = film.finish()?;
+        let Some(whole) = waiting.iter().map(|frame| frame.own).reduce(Range::union) else {
+            return Ok(staged);
+        };
+        let whole = map.ends(whole);
+        if is_annotated {
+            let film = Film::begin(&path, Layout::of(&plane, true), map)?;
+            return redrawn(&staged, film, &waiting, whole);
+        }
+        let mut file = staged.handle()?;
+        let mut write = || -> std::io::Result<()> {
+            for Waiting { palette: at, own, .. } in &waiting {
+                file.seek(SeekFrom::Start(*at))?;
+                file.write_all(&palette(map, |level| level_in(whole, *own, level).into()))?;
             }
-            writer.flush()
+            Ok(())
         };
         write().map_err(|e| staged.fault(e))?;
         Ok(staged)
     }
 }
 
+/// Draws the frames of a file again, each with what stands beside it.
+fn redrawn(plain: &Staged, mut film: Film, waiting: &[Waiting], whole: Range) -> Result<Staged> {
+    let mut file = plain.handle()?;
+    file.rewind().map_err(|e| plain.fault(e))?;
+    let mut options = DecodeOptions::new();
+    options.set_color_output(ColorOutput::Indexed);
+    options.set_memory_limit(MemoryLimit::Unlimited);
+    let mut decoder = options.read_info(BufReader::new(file)).map_err(|e| plain.fault(e))?;
+    for Waiting { own, words, .. } in waiting {
+        let Some(frame) = decoder.read_next_frame().map_err(|e| plain.fault(e))? else { break };
+        let levels = frame.buffer.iter().map(|&level| match level {
+            NOT_FINITE => NOT_FINITE,
+            level => level_in(whole, *own, level.into()),
+        });
+        film.add(levels.collect(), whole, words, None)?;
+    }
+    film.finish()
+}
+
 /// Returns a palette that has, for each level, the map's colour of this number, and the three others behind them.
-fn palette(colour: impl Fn(usize) -> usize) -> Vec<u8> {
-    let colours =
-        (0..COLOURS).map(|level| colorous::VIRIDIS.eval_rational(colour(level), COLOURS).as_array());
-    colours.chain([MARK, [255; 3], [0; 3]]).flatten().collect()
+fn palette(map: Colormap, number: impl Fn(usize) -> usize) -> Vec<u8> {
+    let colours = (0..COLOURS).map(|level| map.at(number(level) as f64 / (COLOURS - 1) as f64));
+    colours.chain([map.mark(), [255; 3], [0; 3]]).flatten().collect()
 }
 
 #[cfg(test)]
@@ -145,9 +219,9 @@ mod tests {
         assert!(!path.exists());
         movie.finish().unwrap().commit().unwrap();
         let frames = colours(&path, (3, 2));
-        let of = |place: usize| colorous::VIRIDIS.eval_rational(place, COLOURS).as_array();
+        let of = |place: usize| Colormap::default().at(place as f64 / 252.0);
         // 2 is the highest value of all frames, 1 stands halfway in the first frame too.
-        assert_eq!(frames[0], [of(0), of(126), of(63), of(0), MARK, of(0)]);
+        assert_eq!(frames[0], [of(0), of(126), of(63), of(0), Colormap::default().mark(), of(0)]);
         assert_eq!(frames[1], [of(252); 6]);
         assert_eq!(frames.len(), 2);
     }
@@ -178,14 +252,46 @@ mod tests {
             }
             movie.finish().unwrap().commit().unwrap();
             let frames = colours(&path, (4, 1));
-            let of = |place: f64| {
-                colorous::VIRIDIS.eval_rational((place * 252.0).round() as usize, COLOURS).as_array()
-            };
+            let of = |place: f64| Colormap::default().at((place * 252.0).round() / 252.0);
             for frame in &frames {
                 assert_eq!(frame[..2], [of(3.0 / 9.0), of(4.0 / 9.0)], "{range:?}");
             }
             assert_eq!([frames[0][2], frames[1][2]], [of(0.0), of(1.0)]);
         }
+    }
+
+    /// Without a range, the values beside the cells are those of all frames: a movie with them is the same file as one whose
+    /// range is given.
+    #[test]
+    fn values_beside_the_cells_are_of_all_frames() {
+        let folder = tempfile::tempdir().unwrap();
+        let shape = Shape::new(&[2, 3]).unwrap();
+        let made = |name: &str, range: Option<Range>| {
+            let path = folder.path().join(name);
+            let colours = Colours { range, is_annotated: true, ..Colours::default() };
+            let mut movie = Movie::new(&path, &shape, colours).unwrap();
+            for (step, values) in
+                [[0.0, 84.0, 126.0, 252.0, f64::NAN, 0.0], [-252.0, 0.0, 1.0, 2.0, 3.0, 0.0]]
+                    .iter()
+                    .enumerate()
+            {
+                movie.add(&Array::F64(values.to_vec()), "u", step as u64).unwrap();
+            }
+            movie.finish().unwrap().commit().unwrap();
+            path
+        };
+        let given = Range { low: -252.0, high: 252.0 };
+        let [found, given] = [made("a.gif", None), made("b.gif", Some(given))];
+        let layout = Layout::of(&Plane::of(&shape, false), true);
+        let size = side(&layout).unwrap();
+        let [found, given] = [found, given].map(|path| colours(&path, size));
+        assert_eq!(found.len(), 2);
+        for (found, given) in found.iter().zip(&given) {
+            // Levels are rounded twice.
+            let far = found.iter().zip(given).filter(|(a, b)| a != b).count();
+            assert!(far <= 4, "{far} pixels differ");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use image::{
     ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader,
 };
 
-use super::annotation::{Inks, Layout};
-use super::colour::{Colours, MARK, Plane, Range};
+use super::annotation::{Inks, Layout, heading};
+use super::colour::{Colours, Plane};
 use super::decoding::{guarded, jpeg_bytes};
 use super::members::foreign;
-use super::{Announced, Axes, Loaded, Staged};
+use super::{Announced, Axes, Loaded, Range, Staged};
 
 /// Rows that a decoder of PNG keeps beside the picture, each of pixels of at most four channels of 16 bits, and its other
 /// bytes. It asks for none of them in a way that can be refused.
@@ -129,20 +129,21 @@ pub(super) fn read(path: &Path, dtype: DType, axes: &Axes) -> Result<Loaded> {
 pub(super) fn write(
     path: &Path,
     shape: &Shape,
-    values: &Array,
+    (name, values): (&str, &Array),
+    step: u64,
     colours: Colours,
-    words: &str,
 ) -> Result<Staged> {
-    let plane = Plane::of(shape);
+    let plane = Plane::of(shape, colours.is_batch);
     let layout = Layout::of(&plane, colours.is_annotated);
     let (width, height) = layout.size();
     let (Ok(width), Ok(height)) = (u32::try_from(width), u32::try_from(height)) else {
         return Err(Error::limit("pixels of a picture's side", shape, u32::MAX, "write .npy or .vti"));
     };
-    let range = colours.range.or_else(|| Range::of(values)).unwrap_or(Range { low: 0.0, high: 1.0 });
-    let colour = |place| colorous::VIRIDIS.eval_continuous(place).as_array();
-    let cells = plane.pixels(values, |value| range.place(value).map_or(MARK, colour))?;
-    let pixels = layout.draw(cells, &Inks { paper: [255; 3], ink: [0; 3], at: colour }, range, words)?;
+    let range = colours.ends(Range::of(values)).unwrap_or(Range { low: 0.0, high: 1.0 });
+    let colour = |place| colours.map.at(place);
+    let cells = plane.pixels(values, |value| range.place(value).map_or(colours.map.mark(), colour))?;
+    let inks = Inks { paper: [255; 3], ink: [0; 3], at: colour };
+    let pixels = layout.draw(cells, &inks, range, &heading(name, step, &plane))?;
     let staged = Staged::new(path)?;
     staged.fill(|writer| {
         let encoder = PngEncoder::new(writer);
@@ -155,6 +156,7 @@ pub(super) fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Colormap;
 
     #[test]
     fn cells_become_pixels_and_nan_is_marked() {
@@ -162,12 +164,31 @@ mod tests {
         let path = folder.path().join("p.png");
         let shape = Shape::new(&[2, 3]).unwrap();
         let values = Array::F32(vec![0.0, 1.0, f32::NAN, f32::INFINITY, 0.5, 0.25]);
-        write(&path, &shape, &values, Colours::default(), "").unwrap().commit().unwrap();
+        for map in Colormap::all() {
+            let colours = Colours { map, range: Some(Range { low: 0.0, high: 1.0 }), ..Colours::default() };
+            write(&path, &shape, ("u", &values), 0, colours).unwrap().commit().unwrap();
+            let picture = image::open(&path).unwrap().into_rgb8();
+            assert_eq!(picture.dimensions(), (3, 2));
+            let of = |x, y| picture.get_pixel(x, y).0;
+            assert_eq!([of(0, 0), of(1, 0), of(1, 1)], [0.0, 1.0, 0.5].map(|place| map.at(place)), "{map}");
+            assert_eq!([of(2, 0), of(0, 1)], [map.mark(); 2], "{map}");
+        }
+    }
+
+    /// Without a range, the middle of a diverging map is 0.
+    #[test]
+    fn a_diverging_map_is_white_at_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.png");
+        let map: Colormap = "diverging".parse().unwrap();
+        let values = Array::F64(vec![0.0, -1.0, 4.0]);
+        let colours = Colours { map, ..Colours::default() };
+        write(&path, &Shape::new(&[1, 3]).unwrap(), ("u", &values), 0, colours).unwrap().commit().unwrap();
         let picture = image::open(&path).unwrap().into_rgb8();
-        assert_eq!(picture.dimensions(), (3, 2));
-        assert_eq!(picture.get_pixel(0, 0).0, colorous::VIRIDIS.eval_continuous(0.0).as_array());
-        assert_eq!(picture.get_pixel(1, 0).0, colorous::VIRIDIS.eval_continuous(1.0).as_array());
-        assert_eq!((picture.get_pixel(2, 0).0, picture.get_pixel(0, 1).0), (MARK, MARK));
+        assert_eq!(
+            [0, 1, 2].map(|x| picture.get_pixel(x, 0).0),
+            [0.5, 0.375, 1.0].map(|place| map.at(place))
+        );
     }
 
     #[test]

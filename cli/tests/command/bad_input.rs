@@ -56,7 +56,6 @@ fn arguments() {
         ("run heat --steps 1 --input random:x", &["no start is named `random:x`"]),
         ("run heat --steps 1 --input q=gaussian", &["no field is named `q`"]),
         ("run heat --steps 1 --range 2:1", &["range `2:1`"]),
-        ("run heat --steps 1 --annotate --every 1 --output y.gif", &["colour bar", "--range LOW:HIGH"]),
     ] {
         place.fails(&format!("{line} {rest}"), reasons);
     }

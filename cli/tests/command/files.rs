@@ -63,17 +63,63 @@ fn pictures_have_a_colour_bar_where_it_is_asked_for() {
     let (width, height) = annotated.dimensions();
     assert!(width > 30 + 50 && height > 48, "{width}x{height}");
     assert_eq!(picture("b1.png").dimensions(), (width, height));
-    let top = height - 48;
-    for (x, y, colour) in plain.enumerate_pixels() {
-        assert_eq!(annotated.get_pixel(x, top + y), colour);
-    }
+    let holds = |left: u32, top: u32| {
+        plain.enumerate_pixels().all(|(x, y, colour)| annotated.get_pixel(left + x, top + y) == colour)
+    };
+    let places = (0..height - 20).flat_map(|top| (0..width - 30).map(move |left| (left, top)));
+    let (left, top) = places.clone().find(|(left, top)| holds(*left, *top)).expect("the cells are there");
     // The highest value's colour is at the top of the bar, the lowest's at its foot.
-    let ends = [1.0, 0.0].map(|place| image::Rgb(colorous::VIRIDIS.eval_continuous(place).as_array()));
-    assert_eq!([annotated.get_pixel(40, top), annotated.get_pixel(40, height - 1)], [&ends[0], &ends[1]]);
+    let map = abide::io::Colormap::default();
+    let column = |x: u32| [annotated.get_pixel(x, top).0, annotated.get_pixel(x, top + 47).0];
+    assert!((left + 31..width).any(|x| column(x) == [map.at(1.0), map.at(0.0)]), "no bar");
+    // Axes stand at the left of the cells and below them.
+    let is_ink = |x: u32, y: u32| annotated.get_pixel(x, y).0 == [0; 3];
+    assert!((top..top + 20).all(|y| is_ink(left - 1, y)) && (left..left + 30).all(|x| is_ink(x, top + 20)));
     let file = std::fs::File::open(place.path("b.gif")).unwrap();
     let decoder = gif::DecodeOptions::new().read_info(file).unwrap();
     assert_eq!((u32::from(decoder.width()), u32::from(decoder.height())), (width, height));
 }
+
+/// Every colour map colours pictures, frames and movies, each with one scale for all frames.
+#[test]
+fn pictures_have_the_colour_map_that_is_asked_for() {
+    let place = Place::new();
+    std::fs::write(place.path("ramp.toml"), RAMP).unwrap();
+    for map in abide::io::Colormap::all() {
+        place.works(&format!(
+            "run ramp.toml --steps 4 --every 2 --backend cpu --colormap {map} --output m.gif --frames f%d.png \
+             --output last.png"
+        ));
+        let picture = |name: &str| image::open(place.path(name)).unwrap().into_rgb8();
+        // The field grows from 0 to 4. A picture alone spans its own values, of which there is one.
+        let ends = |place: f64| map.at(if map.name() == "diverging" { 0.5 + place / 2.0 } else { place });
+        assert_eq!(picture("f2.png").get_pixel(0, 0).0, ends(1.0), "{map}");
+        assert_eq!(picture("f1.png").get_pixel(0, 0).0, ends(1.0), "{map}: the range so far");
+        let mut options = gif::DecodeOptions::new();
+        options.set_color_output(gif::ColorOutput::RGBA);
+        let mut decoder = options.read_info(std::fs::File::open(place.path("m.gif")).unwrap()).unwrap();
+        for share in [0.0, 0.5, 1.0] {
+            let frame = decoder.read_next_frame().unwrap().unwrap();
+            let near = frame.buffer.iter().zip(ends(share)).all(|(a, b)| a.abs_diff(b) <= 3);
+            assert!(near, "{map} {share}: {:?} {:?}", &frame.buffer[..3], ends(share));
+        }
+    }
+    let run = "run heat --size 8x8 --steps 1 --output u.png";
+    place.fails(&format!("{run} --colormap jet"), &["no colour map is named `jet`", "did you mean `turbo`?"]);
+    place.fails(&format!("{run} --range 1:0"), &["range `1:0`", "write it like 0:1"]);
+}
+
+/// A field of one value, the number of the step.
+const RAMP: &str = r#"
+axes = 2
+[fields]
+u = 0.0
+[[stages]]
+u = "u + 1"
+[run]
+size = "6x6"
+boundary = "periodic"
+"#;
 
 #[test]
 fn vti_holds_all_fields_or_the_named() {
