@@ -5,11 +5,11 @@
 pub use abide_core::plan::*;
 pub use abide_planner::{
     Alike, Devices, MAX_CPU_DEPTH, MAX_PERSISTENT_RADIUS, candidates, is_too_small_to_choose, notes_probes,
-    on_chip_plans, overlapped_plans, papers, persistent_plans, plan, plan_batch, plan_cpu, plan_grouped,
-    plan_members, plan_on_chip, plan_overlapped, plan_persistent, plan_persistent_program, plan_portable,
-    plan_portable_streaming, plan_ranks, plan_recipe, plan_resident, plan_searched, plan_stepwise,
-    plan_streaming, portable_candidates, portable_streaming_plans, resident_plans, streaming_plans,
-    with_fewer_blocks,
+    on_chip_plans, overlapped_plans, papers, persistent_plans, plan, plan_absent, plan_batch, plan_cpu,
+    plan_grouped, plan_members, plan_on_chip, plan_overlapped, plan_persistent, plan_persistent_program,
+    plan_portable, plan_portable_streaming, plan_ranks, plan_recipe, plan_resident, plan_searched,
+    plan_stepwise, plan_streaming, portable_candidates, portable_streaming_plans, resident_plans,
+    streaming_plans, with_fewer_blocks,
 };
 
 /// Groups of stages, each as one kernel (fusion).

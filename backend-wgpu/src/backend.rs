@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use abide_core::backend::LinearBackend;
 use abide_core::backend::{Backend, MemberSessions, Segmented, Tuner};
+use abide_core::device::DISPATCH_SECONDS;
 use abide_core::plan::{Depth, Measured, Order};
 use abide_core::program::Clock;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
@@ -24,9 +25,6 @@ use crate::plain::{PlainSession, uniform_bytes};
 use crate::program::{Made, ProgramSession};
 use crate::session::{WgpuSession, check_type};
 use crate::tune::{measure, planned};
-
-/// Seconds of a dispatch beside its work, as found with dispatches of 512² cells on an H200 over Vulkan.
-const LAUNCH_SECONDS: f64 = 5e-6;
 
 /// Stencil programs and linear solvers on one wgpu adapter.
 pub struct WgpuBackend {
@@ -309,7 +307,7 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         shared_bandwidth: 0.0,
         f32_flops: 0.0,
         f64_flops: 0.0,
-        launch_seconds: LAUNCH_SECONDS,
+        launch_seconds: DISPATCH_SECONDS,
         barrier_seconds: 0.0,
         exchange_seconds: 0.0,
         link: None,

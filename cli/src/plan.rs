@@ -1,7 +1,7 @@
 //! `abide plan`.
 
 use abide::backend::{self, Advances, Devices, Ran, Timing};
-use abide::device::{Link, PRESETS};
+use abide::device::{Capability, Link, PRESETS};
 use abide::plan::fused::{Report, report};
 use abide::plan::papers::{Compared, compare};
 use abide::plan::{Alike, notes_probes, plan_ranks};
@@ -22,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   abide plan 2d5pt --size 3072x3072 --device a100
   abide plan gray-scott --size 4096x4096 --device h200 --cache registers
+  abide plan 3d7pt --size 512x512x512 --device rtx4090
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu --devices 4
   abide plan 3d7pt --size 32768x512x512 --dtype f64 --device h200 --devices 64 --link 40,45
@@ -45,8 +46,9 @@ pub struct PlanArgs {
     #[command(flatten)]
     run_options: RunOptions,
 
-    /// A device that need not be here: v100, a100, h100 or h200
-    #[arg(long, conflicts_with = "backend")]
+    #[arg(long, value_name = "NAME", conflicts_with = "backend", help = format!(
+        "A device that need not be here: {}", PRESETS.join(", "),
+    ))]
     device: Option<String>,
 
     /// The device of this backend [default: CUDA's where there is one, else that of --device a100]
@@ -178,6 +180,11 @@ impl PlanArgs {
                 }
             };
             let mut plan = plan_ranks(&problem, &options, &Alike { device: &device, count })?;
+            if count > 1 && !device.has(Capability::Warps) {
+                let reason = format!("{count} devices were asked for, and wgpu runs on one");
+                let change = "leave --devices out, or plan for a device of CUDA";
+                return Err(Error::unsupported(format!("--device {name}"), reason, change));
+            }
             if options.tune.measures() {
                 let asked = format!("tuning {} was asked for", options.tune);
                 plan.notes.push(format!("{asked}: nothing can be timed on a device that is not opened"));

@@ -22,6 +22,9 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("rocm", &["wgpu"]), ("intel", &["wgpu", "cpu"]), ("opencl", &["wgpu"]), ("host", &["cpu"]), ("openmp", &["cpu"]),
     ("threads", &["cpu"]), ("serial", &["cpu"]), ("any", &["auto"]), ("default", &["auto"]), ("best", &["auto"]),
     ("v100s", &["v100"]), ("hopper", &["h100", "h200"]), ("ampere", &["a100"]), ("volta", &["v100"]),
+    ("blackwell", &["b200", "rtx5090"]), ("ada", &["rtx4090", "l40s"]), ("lovelace", &["rtx4090", "l40s"]),
+    ("4090", &["rtx4090"]), ("5090", &["rtx5090"]), ("a6000", &["rtxa6000"]), ("a770", &["arca770"]), ("arc", &["arca770"]),
+    ("gb200", &["b200"]), ("instinct", &["mi300x"]), ("cdna3", &["mi300x"]), ("apple", &["m3max"]),
     // Starts.
     ("noise", &["random:SEED"]), ("rand", &["random:SEED"]), ("uniform", &["random:SEED"]), ("normal", &["gaussian"]),
     ("bump", &["gaussian"]), ("delta", &["point"]), ("dirac", &["point"]), ("default", &["own"]), ("model", &["own"]),

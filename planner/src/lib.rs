@@ -39,7 +39,7 @@ pub use choice::{
 pub use cpu::{MAX_CPU_DEPTH, is_too_small_to_choose, plan_cpu};
 pub use overlapped::{overlapped_plans, plan_overlapped};
 pub use persistent::{MAX_PERSISTENT_RADIUS, persistent_plans, plan_persistent};
-pub use portable::{plan_portable, portable_candidates};
+pub use portable::{plan_absent, plan_portable, portable_candidates};
 pub use ranks::{Alike, Devices, plan_ranks};
 pub use recipe::plan_recipe;
 pub use refit::{Compile, Fitted, refit, refit_alone, slight_spills};

@@ -71,6 +71,18 @@ fn plan_needs_no_device() {
     let text = place.works("plan gray-scott");
     assert!(text.contains("no CUDA device here: planned for an A100") || text.contains("GB/s"), "{text}");
     place.fails("plan 2d5pt --device b300", &["no device preset is named `b300`", "v100, a100, h100, h200"]);
+    for (name, words) in [
+        ("rtx5090", "RTX 5090: 1792 GB/s"),
+        ("m3max", "M3 Max: 400 GB/s"),
+        ("mi300x", "MI300X: 5300 GB/s"),
+        ("ArcA770", "Arc A770: 560 GB/s"),
+    ] {
+        let text = place.works(&format!("plan 3d7pt --size 256x256x256 --device {name}"));
+        assert!(text.contains(words), "{text}");
+    }
+    place.fails("plan 2d5pt --device m3max --dtype f64", &["M3 Max", "f64", "use --dtype f32"]);
+    place.fails("plan 2d5pt --device mi300x --devices 4", &["wgpu runs on one", "leave --devices out"]);
+    place.fails("plan 2d5pt --device mi300x --execution persistent", &["MI300X", "barrier"]);
     place.fails("plan 2d5pt --device a100 --backend cpu", &["--device"]);
     place.fails("plan 2d5pt --size 5x5x5", &["axes of 2d5pt"]);
 }

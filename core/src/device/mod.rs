@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::real::DType;
 
 pub use self::capabilities::Capability;
-pub use self::presets::PRESETS;
+pub use self::presets::{DISPATCH_SECONDS, PRESETS};
 
 /// The resources and rates that a plan needs; `None` if the device does not have the resource or does not report it.
 /// Rates are peaks, and 0 if unknown. They come from a datasheet if the device or a preset states them, and are
@@ -86,11 +86,12 @@ pub struct Link {
 
 impl Link {
     /// The link between devices of a compute capability that one process drives. On H200s copies over NVLink reached 390
-    /// GB/s, and beside steps an exchange by stores took some 10 µs more than its bytes; A100 and V100 are taken in
-    /// proportion to the datasheets' bandwidths, boards of other capabilities to have PCIe alone.
+    /// GB/s, and beside steps an exchange by stores took some 10 µs more than its bytes; B200, A100 and V100 are
+    /// taken in proportion to the datasheets' bandwidths, boards of other capabilities to have PCIe alone.
     pub fn of(capability: (u32, u32)) -> Link {
         let bandwidth = match capability {
-            (9.., _) => 390e9,
+            (10, _) => 780e9,
+            (9, 0) => 390e9,
             (8, 0) => 260e9,
             (7, 0) => 130e9,
             _ => 20e9,

@@ -83,7 +83,7 @@ impl<'a> Model<'a> {
             return Err(Error::invalid(
                 &*device.name,
                 "fused kernels are estimated by its rates, registers and shared memory, which it does not tell",
-                "plan for a CUDA device, or with --device v100, a100, h100 or h200",
+                "plan for a CUDA device, or with --device a100 or h200",
             ));
         }
         Ok(Model {

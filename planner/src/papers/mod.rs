@@ -153,7 +153,7 @@ fn known(device: &DeviceSpec) -> Result<()> {
     Err(Error::invalid(
         &*device.name,
         format!("the model needs what is not known of it: {}", missing.join(", ")),
-        "plan for a CUDA device, or with --device v100, a100, h100 or h200",
+        "plan for a CUDA device, or with --device a100 or h200",
     ))
 }
 

@@ -4,6 +4,7 @@
 //! registers for several steps ([`Overlapped`](abide_core::plan::Overlapped)), and planes that stream through several
 //! steps ([`PortableStreaming`](abide_core::plan::PortableStreaming)).
 
+mod absent;
 mod candidates;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -14,6 +15,7 @@ use crate::overlapped::plan_overlapped;
 use crate::stepwise::{plan_loops, plan_stepwise, refuse_points_and_teams};
 use crate::streaming::portable::plan_portable_streaming;
 
+pub use self::absent::plan_absent;
 pub use self::candidates::candidates as portable_candidates;
 
 /// Plans for a device that has no barrier of all workgroups and does not report its registers: what `options` request,

@@ -64,7 +64,7 @@ impl Devices for Alike<'_> {
     }
 
     fn plan(&self, _: usize, _: usize, slab: &Problem, options: &Options) -> Result<Plan> {
-        super::plan(slab, self.device, options)
+        super::plan_absent(slab, self.device, options)
     }
 }
 
