@@ -2,6 +2,7 @@
 
 use abide::Result;
 use abide::backend::{self, Devices};
+use abide_console::headings::DEVICES;
 use clap::Args;
 
 /// The devices that a run takes, or a plan is made for.
@@ -9,11 +10,11 @@ use clap::Args;
 pub struct DeviceArguments {
     /// Take so many devices of the backend, or `all`: each has a slab of the domain, in a solve of the rows, and the bits are
     /// those of one. The devices of --backend cpu are groups of its threads [default: ABIDE_DEVICES, else 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = DEVICES, value_name = "N")]
     devices: Option<Devices>,
 
     /// Take the devices of these numbers, as in 0,2; a device that is named twice has two slabs
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "devices")]
+    #[arg(long, help_heading = DEVICES, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "devices")]
     device_list: Option<Vec<usize>>,
 }
 

@@ -9,6 +9,7 @@ use abide::fusion::{
 use abide::io::{Staged, Targets};
 use abide::program::Problem;
 use abide::{DeviceSpec, Error, Result};
+use abide_console::headings::LOOPS;
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -21,20 +22,20 @@ const STAGNATION: usize = 12;
 pub struct LoopArgs {
     /// Draw the program's loops and arrays, and which loop waits for which, the groups of a search in colours: a picture
     /// (.svg) or a text for Graphviz (.dot)
-    #[arg(long, value_name = "OUT.svg|OUT.dot")]
+    #[arg(long, help_heading = LOOPS, value_name = "OUT.svg|OUT.dot")]
     graph: Option<PathBuf>,
 
     /// The step of the program's cycle of which --graph and --papers show the loops, from 0, or `all` one after the other
-    #[arg(long, value_name = "N|all", default_value = "0", value_parser = step)]
+    #[arg(long, help_heading = LOOPS, value_name = "N|all", default_value = "0", value_parser = step)]
     cycle_step: Step,
 
     /// Give each value of a name an array of its own for --graph and --papers, so that loops wait only for the values that
     /// they read
-    #[arg(long)]
+    #[arg(long, help_heading = LOOPS)]
     rename: bool,
 
     /// Split loops whose results share no operation for --graph and --papers
-    #[arg(long)]
+    #[arg(long, help_heading = LOOPS)]
     split: bool,
 }
 

@@ -11,6 +11,7 @@ mod finite;
 mod footprint;
 mod fusion;
 mod gas;
+mod help;
 mod list;
 mod manual;
 mod measured;
@@ -38,9 +39,11 @@ use abide_bench::command::Bench;
 use abide_console::{
     Ended, Ending, complain, conclude, once, print, print_json, print_report, signals, wants_json,
 };
-use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 pub use gas::check_states;
+
+use help::described;
 
 #[derive(Parser)]
 #[command(name = "abide", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110)]
@@ -162,22 +165,6 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Describes the command to its parser. Wherever an option takes a value, the value may be a negative number. So the
-/// option itself refuses a wrong one, in its own words.
-fn described() -> clap::Command {
-    let takes_one = |argument: &Arg| {
-        argument.get_long().is_some() && matches!(argument.get_action(), ArgAction::Set | ArgAction::Append)
-    };
-    let negative = move |argument: Arg| {
-        if takes_one(&argument) { argument.allow_negative_numbers(true) } else { argument }
-    };
-    fn all(command: clap::Command, change: impl Fn(Arg) -> Arg + Copy) -> clap::Command {
-        let command = command.mut_args(change);
-        command.mut_subcommands(|command| all(command, change))
-    }
-    all(Command::command(), negative)
-}
-
 /// Lets all threads share one heap where little address space is left. Otherwise glibc reserves 64 MB for the first
 /// allocation of each thread, and whether the next thread then finds room for its stack is a race.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -251,11 +238,6 @@ fn named(text: &str) -> (Option<&str>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arguments_are_consistent() {
-        described().debug_assert();
-    }
 
     #[test]
     fn arguments_are_checked_without_being_followed() {

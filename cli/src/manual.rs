@@ -14,7 +14,7 @@ use super::{Ended, described, print};
 const COMPLETIONS: &str = "\
 Examples:
   abide completions bash > ~/.local/share/bash-completion/completions/abide
-  abide completions zsh > ~/.zfunc/_abide          # with fpath+=~/.zfunc before compinit in ~/.zshrc
+  abide completions zsh > ~/.zfunc/_abide     # with fpath+=~/.zfunc before compinit in ~/.zshrc
   abide completions fish > ~/.config/fish/completions/abide.fish
   abide completions powershell >> $PROFILE";
 

@@ -8,6 +8,7 @@ use abide::plan::{Alike, notes_probes, plan_ranks};
 use abide::program::Problem;
 use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use abide_console::RunOptions;
+use abide_console::headings::{DEVICES, LOOPS, MEASURING, PLANNING};
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -21,8 +22,8 @@ use super::{Ended, measured, print, print_json};
 const EXAMPLES: &str = "\
 Examples:
   abide plan 2d5pt --size 3072x3072 --device a100
-  abide plan gray-scott --size 4096x4096 --device h200 --cache registers
   abide plan 3d7pt --size 512x512x512 --device rtx4090
+  abide plan gray-scott --size 4096x4096 --device h200 --cache registers
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu --devices 4
   abide plan 3d7pt --size 32768x512x512 --dtype f64 --device h200 --devices 64 --link 40,45
@@ -60,28 +61,28 @@ pub struct PlanArgs {
 
     /// The network between several devices that need not be here: the microseconds of an exchange, and the GB/s that leave a
     /// device, as in 40,45 [default: the device's own in one host]
-    #[arg(long, value_name = "MICROSECONDS,GB/S", requires = "device")]
+    #[arg(long, help_heading = DEVICES, value_name = "MICROSECONDS,GB/S", requires = "device")]
     link: Option<Link>,
 
     /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as
     /// --tune asks for, and the fastest is kept where it asks for any; else a few, and nothing is kept. Of a program
     /// of several loops each group is timed, and each loop by itself
-    #[arg(long, conflicts_with = "device")]
+    #[arg(long, help_heading = MEASURING, conflicts_with = "device")]
     measured: bool,
 
     /// Show beside the plan what the models of the PERKS and EBISU papers would choose for the device, and
     /// project; with --measured also what the device reaches of that. Of a program of several loops also the groups that a
     /// search finds to be fused, with a model's times and the fusion paper's projection
-    #[arg(long)]
+    #[arg(long, help_heading = LOOPS)]
     papers: bool,
 
     /// Say what runs where a run halts after every N steps, as one with a record of N does: how deep its passes are, and what
     /// they move
-    #[arg(long, value_name = "N", value_parser = every, allow_negative_numbers = true, conflicts_with = "measured")]
+    #[arg(long, help_heading = PLANNING, value_name = "N", value_parser = every, allow_negative_numbers = true, conflicts_with = "measured")]
     record_every: Option<u64>,
 
     /// A value of a field that the record has: u@12,40; may be given several times
-    #[arg(long = "probe", value_name = "FIELD@I,J,K", requires = "record_every")]
+    #[arg(long = "probe", help_heading = PLANNING, value_name = "FIELD@I,J,K", requires = "record_every")]
     probes: Vec<Probe>,
 
     #[command(flatten)]
@@ -179,12 +180,12 @@ impl PlanArgs {
                     return Err(Error::unsupported(format!("--device {name}"), reason, change));
                 }
             };
-            let mut plan = plan_ranks(&problem, &options, &Alike { device: &device, count })?;
             if count > 1 && !device.has(Capability::Warps) {
                 let reason = format!("{count} devices were asked for, and wgpu runs on one");
                 let change = "leave --devices out, or plan for a device of CUDA";
                 return Err(Error::unsupported(format!("--device {name}"), reason, change));
             }
+            let mut plan = plan_ranks(&problem, &options, &Alike { device: &device, count })?;
             if options.tune.measures() {
                 let asked = format!("tuning {} was asked for", options.tune);
                 plan.notes.push(format!("{asked}: nothing can be timed on a device that is not opened"));

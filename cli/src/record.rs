@@ -6,6 +6,7 @@ use abide::backend::processes;
 use abide::io::Table;
 use abide::program::{Probe as Place, Rows};
 use abide::{Builder, Error, Result, Simulation};
+use abide_console::headings::OUTPUT;
 use clap::Args;
 
 /// The arguments that concern the record.
@@ -13,16 +14,16 @@ use clap::Args;
 pub struct Recorded {
     /// A .csv file of the computed scalars, and of probed values, after each step: step,time,NAME… It grows
     /// while the run goes on
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
     /// Steps between rows of the record, counted from the start [default: 1]
-    #[arg(long, value_name = "N", value_parser = every, allow_negative_numbers = true, requires = "record")]
+    #[arg(long, help_heading = OUTPUT, value_name = "N", value_parser = every, allow_negative_numbers = true, requires = "record")]
     record_every: Option<u64>,
 
     /// A value of a field that the record has too, by its indices, slowest axis first: u@12,40; may be given
     /// several times
-    #[arg(long = "probe", value_name = "FIELD@I,J,K", requires = "record")]
+    #[arg(long = "probe", help_heading = OUTPUT, value_name = "FIELD@I,J,K", requires = "record")]
     probes: Vec<Probe>,
 }
 

@@ -8,6 +8,7 @@ use abide::io::checkpoint::Head;
 use abide::io::{self, Colormap, Colours, Range};
 use abide::{Choice, DType, Result, RunReport, Simulation};
 use abide_console::RunOptions;
+use abide_console::headings::{CHECKPOINTS, OUTPUT, PICTURES};
 use abide_core::units::rate;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -34,16 +35,16 @@ Examples:
   abide run 3d7pt --size 200x200x200 --steps 500 --dtype f64 --output all.vti
   abide run heat --steps 100000 --checkpoint heat.npz --every 10000
   abide run heat --resume heat.npz --steps 5000 --output u.npy
-  abide run cloverleaf --size 64x64 --dtype f64 --steps 10000 --until \"time >= 3\" --record scalars.csv
-  abide run cloverleaf --size 64x64 --steps 10000 --until \"time >= 3\" --every time=0.5 --frames rho_%03d.png
+  abide run cloverleaf --size 64x64 --steps 10000 --until \"time>=3\" --record scalars.csv
+  abide run cloverleaf --size 64x64 --steps 10000 --every time=0.5 --frames rho_%03d.png
   abide run gray-scott --steps 5000 --write-config mine.toml --output spots.png
   abide run mine.toml --param feed=0.037 --output others.png
   abide run heat --steps 10000 --record middle.csv --record-every 10 --probe u@256,256
   abide run 3d7pt --size 200x200x200 --steps 500 --backend cpu --devices 2
   abide run gray-scott --size 64x64 --batch 256 --param feed=0.02:0.05 --steps 5000 --output v=v.npy
 
-Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
-status is 130. So does a request to end (SIGTERM, 143) and a terminal that closes (SIGHUP, 129). What cannot be
+Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit \
+status is 130. So does a request to end (SIGTERM, 143) and a terminal that closes (SIGHUP, 129). What cannot be \
 written on the way does not end a run: the rest is written, the exit status is 1.
 
 Axes: sizes are written slowest axis first (z, y, x); x runs fastest in files and to the right in pictures.";
@@ -59,7 +60,7 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = steps, allow_negative_numbers = true)]
     steps: u64,
 
-    /// End the run where a computed scalar meets a condition, as in "time >= 15.5"
+    /// End the run where a computed scalar meets a condition, as in "time>=15.5"
     #[arg(long, value_name = "SCALAR OP NUMBER")]
     until: Option<String>,
 
@@ -75,28 +76,54 @@ pub struct Run {
 
     /// Numbered files on the way, as out_%05d.png (or .npy, .vti); the number is the step, or the scalar, over
     /// --every
-    #[arg(long, value_name = "[FIELD=]PATTERN")]
+    #[arg(long, help_heading = OUTPUT, value_name = "[FIELD=]PATTERN")]
     frames: Option<Frames>,
 
     /// Steps between frames and between checkpoints. As in time=0.5, they follow a computed scalar: one after
     /// the first step at which it has reached the next multiple of the number
-    #[arg(long, value_name = "N|SCALAR=NUMBER", allow_negative_numbers = true)]
+    #[arg(long, help_heading = OUTPUT, value_name = "N|SCALAR=NUMBER", allow_negative_numbers = true)]
     every: Option<Every>,
 
     #[command(flatten)]
     recorded: Recorded,
 
-    #[arg(long, value_name = "NAME", default_value_t, help = format!("The colour map of pictures: {}", colormaps()))]
+    #[arg(long, help_heading = PICTURES, value_name = "NAME", default_value_t, help = format!("The colour map of pictures: {}", colormaps()))]
     colormap: Colormap,
 
-    /// The values at the ends of the colour map [default: those of the finite values shown; frames and movies have one scale
-    /// for all]
-    #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
+    /// The values at the ends of the colour map, the same in all frames [default: the smallest and the largest finite value
+    /// shown]
+    #[arg(long, help_heading = PICTURES, value_name = "LOW:HIGH", allow_hyphen_values = true)]
     range: Option<Range>,
 
     /// A bar of the colours with its values beside each picture, axes with the cells' indices, and the field and the step above
-    #[arg(long)]
+    #[arg(long, help_heading = PICTURES)]
     annotate: bool,
+
+    /// A file that holds all that is needed to go on; written every --every steps and at the end
+    #[arg(long, help_heading = CHECKPOINTS, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+
+    /// Go on from a checkpoint, for --steps more steps
+    #[arg(long, help_heading = CHECKPOINTS, value_name = "FILE")]
+    resume: Option<PathBuf>,
+
+    /// Resume a checkpoint of a program with other formulas, too; the report says what differs
+    #[arg(long, help_heading = CHECKPOINTS, requires = "resume")]
+    force: bool,
+
+    /// Write the run as a model file, with its program and the options given: `abide run FILE` has the same bits
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE")]
+    write_config: Option<PathBuf>,
+
+    /// Let a model file's table [run] name files outside of the working folder, hidden ones, and ones that are there
+    /// already
+    #[arg(long, help_heading = OUTPUT)]
+    trust_file: bool,
+
+    /// End with status 4 where values are NaN or infinite at the end, or were found so on the way; without this option,
+    /// a warning is printed
+    #[arg(long, help_heading = OUTPUT)]
+    check_finite: bool,
 
     /// auto, cpu, wgpu or cuda; auto takes CUDA, else a hardware adapter of wgpu, else the CPU
     #[arg(long, default_value = "auto")]
@@ -107,32 +134,6 @@ pub struct Run {
 
     #[command(flatten)]
     run_options: RunOptions,
-
-    /// A file that holds all that is needed to go on; written every --every steps and at the end
-    #[arg(long, value_name = "FILE")]
-    checkpoint: Option<PathBuf>,
-
-    /// Go on from a checkpoint, for --steps more steps
-    #[arg(long, value_name = "FILE")]
-    resume: Option<PathBuf>,
-
-    /// Resume a checkpoint of a program with other formulas, too; the report says what differs
-    #[arg(long, requires = "resume")]
-    force: bool,
-
-    /// Write the run as a model file, with its program and the options given: `abide run FILE` has the same bits
-    #[arg(long, value_name = "FILE")]
-    write_config: Option<PathBuf>,
-
-    /// Let a model file's table [run] name files outside of the working folder, hidden ones, and ones that are there
-    /// already
-    #[arg(long)]
-    trust_file: bool,
-
-    /// End with status 4 where values are NaN or infinite at the end, or were found so on the way; without this option,
-    /// a warning is printed
-    #[arg(long)]
-    check_finite: bool,
 
     #[arg(skip)]
     pub given: Given,

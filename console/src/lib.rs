@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 mod ending;
+pub mod headings;
 mod run_options;
 pub mod signals;
 

@@ -15,7 +15,7 @@ Examples:
   abide bench gas --csv gas.csv
   abide bench gas --backend cpu --points 131072 --only 10
   abide bench gas --backend cuda --only slides
-  abide bench gas --backend cuda --points 4194304 --only 53 dense loops,jammed-4-shared,loops-rows-8-shared
+  abide bench gas --backend cuda --points 4194304 --only 53 dense loops,jammed-4-shared
 
 Density, enthalpy, heat capacity, speed of sound, viscosity and conductivity of mixtures of 10, 33 and 53 species at random \
 states, without interaction parameters (kij zero) and with those of all pairs (kij dense), with sums over species written out \

@@ -25,7 +25,7 @@ Examples:
   abide bench stencils --stencil 2d5pt 3d7pt --dtype f64 --domains all --baseline
   abide bench stencils --stencil 2d5pt --size 3072x3072 --cache registers --steps 1000
   abide bench stencils --csv results.csv --plot roofline.svg
-  abide bench stencils --stencil 2d5pt --domains large --boundary fixed,periodic,mirror --csv results.csv --append
+  abide bench stencils --stencil 2d5pt --domains large --boundary fixed,mirror --csv r.csv --append
 
 Domains, two axes and three: on-chip 2304x2304 and 128x192x256, large 8352x8352 and 512x512x512; unfriendly, of \
 extents that no tile divides, 2311x2297 and 127x193x251, 8191x8209 and 509x521x503.

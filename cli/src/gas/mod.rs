@@ -29,16 +29,16 @@ Examples:
   abide gas --mixture N2 --T 100:400:1 --p 1e6:1e7:3e6 --output nitrogen.svg --csv nitrogen.csv
   abide gas --mixture CH4:0.2,O2:0.8 --mass --T 300 --p 101325 --kij kij.csv
   abide gas --states states.csv --output properties.csv
-  abide gas --states states.csv --kij kij.csv --chung cantera32 --backend cuda --output properties.csv
+  abide gas --states states.csv --kij kij.csv --chung cantera32 --backend cuda --output out.csv
   abide gas --states states.csv --species mechanism.yaml --closure --kappa --output properties.csv
 
-Peng-Robinson's equation of state, NASA's polynomials of seven coefficients, Chung's viscosity and conductivity of dense
-gases, always in f64. Tables have the columns T (K), p (Pa), rho (kg/m³), h (J/kg), s, cp, cv (J/(kg K)), c (m/s),
+Peng-Robinson's equation of state, NASA's polynomials of seven coefficients, Chung's viscosity and conductivity of dense \
+gases, always in f64. Tables have the columns T (K), p (Pa), rho (kg/m³), h (J/kg), s, cp, cv (J/(kg K)), c (m/s), \
 mu (Pa s) and lambda (W/(m K)).
 
-A table of states has columns T, p and x_NAME, the mole fraction of each species; other columns and lines that begin
-with # are ignored. The rows of the result stand in the same order, its numbers have 17 digits. Below the lowest
-temperature of a species' polynomials these are extrapolated; above the highest, at T or p of 0 or less, and where mole
+A table of states has columns T, p and x_NAME, the mole fraction of each species; other columns and lines that begin \
+with # are ignored. The rows of the result stand in the same order, its numbers have 17 digits. Below the lowest \
+temperature of a species' polynomials these are extrapolated; above the highest, at T or p of 0 or less, and where mole \
 fractions do not sum to 1 within 1e-9, a row is refused by name.";
 
 /// The arguments of `gas`.

@@ -15,6 +15,7 @@ use abide::solve::{
 };
 use abide::sparse::market;
 use abide::{Array, Choice, Error, ErrorKind, Result, Shape, Solve as Described};
+use abide_console::headings::{ITERATIONS, OUTPUT, PLANNING};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -57,11 +58,11 @@ pub struct Solve {
     method: Option<Asked>,
 
     /// Take the matrix as symmetric without a look at it
-    #[arg(long)]
+    #[arg(long, help_heading = ITERATIONS)]
     assume_symmetric: bool,
 
     /// The vectors that the matrix takes to 0: none, or constant, whose part is then taken from b and x
-    #[arg(long, default_value = "none")]
+    #[arg(long, help_heading = ITERATIONS, default_value = "none")]
     nullspace: Nullspace,
 
     /// none, jacobi, block-jacobi[:ROWS] or chebyshev[:DEGREE]
@@ -73,16 +74,16 @@ pub struct Solve {
     tolerance: f64,
 
     /// Iterations at most
-    #[arg(long, default_value = "10000", value_name = "N", value_parser = iterations)]
+    #[arg(long, help_heading = ITERATIONS, default_value = "10000", value_name = "N", value_parser = iterations)]
     max_iterations: usize,
 
     /// Give up when so many iterations in a row bring no progress: no new least residual or, with conjugate
     /// gradients, no more of the error's A-norm than rounding undoes; or off
-    #[arg(long, default_value = "1000", value_name = "N|off")]
+    #[arg(long, help_heading = ITERATIONS, default_value = "1000", value_name = "N|off")]
     stagnation: Stagnation,
 
     /// Seconds at most
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, help_heading = ITERATIONS, value_name = "S", value_parser = seconds)]
     time_limit: Option<Duration>,
 
     /// f32, f64, or mixed: iterations in f32, corrected in f64
@@ -97,7 +98,7 @@ pub struct Solve {
     several: DeviceArguments,
 
     /// What a persistent solver keeps on the chip: auto, none, vectors, matrix or mixed
-    #[arg(long, default_value = "auto")]
+    #[arg(long, help_heading = PLANNING, default_value = "auto")]
     cache: SolveCache,
 
     /// A file for the solution: .mtx or .npy
@@ -105,11 +106,11 @@ pub struct Solve {
     output: Option<PathBuf>,
 
     /// A file for the residual of every iteration
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE.csv")]
     history: Option<PathBuf>,
 
     /// A picture of the residual by iteration
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
     /// Print the report as JSON
