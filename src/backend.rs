@@ -357,6 +357,23 @@ fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// What begins the note on a backend that `auto` passed over.
+pub(crate) const PASSED_OVER: &str = "auto: ";
+
+/// Returns whether a note of a report says only that a backend is not here, which `auto` therefore passed over. A backend that is
+/// here and refused the problem is something else.
+///
+/// ```
+/// assert!(abide::backend::is_absence("auto: backend cuda is unavailable: no driver"));
+/// assert!(!abide::backend::is_absence("auto: backend wgpu cannot run this: no f64; use --dtype f32"));
+/// ```
+pub fn is_absence(note: &str) -> bool {
+    let error = note.strip_prefix(PASSED_OVER).and_then(|error| error.strip_prefix("backend "));
+    error
+        .and_then(|error| error.split_once(' '))
+        .is_some_and(|(_, rest)| rest.starts_with("is unavailable: "))
+}
+
 /// Opens a session on the first candidate that is present, is not [`Kind::Software`] and can run the problem.
 fn first_able(
     candidates: impl Iterator<Item = (&'static str, impl Fn() -> Result<Opened>)>,
@@ -396,7 +413,7 @@ fn first_able(
         });
         match begun {
             Ok(begun) => {
-                let notes = refusals.iter().map(|refusal| format!("auto: {refusal}")).collect();
+                let notes = refusals.iter().map(|refusal| format!("{PASSED_OVER}{refusal}")).collect();
                 return Ok(Begun { notes, ..begun });
             }
             Err(error @ (Error::Unavailable { .. } | Error::Unsupported { .. } | Error::Limit { .. })) => {
@@ -467,6 +484,8 @@ mod tests {
         assert_eq!(begun.backend, "cpu");
         let words = ["auto: backend absent is unavailable: no driver", "software driver", "on principle"];
         assert_eq!(begun.notes.len(), 3);
+        let absent: Vec<bool> = begun.notes.iter().map(|note| is_absence(note)).collect();
+        assert_eq!(absent, [true, true, false]);
         for (note, words) in begun.notes.iter().zip(words) {
             assert!(note.contains(words), "{note}");
         }

@@ -14,7 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
 use super::trust;
 
 /// Options that say how a run is shown or what it may do, not what it computes.
-const SHOWN: [&str; 3] = ["json", "write-config", trust::OPTION];
+const SHOWN: [&str; 4] = ["json", "verbose", "write-config", trust::OPTION];
 
 /// Options whose values are each for a name: those whose names the command line leaves out stay the file's. Any
 /// other option has the values of the command line alone, if it is given there.

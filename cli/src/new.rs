@@ -78,7 +78,7 @@ impl New {
     /// Writes the file.
     pub fn execute(&self) -> Ended {
         let shown = self.file.display().to_string();
-        if !self.file.extension().is_some_and(|extension| extension == "toml") {
+        if self.file.extension().is_none_or(|extension| extension != "toml") {
             let change = format!("name it {}", self.file.with_extension("toml").display());
             return Err(Error::file(&self.file, "the name of a model file ends in .toml", change).into());
         }

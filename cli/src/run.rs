@@ -141,7 +141,11 @@ pub struct Run {
     #[arg(skip)]
     pub of_file: OfFile,
 
-    /// Print the report as JSON
+    /// Report the plan too, the bytes moved, the share of the projected peak, and the backends that are not here
+    #[arg(long, short)]
+    verbose: bool,
+
+    /// Print the report as JSON, all of it
     #[arg(long)]
     json: bool,
 }
@@ -286,7 +290,7 @@ impl Run {
                 ended,
             );
         }
-        super::print(&report::text(&report, simulation.problem(), &files))?;
+        super::print(&report::text(&report, simulation.problem(), &files, self.verbose))?;
         ended
     }
 }

@@ -24,11 +24,11 @@ pub fn options(path: &Path) -> Result<Vec<String>> {
 
 /// The options of `abide run`, which a table `run` may name.
 #[rustfmt::skip]
-pub const RUN_OPTIONS: [&str; 38] = [
+pub const RUN_OPTIONS: [&str; 39] = [
     "annotate", "backend", "batch", "boundary", "cache", "check-finite", "checkpoint", "colormap", "depth", "device-list", "devices",
     "dtype", "every", "exchange", "execution", "force", "frames", "fuse", "input", "jam", "json", "lowering", "output",
     "param", "pin", "probe", "range", "record", "record-every", "resume", "rows", "size", "steps", "tables", "team",
-    "tune", "until", "write-config",
+    "tune", "until", "verbose", "write-config",
 ];
 
 /// Refuses options of a table `run` that `abide run` has not, for readers that take some of them alone.

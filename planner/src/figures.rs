@@ -130,6 +130,29 @@ fn the_estimate_comes_before_the_bound() {
     }
 }
 
+/// In a few words, a plan names its schedule as the field does.
+#[test]
+fn a_plan_names_its_schedule() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let problem = entry("2d5pt", &[2304, 2304], DType::F64);
+    for plan in plans(&problem, &device) {
+        let name = match plan.execution {
+            Execution::Overlapped => "overlapped tiling",
+            Execution::Streaming => "2.5-D streaming",
+            Execution::Persistent => "persistent",
+            Execution::Auto | Execution::Stepwise => "stepwise",
+        };
+        let how = plan.how();
+        assert!(how.starts_with(name) && how.len() < 90, "{how}: {}", plan.summary());
+        let has_depth = plan.depth > 1 || plan.execution == Execution::Streaming;
+        assert!(!has_depth || how.contains(&format!("{} step", plan.depth)), "{how}: {}", plan.summary());
+    }
+    let mut batch = entry("2d5pt", &[64, 64], DType::F64);
+    batch.repeat(3).unwrap();
+    let how = plan(&batch, &device, &Options::default()).unwrap().how();
+    assert!(how.starts_with("3 members"), "{how}");
+}
+
 /// The same stages have the same estimate, whether or not anything beside them keeps the program from being plain.
 #[test]
 fn an_unused_scalar_changes_no_estimate() {

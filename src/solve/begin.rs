@@ -91,7 +91,7 @@ pub(super) fn begin(
         match begun {
             Ok(begun) => {
                 let mut notes: Vec<String> =
-                    refusals.iter().map(|refusal| format!("auto: {refusal}")).collect();
+                    refusals.iter().map(|refusal| format!("{}{refusal}", backend::PASSED_OVER)).collect();
                 notes.extend(begun.notes);
                 return Ok(Begun { notes, ..begun });
             }

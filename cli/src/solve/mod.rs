@@ -113,7 +113,11 @@ pub struct Solve {
     #[arg(long, help_heading = OUTPUT, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
-    /// Print the report as JSON
+    /// Report the plan too, the bytes moved, and the backends that are not here
+    #[arg(long, short)]
+    verbose: bool,
+
+    /// Print the report as JSON, all of it
     #[arg(long)]
     json: bool,
 }
@@ -264,7 +268,7 @@ impl Solve {
         if self.json {
             return print_report(&reported.json(), ended);
         }
-        super::print(&reported.text())?;
+        super::print(&reported.text(self.verbose))?;
         ended
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use abide::System;
+use abide::backend::is_absence;
 use abide::solve::{Matrix, Place, Precision, Report, Resident, SolvePlan};
 use serde_json::{Value, json};
 
@@ -47,8 +48,9 @@ impl Reported<'_> {
             .then(|| self.report.iteration_seconds * 1e6 / self.report.iterations as f64)
     }
 
-    /// Formats the report as a table of names and values.
-    pub fn text(&self) -> String {
+    /// Formats the report as a table of names and values: what came out, the files written, and a line on how. `is_verbose` adds
+    /// the plan, what is kept and moved, and the backends that are not here.
+    pub fn text(&self, is_verbose: bool) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
             // Writing to a string cannot fail.
@@ -60,20 +62,8 @@ impl Reported<'_> {
             Matrix::Stencil(operator) => format!("{} taps, never stored", operator.stencil().taps().len()),
         };
         line("system", format!("{}: {} rows, {what}, {}", self.name, plan.rows, self.precision.name()));
-        line("backend", format!("{} on {}", self.opened.backend(), plan.device.name));
-        line("method", format!("{}, preconditioner {}", plan.method, plan.preconditioner));
-        let schedule = plan.schedule.describe();
-        line(
-            "plan",
-            format!("product by {}, {schedule}, synchronisation {}", plan.product, plan.synchronisation),
-        );
-        let places = |all: &dyn Fn(&Resident) -> bool| -> String {
-            let found = plan.residents.iter().filter(|resident| resident.bytes > 0 && all(resident));
-            let words = found.map(|r| format!("{} of the {} in {}", bytes(r.bytes as f64), r.what, r.place));
-            words.collect::<Vec<_>>().join(", ")
-        };
-        line("cache", format!("{}: {}", plan.cache, places(&|_| true)));
-        let each = self.us_per_iteration().map_or(String::new(), |us| format!(", {us:.1} µs each"));
+        let each =
+            self.us_per_iteration().map_or(String::new(), |us| format!(", {} each", duration(1e-6 * us)));
         let ended = if self.converged { "converged" } else { "ended" };
         line(ended, format!("{} iterations in {}{each}", report.iterations, duration(report.seconds)));
         if report.restarts > 0 {
@@ -93,6 +83,51 @@ impl Reported<'_> {
                 )),
             ),
         );
+        for file in self.files {
+            line("wrote", file.clone());
+        }
+        line(
+            "how",
+            format!(
+                "{} on {}: {}, preconditioner {}",
+                self.opened.backend(),
+                plan.device.name,
+                plan.method,
+                plan.preconditioner
+            ),
+        );
+        for rank in &report.ranks {
+            line(
+                &format!("device {}", rank.rank),
+                format!(
+                    "rows {}..{}: {} computing, {} exchanging and waiting, {:.0} % efficiency",
+                    rank.rows.start,
+                    rank.rows.end,
+                    duration(rank.seconds),
+                    duration(rank.exchange_seconds),
+                    100.0 * rank.efficiency,
+                ),
+            );
+        }
+        if is_verbose {
+            self.details().into_iter().for_each(|(name, value)| line(name, value));
+        }
+        for note in self.opened.notes().iter().chain(&plan.notes) {
+            if is_verbose || !is_absence(note) {
+                line("note", note.clone());
+            }
+        }
+        text
+    }
+
+    /// Returns the lines on the plan and its traffic.
+    fn details(&self) -> [(&'static str, String); 3] {
+        let plan = self.plan();
+        let places = |all: &dyn Fn(&Resident) -> bool| -> String {
+            let found = plan.residents.iter().filter(|resident| resident.bytes > 0 && all(resident));
+            let words = found.map(|r| format!("{} of the {} in {}", bytes(r.bytes as f64), r.what, r.place));
+            words.collect::<Vec<_>>().join(", ")
+        };
         let traffic = plan.traffic;
         let in_memory = places(&|resident| resident.place == Place::Memory);
         let least = if traffic.least > 0.0 {
@@ -109,27 +144,15 @@ impl Reported<'_> {
                 "the least possible is nothing: what an iteration leaves to the next would fit on the chip; the plan has {in_memory}"
             )
         };
-        line("moved", format!("{} per iteration by the plan's model; {least}", bytes(traffic.moved)));
-        for rank in &report.ranks {
-            line(
-                &format!("device {}", rank.rank),
-                format!(
-                    "rows {}..{}: {} computing, {} exchanging and waiting, {:.0} % efficiency",
-                    rank.rows.start,
-                    rank.rows.end,
-                    duration(rank.seconds),
-                    duration(rank.exchange_seconds),
-                    100.0 * rank.efficiency,
-                ),
-            );
-        }
-        for note in self.opened.notes().iter().chain(&plan.notes) {
-            line("note", note.clone());
-        }
-        for file in self.files {
-            line("wrote", file.clone());
-        }
-        text
+        let schedule = plan.schedule.describe();
+        [
+            (
+                "plan",
+                format!("product by {}, {schedule}, synchronisation {}", plan.product, plan.synchronisation),
+            ),
+            ("cache", format!("{}: {}", plan.cache, places(&|_| true))),
+            ("moved", format!("{} per iteration by the plan's model; {least}", bytes(traffic.moved))),
+        ]
     }
 
     /// Returns the report as JSON.

@@ -94,7 +94,7 @@ fn limits_on_address_space_are_kept() {
 #[test]
 fn drivers_are_not_looked_for_in_a_small_address_space() {
     let place = Place::new();
-    for line in ["devices", "run heat --size 8x8 --steps 1"] {
+    for line in ["devices", "run heat --size 8x8 --steps 1 --verbose"] {
         let output = place.limited("ulimit -v 300000", line);
         let reported = String::from_utf8_lossy(&output.stdout).into_owned() + &words(&output);
         assert!(output.status.success(), "abide {line}: {reported}");

@@ -29,7 +29,7 @@ fn a_file_in_and_a_file_out_to_the_bit() {
     let mut expected = noise(13 * 17, 1);
     place.write("x.npy", &[13, 17], &Array::F64(expected.clone()));
     let out = place
-        .works("run 2d5pt --size 13x17 --steps 9 --dtype f64 --input x.npy --output y.npy --backend cpu");
+        .works("run 2d5pt --size 13x17 --steps 9 --dtype f64 --input x.npy --output y.npy --backend cpu -v");
     for _ in 0..9 {
         expected = five_points(&expected, 13, 17);
     }
@@ -43,7 +43,8 @@ fn a_file_in_and_a_file_out_to_the_bit() {
         "9 steps",
         "cpu on ",
         "Cells/s",
-        "bytes per cell and step; the whole run needs",
+        "bytes per cell and step",
+        "in the whole run",
         "projected peak",
         "y.npy (u)",
     ] {
@@ -221,7 +222,8 @@ fn a_run_that_goes_wrong_says_so() {
 #[test]
 fn rates_and_amounts_have_units_that_fit() {
     let place = Place::new();
-    let out = place.works("run 1d3pt --size 3 --steps 1 --execution stepwise --backend cpu");
+    let out = place.works("run 1d3pt --size 3 --steps 1 --execution stepwise --backend cpu --verbose");
+    assert!(out.contains(": 1 step in "), "{out}");
     let lines = out.lines().filter(|line| line.starts_with("rate") || line.starts_with("moved"));
     assert!(lines.clone().count() == 2 && lines.clone().all(|line| !line.contains(" 0.0")), "{out}");
     let out = place.works("plan 1d3pt --size 3 --device a100");
@@ -260,6 +262,38 @@ fn auto_says_what_it_passed_over() {
         let notes = report["notes"].to_string();
         assert!(notes.contains("auto: backend cuda") && notes.contains("auto: backend wgpu"), "{notes}");
     }
+}
+
+/// A report says what was asked and, in a line, how it ran; the rest is for --verbose.
+#[test]
+fn a_report_begins_with_what_was_asked() {
+    let place = Place::new();
+    let line = "run gray-scott --size 20x30 --steps 7 --output v.png";
+    let names = |out: &str| -> Vec<String> {
+        out.lines().map(|line| line.split_whitespace().next().unwrap_or_default().to_owned()).collect()
+    };
+    let short = place.works(&format!("{line} --backend cpu"));
+    assert_eq!(names(&short), ["gray-scott", "rate", "wrote", "how"], "{short}");
+    assert!(short.contains("how         cpu on ") && short.contains("thread"), "{short}");
+    let long = place.works(&format!("{line} --backend cpu --verbose"));
+    assert_eq!(
+        names(&long),
+        ["gray-scott", "rate", "wrote", "how", "plan", "moved", "least", "peak"],
+        "{long}"
+    );
+    // Backends that are not here are of interest to those who ask.
+    let [short, long] = ["", " -v"].map(|verbose| place.works(&format!("{line}{verbose}")));
+    assert!(!short.contains("is unavailable"), "{short}");
+    if long.contains("how         cpu on") {
+        assert!(long.contains("note        auto: backend cuda is unavailable: "), "{long}");
+    }
+    // A model file may ask for it too.
+    std::fs::write(
+        place.path("m.toml"),
+        "base = \"heat\"\naxes = 2\n[run]\nsize = \"8x8\"\nsteps = 1\nverbose = true\nbackend = \"cpu\"\n",
+    )
+    .unwrap();
+    assert!(place.works("run m.toml").contains("projected peak"));
 }
 
 #[test]

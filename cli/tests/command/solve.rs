@@ -83,10 +83,10 @@ fn the_report_the_history_and_the_plot_tell_the_same() {
         (Some("cg"), Some("rows"))
     );
     assert!(reported["us_per_iteration"].as_f64().unwrap() > 0.0);
-    let text = place.works("solve --matrix laplacian2d:20x21 --backend cpu");
+    let text = place.works("solve --matrix laplacian2d:20x21 --backend cpu --verbose");
     for words in [
         "420 rows, 2018 entries",
-        "µs each",
+        "s each",
         "by the recurrence",
         "the least possible",
         "was chosen by the matrix",

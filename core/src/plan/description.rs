@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::options::Execution;
 use super::ranks::Ranks;
 use super::{Plan, Schedule};
-use crate::units::amount;
+use crate::units::{amount, count};
 
 /// A line of an explanation: its name and its text.
 pub(super) type Line = (&'static str, String);
@@ -25,6 +25,51 @@ impl Plan {
         let batch = self.batch.map(|batch| batch.summary()).unwrap_or_default();
         let ranks = self.ranks.as_ref().map(Ranks::summary).unwrap_or_default();
         batch + &ranks + &self.schedule.describe().summary(self)
+    }
+
+    /// Returns how the plan runs in a few words: the schedule, and the steps that it takes at a time.
+    pub fn how(&self) -> String {
+        let steps = count(self.depth as usize, "step");
+        let own = match &self.schedule {
+            Schedule::Cpu(cpu) => {
+                let threads = count(cpu.threads, "thread");
+                match self.execution {
+                    Execution::Streaming => format!("2.5-D streaming, {steps} per pass, {threads}"),
+                    Execution::Persistent => {
+                        format!("persistent, {steps} between exchanges of tiles, {threads}")
+                    }
+                    _ => format!("stepwise, a sweep of the domain per stage, {threads}"),
+                }
+            }
+            Schedule::Stepwise(stepwise) => match stepwise.partition.steps.as_slice() {
+                [groups] if !groups.is_empty() => {
+                    format!(
+                        "stepwise, {} launch{} per step",
+                        groups.len(),
+                        if groups.len() == 1 { "" } else { "es" }
+                    )
+                }
+                _ => "stepwise, a launch per stage".to_owned(),
+            },
+            Schedule::Overlapped(_) => format!("overlapped tiling, {steps} per launch"),
+            Schedule::WarpStreaming(_) | Schedule::PortableStreaming(_) => {
+                format!("2.5-D streaming, {steps} per launch")
+            }
+            Schedule::Persistent(_) => {
+                let kept = self.traffic.cached() / self.traffic.cells.max(1.0);
+                format!(
+                    "persistent, all steps in one kernel, {:.0} % of the cells stay on the chip",
+                    100.0 * kept
+                )
+            }
+            Schedule::Resident(_) => {
+                format!("persistent, the domain stays on the chip, {steps} between exchanges of tiles")
+            }
+            Schedule::PersistentProgram(_) => "persistent, all steps in one kernel".to_owned(),
+        };
+        let batch = self.batch.map(|batch| batch.summary()).unwrap_or_default();
+        let ranks = self.ranks.as_ref().map(Ranks::summary).unwrap_or_default();
+        batch + &ranks + &own
     }
 
     /// Returns the plan as an explanation: what is asked, where the cells stay, the planner's estimate, what no run
