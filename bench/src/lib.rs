@@ -1,6 +1,6 @@
 //! Benchmarks of Abide: rates of stencils, programs, solvers and gas properties, measured and checked.
 //!
-//! [`command`] is `abide bench`.
+//! [`command`] is `abide bench` and `abide evaluate`.
 //!
 //! A [`Domain`] is one of the published sizes; [`measure`] times a problem on it and returns a [`Row`]: the
 //! median rate of several runs, how far the runs spread, the share of the [`ceiling`], and the outcome of

@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use abide::backend::processes;
 use abide::memory::amount as bytes;
 use abide::{Error, Result};
-use abide_bench::command::Bench;
+use abide_bench::command::{Bench, Evaluate};
 use abide_console::{
     Ended, Ending, complain, conclude, once, print, print_json, print_report, signals, wants_json,
 };
@@ -67,6 +67,7 @@ Examples:
   abide plan 2d5pt --size 3072x3072 --device a100
   abide bench stencils --stencil 2d5pt --baseline
   abide view --scene coral
+  abide evaluate --quick
   abide verify
 
 With --json, standard output is one JSON value, also where a command fails: \
@@ -103,6 +104,8 @@ enum Verb {
     Plan(Box<plan::PlanArgs>),
     /// Measure rates on the machine at hand
     Bench(Box<Bench>),
+    /// Evaluate this machine on one page: devices, bits, bandwidth, rates and what they mean
+    Evaluate(Evaluate),
     /// Compare every backend with the reference, for every stencil and model
     Verify(verify::Verify),
     /// Print a script that completes these commands and options in a shell
@@ -123,6 +126,7 @@ impl Verb {
             Verb::Devices(args) => args.execute(),
             Verb::Plan(args) => args.execute(),
             Verb::Bench(args) => args.execute(),
+            Verb::Evaluate(args) => args.execute(),
             Verb::Verify(args) => args.execute(),
             Verb::Completions(args) => args.execute(),
             Verb::Man(args) => args.execute(),
@@ -137,7 +141,8 @@ pub fn main() -> ExitCode {
     share_the_heap();
     hush_decoders();
     let arguments = config::with_options(&typed);
-    let wants_json = wants_json(arguments.as_ref().map_or(&typed, |arguments| &arguments.all));
+    let all = arguments.as_ref().map_or(&typed, |arguments| &arguments.all);
+    let wants_json = wants_json(all) && !writes_json(all);
     conclude(wants_json, || {
         if typed.len() == 1 {
             return Ok(print(FIRST_STEPS).map_err(Into::into));
@@ -163,6 +168,13 @@ pub fn main() -> ExitCode {
         }
         Ok(command.verb.execute())
     })
+}
+
+/// Returns whether `evaluate` is to write its JSON into a file, while standard output has the page.
+fn writes_json(arguments: &[OsString]) -> bool {
+    let is_name = |argument: &OsString| !argument.to_string_lossy().starts_with('-');
+    let names_a_file = |pair: &[OsString]| pair[0] == "--json" && is_name(&pair[1]);
+    arguments.get(1).is_some_and(|verb| verb == "evaluate") && arguments.windows(2).any(names_a_file)
 }
 
 /// Lets all threads share one heap where little address space is left. Otherwise glibc reserves 64 MB for the first

@@ -1,7 +1,8 @@
-//! `abide bench`.
+//! `abide bench` and `abide evaluate`.
 
 mod cases;
 mod chip;
+mod evaluate;
 mod features;
 mod functions;
 mod gas;
@@ -29,6 +30,8 @@ use abide_console::{Ended, Ending, once, print, print_report};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+
+pub use evaluate::Evaluate;
 
 /// The arguments of `bench`.
 #[derive(Args)]

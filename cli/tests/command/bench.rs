@@ -304,3 +304,14 @@ fn a_helper_answers_and_neither_measures_nor_writes() {
         assert_eq!(place.contents(), before, "{line}");
     }
 }
+
+/// What an evaluation refuses before it measures; its parts are tested in the crate of the benchmarks.
+#[test]
+fn an_evaluation_checks_its_files_first() {
+    let place = Place::new();
+    place.fails("evaluate --quick --json a.svg --plot a.svg", &["a.svg"]);
+    place.fails("evaluate --quick --plot no/where.svg", &["no/where.svg"]);
+    if abide::backend::open("cuda").is_err() {
+        place.fails("evaluate --quick --backend cuda --json e.json", &["backend cuda is unavailable"]);
+    }
+}
