@@ -52,3 +52,4 @@ mod codes;
 mod models;
 mod solvers;
 mod trust;
+mod walls;

@@ -18,7 +18,7 @@ fn files() -> Vec<&'static str> {
 #[test]
 fn every_file_of_the_pages_runs() {
     let files = files();
-    assert_eq!(files.len(), 5);
+    assert_eq!(files.len(), 6);
     for file in files {
         let model = text::read(file, "page.toml").unwrap();
         let size: &[usize] = if model.program.dimensions() == 1 { &[99] } else { &[70, 99] };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use abide::domain::BoundaryText;
+use abide::domain::{BoundaryText, Condition};
 use abide::io::checkpoint::Head;
 use abide::io::{self, Axes, Loaded};
 use abide::program::check_members;
@@ -29,9 +29,10 @@ pub struct Domain {
     pub dtype: Option<DType>,
 
     #[arg(long, allow_hyphen_values = true, help = format!(
-        "{}; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed; for one field as in \
-         u:x-=-reflect [default: the model's own]",
+        "{}; or a condition at a wall, {}; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed; for \
+         one field as in u:x-=-reflect [default: the model's own]",
         Boundary::names(),
+        Condition::all().map(Condition::notation).collect::<Vec<_>>().join(" or "),
     ))]
     pub boundary: Option<String>,
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use abide_core::program::{Centring, Definition, Program, Reduction, Region, Step};
+use abide_core::program::{Centring, Definition, Program, Reduction, Region, Step, Wall};
 use abide_core::{Array, Boundaries, Boundary, DType, Expr, Field, Problem, Result, Scope, Shape, Start};
 
 /// A problem, its start and a number of steps.
@@ -30,6 +30,7 @@ impl Case {
     ) -> Result<Case> {
         let mut problem = Problem::unchecked(Arc::new(program), Shape::new(extents)?, dtype);
         problem.boundaries = Boundaries::parse(boundary, problem.program.boundary())?;
+        problem.lower_walls()?;
         problem.check()?;
         assert!(!problem.is_plain(), "{name} is plain");
         let name = format!("{name} {} {dtype} {boundary}", problem.shape);
@@ -213,6 +214,54 @@ fn walls(dimensions: usize) -> Result<Program> {
     p.build()
 }
 
+/// Returns the place along the slowest axis, which is normal to no wall at the fastest one; a number where there is no other.
+fn along_wall<'g>(s: &Scope<'g>, on: Centring) -> Expr<'g> {
+    if s.dimensions() > 1 { s.position(0, on) } else { s.constant(0.75) }
+}
+
+/// Conditions at walls of every kind, of numbers, scalars and places along the wall, for fields on cells and nodes that are
+/// tapped two away and across; a temporary and a reduction that read beyond the walls.
+fn conditions(dimensions: usize) -> Result<Program> {
+    let fast = dimensions - 1;
+    let mut p = Definition::new("conditions", dimensions);
+    p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("k", Centring::CELL);
+    p.field("n", Centring::NODE).temporary("flux", Centring::face(dimensions, fast));
+    p.parameter("dx", 0.3, "cell in m").scalar("time", Some(0.5), "in s").scalar("total", None, "a sum");
+    p.spacing(fast, |s| s.param("dx")).origin(0, |s| s.constant(-0.25));
+    p.wall("u", "x-", |s| Wall::dirichlet((along_wall(s, Centring::CELL) + s.param("time")).sin()));
+    p.wall("u", "x+", |s| Wall::robin(s.constant(0.5), s.param("dx"), s.param("time") * 0.125));
+    p.wall("n", "x+", |s| Wall::neumann(along_wall(s, Centring::NODE) * 0.0625));
+    p.wall("n", "x-", |s| Wall::dirichlet(s.param("time").cos()));
+    match dimensions {
+        1 => {}
+        2 => drop(p.boundaries("u:y-=neumann=0.25,u:y+=constant=time,n:y=dirichlet=dx")),
+        _ => drop(p.boundaries("u:y-=-mirror,u:y+=neumann=time,u:z=periodic,k:z=periodic,n:z-=dirichlet=1")),
+    }
+    p.step()
+        .stage("flux", |s| {
+            let (u, k) = (s.field("u"), s.field("k"));
+            s.set("flux", (u.along(fast, 0) - u.along(fast, -1)) * (0.5 + 0.1 * k.along(fast, -1)));
+        })
+        .reduce("total", Reduction::Sum, Centring::CELL, |s| {
+            s.field("u").along(fast, -2) - s.field("u").along(0, 1)
+        })
+        .stage("u", |s| {
+            let (u, flux) = (s.field("u"), s.field("flux"));
+            let across = u.at_slice(&vec![-1; dimensions]) - u.at_slice(&vec![1; dimensions]);
+            let flow = along(flux, fast, &[(-1, 0.02), (0, -0.1), (1, 0.1), (2, -0.02)]);
+            let near = along(u, 0, &[(-2, 0.04), (-1, 0.1), (1, 0.1), (2, 0.03)]);
+            s.set("u", 0.6 * u.here() + flow + near + 0.05 * across + 1e-3 * s.param("total"));
+        })
+        .stage("n", |s| {
+            let n = s.field("n");
+            let near =
+                along(n, 0, &[(-1, 0.1), (1, 0.1)]) + along(n, fast, &[(-2, 0.1), (1, 0.1), (2, 0.02)]);
+            s.set("n", 0.5 * n.here() + near + 0.1 * s.field("u").at_slice(&vec![-1; dimensions]));
+        })
+        .compute("time", |s| s.param("time") + 0.125);
+    p.build()
+}
+
 /// Names that mean the same buffer, and change by turns.
 fn names() -> Result<Program> {
     let mut p = Definition::new("names", 1);
@@ -326,6 +375,11 @@ pub fn cases() -> Result<Vec<Case>> {
         all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[1], F32, 3)?);
         for dtype in [F32, F64] {
             all.push(Case::new("clock", clock(dimensions)?, "constant=0.75", extents[1], dtype, 5)?);
+        }
+        for (turn, dtype) in [F64, F32].into_iter().enumerate() {
+            // Wider than formulas reach.
+            let extents = if dimensions == 3 && turn == 1 { &[5, 4, 67] } else { extents[turn] };
+            all.push(Case::new("conditions", conditions(dimensions)?, "mirror", extents, dtype, 5)?);
         }
         let mut reduced = Case::new("reductions", reductions(dimensions)?, "mirror", extents[1], F64, 3)?;
         marked(&mut reduced);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use abide_core::program::{Centring, Definition, Reduction};
+use abide_core::program::{Centring, Definition, Reduction, Wall};
 use abide_core::{Array, Expr, Problem, Program, Result, Scope, Start};
 use fastrand::Rng;
 
@@ -18,6 +18,7 @@ pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
     let program = Arc::new(program(&mut rng, &base.program)?);
     let mut problem = Problem::unchecked(program, base.shape, base.dtype);
     problem.first_step = base.first_step;
+    problem.lower_walls()?;
     problem.check()?;
     let fields = (0..problem.program.fields().len()).map(|field| {
         let start = match problem.program.start(field) {
@@ -74,6 +75,15 @@ fn program(rng: &mut Rng, base: &Program) -> Result<Program> {
         1 => drop(p.boundaries("mirror")),
         2 => drop(p.boundaries(&boundary)),
         _ => drop(p.boundaries(&format!("{boundary},a:x=clamp,Y:x-=reflect,Y:x+=constant=dt"))),
+    }
+    if rng.u8(0..4) == 0 {
+        p.spacing(dimensions - 1, |s| s.param("dx"));
+        let (side, slope) = (["x-", "x+", "x"][rng.usize(0..3)], rng.f64());
+        let at = rng.usize(0..dimensions);
+        p.wall("a", side, |s| match dimensions > 1 && at < dimensions - 1 {
+            true => Wall::dirichlet((s.position(at, Centring::CELL) * slope).sin()),
+            false => Wall::robin(s.param("dt"), s.constant(1.0), s.param("time") * slope),
+        });
     }
     for field in ["a", "b", "Y[0]", "Y"] {
         let start = start(rng);

@@ -23,8 +23,9 @@ impl Builder {
         let members = self.batch.or(stored);
         members.map_or(Ok(()), check_members)?;
         let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head), members)?;
-        let program = model.program(shape.dimensions())?;
+        let mut program = model.program(shape.dimensions())?;
         if let Some(text) = &self.boundary_text {
+            program = program.with_boundary_text(text)?;
             self.boundaries = Some(text.over(program.boundaries(), program.dimensions())?);
         }
         let boundaries = self.boundaries.unwrap_or_else(|| program.boundaries());
@@ -35,6 +36,10 @@ impl Builder {
             let program = &problem.program;
             let own = text.of_fields(program.fields(), program.dimensions())?;
             problem.sides = own.iter().zip(&problem.sides).map(|(own, sides)| own.or(*sides)).collect();
+        }
+        if !problem.program.walls().is_empty() {
+            problem.lower_walls()?;
+            self.boundaries = self.boundaries.and(Some(problem.boundaries));
         }
         for (name, value) in &self.scalars {
             let number = problem.program.scalar(name)?;
@@ -71,6 +76,10 @@ impl Builder {
             }
         }
         let mut notes = Vec::new();
+        let walls = problem.program.words_of_walls();
+        if !walls.is_empty() {
+            notes.push(format!("conditions at walls: {}", walls.join(", ")));
+        }
         if let Some((_, head)) = &resumed {
             self.adopt(head, &mut problem, &mut notes)?;
         }

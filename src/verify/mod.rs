@@ -78,11 +78,10 @@ pub fn cases(entry: &Entry, dtype: DType) -> Result<Vec<Case>> {
 pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
     let sizes = sizes(program.dimensions());
     let mut cases = Vec::new();
-    if !program.is_plain() {
+    if !program.is_plain() || !program.walls().is_empty() {
         for size in sizes {
             let mut problem = Problem::unchecked(program.clone(), Shape::new(size)?, dtype);
-            problem.boundaries = program.boundaries();
-            if problem.check().is_ok() {
+            if problem.lower_walls().is_ok() && problem.check().is_ok() {
                 cases.push(Case::of_start(problem)?);
             }
         }

@@ -87,7 +87,9 @@ impl Boundaries {
 
     /// Reads a [`BoundaryText`] that names no field; sides that it does not name keep `default`.
     pub fn parse(text: &str, default: Boundary) -> Result<Self> {
-        Ok(text.parse::<BoundaryText>()?.sides(3)?.over(Boundaries::all(default)))
+        let named = text.parse::<BoundaryText>()?;
+        named.refuse_conditions()?;
+        Ok(named.sides(3)?.over(Boundaries::all(default)))
     }
 
     /// Checks the boundaries of the domain's axes against the domain, the radius of the program on each axis

@@ -60,10 +60,15 @@ pub fn choice(nodes: &[Node], node: Id) -> Option<(usize, Cells)> {
 impl Dag {
     /// Returns the formula as it is at cells that make no [`choice`].
     pub fn elsewhere(&self) -> Dag {
+        self.elsewhere_along([true; 3])
+    }
+
+    /// Returns the formula as it is at cells that make no [`choice`] along some of the axes.
+    pub fn elsewhere_along(&self, axes: [bool; 3]) -> Dag {
         let mut instead: Vec<Id> = (0..self.nodes.len() as Id).collect();
         for (id, &node) in self.nodes.iter().enumerate() {
             if let Node::Select(_, _, no) = node
-                && choice(&self.nodes, id as Id).is_some()
+                && choice(&self.nodes, id as Id).is_some_and(|(axis, _)| axes[axis])
             {
                 instead[id] = instead[no as usize];
             }

@@ -14,6 +14,7 @@
 
 mod arrange;
 mod choices;
+mod composed;
 mod cost;
 mod dag;
 mod forms;
@@ -33,6 +34,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 pub use choices::{Cells, choice};
+pub use composed::{COMPOSED, Composed};
 pub use cost::places;
 pub use dag::Dag;
 pub use forms::{QuadraticForm, factors};
@@ -301,6 +303,27 @@ impl Graph {
             _ => Node::Const(Constant::new(f64::NAN)),
         });
         plain.collect()
+    }
+
+    /// Returns a formula whose operations `put` has stored again, operands first, in other form; `None` if it has a loop.
+    pub(crate) fn rewritten<'g>(
+        &'g self,
+        expr: Expr<'g>,
+        mut put: impl FnMut(Node) -> Expr<'g>,
+    ) -> Option<Expr<'g>> {
+        let mut needed = vec![false; expr.id as usize + 1];
+        needed[expr.id as usize] = true;
+        for id in (0..=expr.id).rev() {
+            if needed[id as usize] {
+                self.node(id)?.operands().for_each(|operand| needed[operand as usize] = true);
+            }
+        }
+        let mut new: Vec<Id> = vec![0; expr.id as usize + 1];
+        for id in (0..=expr.id).filter(|&id| needed[id as usize]) {
+            let node = self.node(id)?.map(|operand| new[operand as usize]);
+            new[id as usize] = put(node).id;
+        }
+        Some(Expr { graph: self, id: new[expr.id as usize] })
     }
 
     /// Returns the same formula with each addition or subtraction of a product made one fused multiply-add.

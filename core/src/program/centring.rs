@@ -89,6 +89,11 @@ impl Centring {
         self.nodes[axis]
     }
 
+    /// Returns whether values stand on the nodes of an axis of `dimensions`, counted from the slowest.
+    pub(super) fn on_nodes_of(self, dimensions: usize, axis: usize) -> bool {
+        self.nodes.get(3_usize.saturating_sub(dimensions) + axis).copied().unwrap_or(false)
+    }
+
     /// Returns whether values stand at the centres of cells along every axis.
     pub fn is_cell(self) -> bool {
         self == Centring::CELL

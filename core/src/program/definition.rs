@@ -8,8 +8,9 @@ use super::stage::{Stage, StageKind, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
 use super::step::Step;
+use super::walls::{FieldWall, Wall, walls_of};
 use super::{MAX_COMPONENTS, MAX_CYCLE, Program, Scalar, component};
-use crate::domain::{Boundary, BoundaryText, Sides, is_of};
+use crate::domain::{Boundary, BoundaryText, Sides, is_of, sides_of};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Looped};
 use crate::real::DType;
@@ -50,6 +51,11 @@ pub struct Definition {
     pub(super) rare: Vec<Rare>,
     boundary: Boundary,
     sides: Sides,
+    /// Conditions at walls, by the numbers of their fields.
+    walls: Vec<FieldWall>,
+    /// The boundaries as they were written, of all fields or of the named one, whose conditions may name scalars that are
+    /// declared later.
+    written: Vec<(Option<String>, BoundaryText)>,
     until: Option<String>,
     shown: Option<String>,
     fault: Option<Error>,
@@ -90,6 +96,8 @@ impl Definition {
             rare: Vec::new(),
             boundary: Boundary::Fixed,
             sides: Sides::default(),
+            walls: Vec::new(),
+            written: Vec::new(),
             until: None,
             shown: None,
             fault,
@@ -116,6 +124,7 @@ impl Definition {
     /// # Ok::<(), abide_core::Error>(())
     /// ```
     pub fn of(program: &Program) -> Self {
+        let program = program.declared();
         let fields = program.kinds.iter().zip(&program.starts).map(|(kind, start)| {
             (kind.centring, Some(FieldPart { sides: kind.sides, start: start.clone() }))
         });
@@ -129,6 +138,7 @@ impl Definition {
                 dimensions: program.dimensions,
                 fields: program.names(),
                 scalars: scalars.chain(program.scalars.iter().map(|scalar| scalar.name.clone())).collect(),
+                grid: program.grid.clone(),
             },
             kinds: fields.chain(temporaries).collect(),
             values: parameters.chain(computed).collect(),
@@ -137,6 +147,8 @@ impl Definition {
             rare: Vec::new(),
             boundary: program.boundary,
             sides: program.sides,
+            walls: program.walls.clone(),
+            written: Vec::new(),
             until: program.until.map(|until| until.describe(program)),
             shown: program.fields.get(program.shown).cloned(),
             fault: None,
@@ -189,6 +201,12 @@ impl Definition {
     pub fn is_parameter(&self, name: &str) -> bool {
         let all = self.names.scalars.iter().zip(&self.values);
         all.into_iter().any(|(known, value)| known == name && matches!(value, Value::Parameter(_)))
+    }
+
+    /// Returns where the values of a field or temporary of a name stand; `None` if there is none.
+    pub fn on(&self, name: &str) -> Option<Centring> {
+        let number = self.names.fields.iter().position(|known| is_of(known, name))?;
+        Some(self.centring(number))
     }
 
     /// Returns the centring of a field or temporary by its number.
@@ -272,24 +290,26 @@ impl Definition {
     /// Sets the boundary of all fields that have none of their own; `fixed` unless given.
     pub fn boundary(&mut self, boundary: Boundary) -> &mut Self {
         (self.boundary, self.sides) = (boundary, Sides::default());
+        self.written.iter_mut().for_each(|(_, text)| text.forget_all());
         self
     }
 
     /// Sets boundaries as a user writes them: for all fields as in `periodic` or `x-=mirror,x+=constant=1`, and for
-    /// single ones as in `u:x=-reflect`. Sides that it does not name keep theirs. The fields that it names are declared
+    /// single ones as in `u:x=-reflect` or, as a condition at a wall, `u:x-=dirichlet=1`. Sides that it does not name keep theirs. The fields that it names are declared
     /// before.
     pub fn boundaries(&mut self, text: &str) -> &mut Self {
         let dimensions = self.names.dimensions;
         let read = text.parse::<BoundaryText>().and_then(|text| {
             let own = text.of_fields(&self.names.fields, dimensions)?;
-            Ok((text.every(), text.of_all(dimensions)?, own))
+            Ok((text.every(), text.of_all(dimensions)?, own, text))
         });
         match read {
-            Ok((every, sides, own)) => {
+            Ok((every, sides, own, text)) => {
                 match every {
                     Some(every) => drop(self.boundary(every)),
                     None => self.sides = sides.or(self.sides),
                 }
+                self.written.push((None, text));
                 let of_temporaries = self.kinds.iter_mut().zip(&own).zip(&self.names.fields).find_map(
                     |((kind, own), name)| {
                         match &mut kind.1 {
@@ -324,10 +344,44 @@ impl Definition {
     /// Sets a field's own boundary, written as in `x=-reflect,y=mirror`; sides that it does not name have the
     /// program's.
     pub fn boundary_of(&mut self, field: &str, text: &str) -> &mut Self {
-        let sides = text.parse::<BoundaryText>().and_then(|text| text.sides(self.names.dimensions));
-        match sides {
-            Ok(sides) => self.change(field, |part| part.sides = sides),
+        let read = text.parse::<BoundaryText>();
+        match read.and_then(|text| Ok((text.sides(self.names.dimensions)?, text))) {
+            Ok((sides, text)) => {
+                self.change(field, |part| part.sides = sides);
+                self.written.push((Some(field.to_owned()), text));
+            }
             Err(fault) => self.note(Err(fault)),
+        }
+        self
+    }
+
+    /// Gives a field, or all components of one, a condition at a wall: at a side as in `x-`, at both of an axis as in `x`,
+    /// or at `all`. Its values are formulas of scalars and of the places along the wall ([`Scope::position`]).
+    pub fn wall(
+        &mut self,
+        field: &str,
+        sides: &str,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Wall<'g>,
+    ) -> &mut Self {
+        let sides = sides_of(sides, self.names.dimensions);
+        let walls = sides.and_then(|sides| Ok((walls_of(&self.names, 0, &sides, define)?, sides)));
+        let (walls, sides) = match walls {
+            Ok(walls) => walls,
+            Err(fault) => {
+                self.note(Err(fault));
+                return self;
+            }
+        };
+        self.change(field, |part| {
+            sides.iter().for_each(|&[axis, side]| part.sides.0[axis][side] = None);
+        });
+        for (number, _) in self.names.fields.iter().enumerate().filter(|(_, name)| is_of(name, field)) {
+            let own = walls.iter().map(|wall| FieldWall { field: number, ..wall.clone() });
+            self.walls.retain(|known| {
+                let is_other = |&[axis, side]: &[usize; 2]| [known.axis, known.side] != [axis, side];
+                known.field != number || sides.iter().all(is_other)
+            });
+            self.walls.extend(own);
         }
         self
     }

@@ -25,32 +25,32 @@ impl Derived {
             _ => None,
         })
     }
+}
 
-    /// Returns the formula's value for parameters with these values, computed in f64.
-    fn value(&self, parameters: &[f64]) -> f64 {
-        let mut values: Vec<f64> = Vec::with_capacity(self.dag.nodes.len());
-        for &node in &self.dag.nodes {
-            let at = |id: Id| values[id as usize];
-            let value = match node {
-                Node::Const(constant) => constant.value(),
-                Node::Param(number) => parameters.get(usize::from(number)).copied().unwrap_or(f64::NAN),
-                // A definition refuses them.
-                Node::Tap(_) | Node::Coord(_) => f64::NAN,
-                Node::Unary(op, a) => host_unary(op, at(a)),
-                Node::Binary(op, a, b) => host_binary(op, at(a), at(b)),
-                Node::Fma(a, b, c) => at(a).mul_add(at(b), at(c)),
-                Node::Select(condition, yes, no) => {
-                    if at(condition) != 0.0 {
-                        at(yes)
-                    } else {
-                        at(no)
-                    }
+/// Returns the value of a formula of parameters with these values, computed in f64.
+pub(super) fn value(dag: &Dag, parameters: &[f64]) -> f64 {
+    let mut values: Vec<f64> = Vec::with_capacity(dag.nodes.len());
+    for &node in &dag.nodes {
+        let at = |id: Id| values[id as usize];
+        let value = match node {
+            Node::Const(constant) => constant.value(),
+            Node::Param(number) => parameters.get(usize::from(number)).copied().unwrap_or(f64::NAN),
+            // A definition refuses them.
+            Node::Tap(_) | Node::Coord(_) => f64::NAN,
+            Node::Unary(op, a) => host_unary(op, at(a)),
+            Node::Binary(op, a, b) => host_binary(op, at(a), at(b)),
+            Node::Fma(a, b, c) => at(a).mul_add(at(b), at(c)),
+            Node::Select(condition, yes, no) => {
+                if at(condition) != 0.0 {
+                    at(yes)
+                } else {
+                    at(no)
                 }
-            };
-            values.push(value);
-        }
-        self.dag.outputs.first().map_or(f64::NAN, |&output| values[output as usize])
+            }
+        };
+        values.push(value);
     }
+    dag.outputs.first().map_or(f64::NAN, |&output| values[output as usize])
 }
 
 /// Returns the value of an operator. Elementary functions are those of the machine's mathematical library, which Python
@@ -92,7 +92,7 @@ impl Program {
     /// Computes those of these parameters' values that are formulas of others.
     pub fn derive(&self, parameters: &mut [f64]) {
         for derived in &self.derived {
-            let value = derived.value(parameters);
+            let value = value(&derived.dag, parameters);
             if let Some(own) = parameters.get_mut(derived.parameter) {
                 *own = value;
             }

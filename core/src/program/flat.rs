@@ -62,6 +62,16 @@ impl Formula {
         dag.outputs.iter().map(|&output| new[output as usize]).collect()
     }
 
+    /// Returns the node of a number.
+    pub(super) fn node(&self, id: Id) -> Node {
+        self.nodes[id as usize]
+    }
+
+    /// Adds a formula, and returns its outputs.
+    pub(super) fn put_all(&mut self, dag: &Dag) -> Vec<Id> {
+        self.add(dag, [0; 3], &mut |_, _| None)
+    }
+
     pub(super) fn finished(&self, outputs: &[Id]) -> Dag {
         Dag::pruned(&self.nodes, outputs)
     }

@@ -2,18 +2,11 @@
 //! the opposite sign, or hold a value, a tap beyond the side chooses that instead; where they show other cells, which lie no
 //! farther away, it chooses the taps of these. No bit of any field differs.
 
+use super::beyond::{Beyond, choose_at};
 use super::flat::Formula;
 use super::{Footprint, Problem, Program};
 use crate::domain::{Boundaries, Boundary, Source};
-use crate::expr::{Binary, Constant, Dag, Id, Node, Tap, Unary};
-
-/// The side of an axis beyond which a tap may reach, and how far.
-#[derive(Clone, Copy)]
-struct Beyond {
-    axis: usize,
-    side: usize,
-    distance: usize,
-}
+use crate::expr::{Constant, Dag, Id, Node, Tap, Unary};
 
 /// Returns whether ghost cells of a kind hold a value.
 fn holds(kind: Boundary) -> bool {
@@ -179,7 +172,8 @@ impl Problem {
             _ if kind.is_negated() => formula.put(Node::Unary(Unary::Neg, value)),
             _ => return Some(value),
         };
-        Some(self.choose(formula, Beyond { axis, side, distance }, instead, value))
+        let beyond = Beyond { axis, side, distance, extent: n };
+        Some(beyond.choose(formula, self.slowest(), instead, value))
     }
 
     /// Returns the value of a tap whose field has ghost cells that show other cells than those of all fields: in each of the
@@ -210,46 +204,14 @@ impl Problem {
                 instead = formula.put(Node::Unary(Unary::Neg, instead));
             }
             value = match axis == self.slowest() && axis < 2 {
-                true => self.choose_at(formula, axis, at as usize, instead, value),
-                false => self.choose(formula, Beyond { axis, side, distance: far + 1 }, instead, value),
+                true => choose_at(formula, axis, at as usize, instead, value),
+                false => {
+                    let beyond = Beyond { axis, side, distance: far + 1, extent: n };
+                    beyond.choose(formula, self.slowest(), instead, value)
+                }
             };
         }
         Some(value)
-    }
-
-    /// Returns the value `instead` in the cells of an index, and the other one elsewhere.
-    fn choose_at(&self, formula: &mut Formula, axis: usize, index: usize, instead: Id, other: Id) -> Id {
-        let at = formula.put(Node::Coord(axis as u8));
-        let index = formula.put(Node::Const(Constant::new(index as f64)));
-        let is_there = formula.put(Node::Binary(Binary::Equal, at, index));
-        formula.put(Node::Select(is_there, instead, other))
-    }
-
-    /// Returns the value `instead` in the cells from which a tap reaches beyond a side, and the other one elsewhere.
-    fn choose(&self, formula: &mut Formula, beyond: Beyond, instead: Id, other: Id) -> Id {
-        let Beyond { axis, side, distance } = beyond;
-        let at = formula.put(Node::Coord(axis as u8));
-        let index = |formula: &mut Formula, index: f64| formula.put(Node::Const(Constant::new(index)));
-        let (last, distance) = (self.shape.padded()[axis] as f64 - 1.0, distance as f64);
-        if axis == self.slowest() && axis < 2 {
-            // Kernels that go from plane to plane ask for single planes only there.
-            let n = self.shape.padded()[axis];
-            return (0..beyond.distance.min(n)).fold(other, |other, far| {
-                let index = if side == 0 { far } else { n - 1 - far };
-                self.choose_at(formula, axis, index, instead, other)
-            });
-        }
-        // Kernels know such conditions as those of outermost cells.
-        let from_side = match side {
-            0 => at,
-            _ => {
-                let last = index(formula, last);
-                formula.put(Node::Binary(Binary::Sub, last, at))
-            }
-        };
-        let distance = index(formula, distance);
-        let is_beyond = formula.put(Node::Binary(Binary::Less, from_side, distance));
-        formula.put(Node::Select(is_beyond, instead, other))
     }
 }
 

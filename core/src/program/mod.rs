@@ -4,6 +4,7 @@
 //! A *plain* program is one or more stencils per step over fields that all stand on cells and share one
 //! boundary ([`Program::sequence`]). Any other is written part by part ([`Definition`]).
 
+mod beyond;
 mod boxes;
 mod carried;
 mod centring;
@@ -13,6 +14,7 @@ mod derived;
 mod flat;
 mod footprint;
 mod ghosts;
+mod grid;
 mod groups;
 mod linear;
 mod marks;
@@ -34,10 +36,13 @@ mod stretch;
 mod tests;
 mod timed;
 mod until;
+mod walls;
 mod watch;
 
 use std::ops::Range;
+use std::sync::Arc;
 
+pub use crate::domain::Condition;
 use crate::domain::{Boundaries, Boundary, Sides, is_of};
 use crate::error::{Error, Result};
 use crate::real::DType;
@@ -49,6 +54,7 @@ pub use self::clock::{Asked, Clock};
 pub use self::definition::Definition;
 pub use self::derived::Derived;
 pub use self::footprint::{Footprint, Neighbourhood};
+pub use self::grid::{Grid, Space};
 pub use self::groups::{Groups, made, ordered, outlasts, uses_scalar, waits};
 pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
@@ -69,6 +75,7 @@ pub use self::storage::{Launch, Launches, Storage, is_renamed};
 pub use self::stretch::Stretch;
 pub use self::timed::Timed;
 pub use self::until::Until;
+pub use self::walls::{FieldWall, Wall};
 pub use self::watch::Watch;
 
 use self::stage::update;
@@ -98,6 +105,11 @@ pub struct Program {
     starts: Vec<Start>,
     /// The coefficients that are read beyond the domain, by their numbers; see [`Program::is_tapped_coefficient`].
     coefficients: Vec<usize>,
+    grid: Grid,
+    /// Conditions at walls that the formulas do not meet yet.
+    walls: Vec<FieldWall>,
+    /// The program as it was written, where the formulas meet its conditions at walls.
+    declared: Option<Arc<Program>>,
 }
 
 /// The kind of a field.
@@ -193,7 +205,7 @@ impl Program {
             ));
         }
         let scalars = parameters.iter().map(|parameter| parameter.name.clone()).collect();
-        let names = Names { dimensions, fields, scalars };
+        let names = Names { dimensions, fields, scalars, grid: Grid::default() };
         let stages = stencils
             .iter()
             .map(|stencil| update(stencil.name(), &names, &|_| Centring::CELL, |s| stencil.define(s)))
@@ -217,6 +229,9 @@ impl Program {
             shown,
             starts,
             coefficients: Vec::new(),
+            grid: Grid::default(),
+            walls: Vec::new(),
+            declared: None,
         };
         program.find_coefficients();
         program.check_count()?;

@@ -46,7 +46,8 @@ impl Problem {
     /// Makes a problem with the program's own boundaries, parameters and scalars, checked by
     /// [`Problem::check`].
     pub fn new(program: Arc<Program>, shape: Shape, dtype: DType) -> Result<Self> {
-        let problem = Problem::unchecked(program, shape, dtype);
+        let mut problem = Problem::unchecked(program, shape, dtype);
+        problem.lower_walls()?;
         problem.check()?;
         Ok(problem)
     }
@@ -196,6 +197,14 @@ impl Problem {
         if let Some((what, given, needed)) = counts.into_iter().find(|(_, given, needed)| given != needed) {
             return Err(Error::limit(what, given, needed, "give one value each"));
         }
+        if !program.walls.is_empty() {
+            return Err(Error::invalid(
+                format!("program {}", program.name()),
+                "its formulas do not meet its conditions at walls yet",
+                "call Problem::lower_walls once the boundaries are set",
+            ));
+        }
+        self.spacing()?;
         self.check_batch()?;
         let all = self.batch.iter().map(|member| &member.scalars).chain([&self.scalars]);
         for (scalar, &value) in all.flat_map(|scalars| program.scalars().iter().zip(scalars)) {

@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use super::centring::Centring;
 use super::component;
+use super::grid::Grid;
 use super::start::Start;
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::expr::{Components, Expr, Graph, Index, Node, Tap};
+use crate::expr::{Components, Dag, Expr, Graph, Index, Node, Tap};
 
 /// A parameter of a stencil: constant in space, settable between steps.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +113,8 @@ pub(super) struct Names {
     pub fields: Vec<String>,
     /// Parameters and computed scalars, by their numbers in formulas.
     pub scalars: Vec<String>,
+    /// The grid in space.
+    pub grid: Grid,
 }
 
 /// What a formula has defined.
@@ -264,6 +268,94 @@ impl<'g> Scope<'g> {
             return self.constant(0.0);
         }
         self.graph.add(Node::Coord((3 - self.dimensions() + axis) as u8))
+    }
+
+    /// Returns the distance between neighbouring cells along an axis, counted from the slowest, as the program says
+    /// ([`Definition::spacing`](super::Definition::spacing)); 1 unless it does.
+    pub fn spacing(&self, axis: usize) -> Expr<'g> {
+        self.of_grid(axis, |grid, axis| &grid.spacing[axis]).unwrap_or_else(|| self.constant(1.0))
+    }
+
+    /// Returns the place of the values of a formula along an axis, counted from the slowest, in the units of the spacing:
+    /// the program's origin, and the spacing times the index for values on nodes of the axis, times half a cell more for
+    /// values in the middle of cells.
+    pub fn position(&self, axis: usize, on: Centring) -> Expr<'g> {
+        let index = self.coord(axis);
+        let is_on_nodes = on.of(self.dimensions()).on_nodes_of(self.dimensions(), axis);
+        let cells = if is_on_nodes { index } else { index + 0.5 };
+        let spaced = match self.of_grid(axis, |grid, axis| &grid.spacing[axis]) {
+            Some(spacing) => cells * spacing,
+            None => cells,
+        };
+        match self.of_grid(axis, |grid, axis| &grid.origin[axis]) {
+            Some(origin) => origin + spaced,
+            None => spaced,
+        }
+    }
+
+    /// Returns a formula of the grid along an axis, if the program has it.
+    fn of_grid(&self, axis: usize, get: impl Fn(&Grid, usize) -> &Option<Dag>) -> Option<Expr<'g>> {
+        if axis >= self.dimensions() {
+            self.fail(Error::limit(
+                "axis of the grid",
+                axis,
+                self.dimensions() - 1,
+                "use an axis of the program",
+            ));
+            return None;
+        }
+        let dag = get(&self.names.grid, 3 - self.dimensions() + axis).as_ref()?;
+        let mut all: Vec<Expr<'g>> = Vec::with_capacity(dag.nodes.len());
+        for node in &dag.nodes {
+            let node = node.map(|operand| all[operand as usize].id());
+            all.push(self.graph.add(node));
+        }
+        dag.outputs.first().map(|&output| all[output as usize])
+    }
+
+    /// Returns the value of a formula at a cell so far away along an axis, counted from the slowest.
+    pub fn shifted(&self, expr: Expr<'g>, axis: usize, distance: i32) -> Expr<'g> {
+        if axis >= self.dimensions() {
+            self.fail(Error::limit(
+                "axis of a formula",
+                axis,
+                self.dimensions() - 1,
+                "use an axis of the program",
+            ));
+            return expr;
+        }
+        let padded = 3 - self.dimensions() + axis;
+        let shifted = self.graph.rewritten(expr, |node| match node {
+            Node::Tap(mut tap) => {
+                tap.offset[padded] += distance;
+                if tap.offset[padded].unsigned_abs() > MAX_RADIUS {
+                    let far = tap.offset[padded];
+                    self.fail(Error::limit("offset of a tap", far, MAX_RADIUS, "use nearer taps"));
+                }
+                self.graph.add(Node::Tap(tap))
+            }
+            Node::Coord(own) if usize::from(own) == padded => self.graph.add(node) + f64::from(distance),
+            other => self.graph.add(other),
+        });
+        shifted.unwrap_or_else(|| {
+            let reason = "it has a loop, whose iterations are not moved";
+            self.fail(Error::invalid("formula at another cell", reason, "write the loop for that cell"));
+            expr
+        })
+    }
+
+    /// Returns the first derivative of a formula along an axis, counted from the slowest, by the difference of its values at
+    /// both neighbouring cells: of second order in the spacing, `(a[1] - a[-1]) * (0.5 / dx)`.
+    pub fn derivative(&self, expr: Expr<'g>, axis: usize) -> Expr<'g> {
+        let [low, high] = [-1, 1].map(|distance| self.shifted(expr, axis, distance));
+        (high - low) * (0.5 / self.spacing(axis))
+    }
+
+    /// Returns the second derivative as [`Scope::derivative`] returns the first: `(a[-1] - 2 a + a[1]) * (1 / dx²)`.
+    pub fn second_derivative(&self, expr: Expr<'g>, axis: usize) -> Expr<'g> {
+        let [low, high] = [-1, 1].map(|distance| self.shifted(expr, axis, distance));
+        let spacing = self.spacing(axis);
+        (low - 2.0 * expr + high) * (1.0 / (spacing * spacing))
     }
 
     /// Returns the sum of `term(i)` over a range of components, added in order.

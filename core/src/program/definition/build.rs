@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Node, Tap, Term};
 use crate::program::derived::Derived;
 use crate::program::stage::{Stage, StageKind};
-use crate::program::{FieldKind, Footprint, MAX_CYCLE, MAX_FIELDS, Program, Scalar, Temporary};
+use crate::program::{FieldKind, Footprint, Grid, MAX_CYCLE, MAX_FIELDS, Program, Scalar, Temporary};
 
 impl Definition {
     /// Returns the program.
@@ -39,8 +39,9 @@ impl Definition {
         }
         check_order(&self)?;
         self.check_derived()?;
+        self.check_grid()?;
         self.unroll()?;
-        let until = self.until.take();
+        let (until, written) = (self.until.take(), std::mem::take(&mut self.written));
         let shown = match &self.shown {
             None => 0,
             Some(name) => self
@@ -52,12 +53,30 @@ impl Definition {
                 .position(|(known, _)| known == name)
                 .ok_or_else(|| Error::unknown("field", name, &self.names.fields))?,
         };
-        let program = self.program(shown);
+        let mut program = self.program(shown);
+        for (field, text) in &written {
+            program.take_conditions(field.as_deref(), text)?;
+        }
+        program.sort_walls();
+        program.walls.iter().try_for_each(|wall| program.check_wall(wall))?;
         program.check_count()?;
         program.check_names()?;
         match until {
             Some(condition) => program.with_until(&condition),
             None => Ok(program),
+        }
+    }
+
+    /// Checks that the grid's formulas are of parameters.
+    fn check_grid(&self) -> Result<()> {
+        let is_parameter = |number: usize| matches!(self.values.get(number), Some(Value::Parameter(_)));
+        match self.names.grid.uses().find(|&number| !is_parameter(number)) {
+            None => Ok(()),
+            Some(number) => Err(Error::invalid(
+                format!("grid of program {}", self.name),
+                format!("it is a formula of {}, which is computed in each step", self.names.scalars[number]),
+                "use parameters",
+            )),
         }
     }
 
@@ -123,7 +142,9 @@ impl Definition {
 
     /// Puts fields before temporaries, and parameters before computed scalars.
     fn program(self, shown: usize) -> Program {
-        let Definition { name, names, kinds, values, mut derived, steps, boundary, sides, .. } = self;
+        let Definition {
+            name, mut names, kinds, values, mut derived, steps, boundary, sides, mut walls, ..
+        } = self;
         let is_field: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
         let is_parameter: Vec<bool> =
             values.iter().map(|value| matches!(value, Value::Parameter(_))).collect();
@@ -145,6 +166,9 @@ impl Definition {
             shown,
             starts: Vec::new(),
             coefficients: Vec::new(),
+            grid: Grid::default(),
+            walls: Vec::new(),
+            declared: None,
         };
         for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
             match part {
@@ -172,6 +196,13 @@ impl Definition {
             dag.nodes.iter_mut().for_each(|node| renumber(node, &field_order, &scalar_order));
             *number = scalar_order[*number];
         }
+        for wall in &mut walls {
+            wall.dag.nodes.iter_mut().for_each(|node| renumber(node, &field_order, &scalar_order));
+            wall.field = field_order[wall.field];
+        }
+        let formulas = names.grid.formulas_mut().flat_map(|dag| &mut dag.nodes);
+        formulas.for_each(|node| renumber(node, &field_order, &scalar_order));
+        (program.walls, program.grid) = (walls, names.grid);
         derived.sort_unstable_by_key(|(number, _)| *number);
         program.derived = derived.into_iter().map(|(parameter, dag)| Derived { parameter, dag }).collect();
         let mut defaults: Vec<f64> = program.parameters.iter().map(|parameter| parameter.default).collect();
