@@ -10,7 +10,7 @@ use std::ops::Range;
 use abide_core::domain::Source as Found;
 use abide_core::{Real, Result};
 
-use crate::bytecode::{Bytecode, Steps, TapAt};
+use crate::bytecode::{Bytecode, InnerPart, Steps, TapAt};
 use crate::region::Region;
 use crate::rings::{Walk, zeros};
 use crate::steps::{Chunk, NewValues, StepScratch, Taps};
@@ -79,6 +79,8 @@ pub struct Row<'a, M> {
     pub window: Range<isize>,
     /// Rows that are prefetched.
     pub ahead: Ahead,
+    /// The cells along the row that make no choice of the formula.
+    pub inner: InnerPart,
 }
 
 /// The scratch of whichever thread computes rows.
@@ -168,13 +170,13 @@ impl<M> Row<'_, M> {
             let seam =
                 if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
             let mut end = cells.end.min(seam);
+            // So does one where cells begin or end to make choices.
+            let (inner, until) = self.inner.at(start - (seam - width));
+            end = end.min(until.saturating_add(seam - width));
+            let steps = self.bytecode.steps_of(inner);
             // Where scratch holds nothing, a chunk may be as long as nothing in it is gathered.
             match safe {
-                Some(safe)
-                    if matches!(self.bytecode.steps, Steps::Sum(_))
-                        && start >= safe.start
-                        && start < safe.end =>
-                {
+                Some(safe) if matches!(steps, Steps::Sum(_)) && start >= safe.start && start < safe.end => {
                     end = end.min(safe.end)
                 }
                 Some(safe) if start < safe.start => {
@@ -186,13 +188,14 @@ impl<M> Row<'_, M> {
             if !is_safe {
                 self.gather(scratch, &(start..end));
             }
-            self.chunk(scratch, sink, start..end, (start - cells.start) as usize, is_safe);
+            let to = (start - cells.start) as usize;
+            self.chunk(scratch, sink, start..end, to, (is_safe, inner));
             start = end;
         }
     }
 
-    /// Computes one chunk, whose new values go to `to` in the sink. A chunk that is `safe` has nothing
-    /// gathered.
+    /// Computes one chunk, whose new values go to `to` in the sink. A chunk that is safe has nothing
+    /// gathered; `inner` is the number of steps for cells that make no choice.
     #[inline(always)]
     fn chunk<T: Real>(
         &self,
@@ -200,7 +203,7 @@ impl<M> Row<'_, M> {
         sink: &mut impl Sink<T>,
         cells: Range<isize>,
         to: usize,
-        safe: bool,
+        (safe, inner): (bool, Option<usize>),
     ) where
         M: Memory<T>,
     {
@@ -208,7 +211,7 @@ impl<M> Row<'_, M> {
         let first = cells.start.rem_euclid(self.region.width() as isize);
         let (len, ahead) = (cells.len(), self.ahead);
         let taps = ChunkTaps { row: self, rows, constants, gathered, cells, safe };
-        let chunk = Chunk { bytecode: self.bytecode, first, to: to..to + len, ahead };
+        let chunk = Chunk { bytecode: self.bytecode, first, to: to..to + len, ahead, inner };
         chunk.compute(step_scratch, scalars, &taps, sink);
     }
 

@@ -11,7 +11,7 @@ use abide_core::plan::{Levels, across};
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 
-use crate::bytecode::{Bytecode, RowAt};
+use crate::bytecode::{Bytecode, InnerPart, RowAt};
 use crate::chunk::{Buffer, Memory, Row, Scratch, TapRow};
 use crate::prefetch::Prefetch;
 use crate::region::Region;
@@ -178,13 +178,14 @@ impl<T: Real> Pass<'_, T> {
         let Work { scratch, scalars, lines, begin, prefetches } = work;
         std::mem::swap(&mut scratch.scalars, &mut scalars[number]);
         let memory = Sources { now: self.now, storages };
-        let row = Row {
+        let mut row = Row {
             region: self.region,
             bytecode,
             memory: &memory,
             chunk: self.chunk,
             window: window.cells.clone(),
             ahead: Ahead { read: false, write: false },
+            inner: InnerPart::default(),
         };
         let copies = level.outputs.iter().any(|output| output.last && output.ring.is_some());
         for z in slow.clone() {
@@ -204,7 +205,8 @@ impl<T: Real> Pass<'_, T> {
                     if (0..extent).contains(&at) { at as usize } else { at.rem_euclid(extent) as usize }
                 };
                 let place = [place(0), place(1)];
-                if bytecode.varies_by_row {
+                row.inner = bytecode.inner_of(place.map(|at| at as isize), self.region.width() as isize);
+                if bytecode.varies_in(&row.inner) {
                     bytecode.uniform.evaluate(
                         &mut scratch.scalars,
                         self.parameters.of(level.step, level.stage),

@@ -125,6 +125,8 @@ pub struct Chunk<'a> {
     pub to: Range<usize>,
     /// Rows that are prefetched.
     pub ahead: Ahead,
+    /// The number of the steps among [`Bytecode::inner`], for cells that make no choice.
+    pub inner: Option<usize>,
 }
 
 impl Chunk<'_> {
@@ -137,7 +139,7 @@ impl Chunk<'_> {
         taps: &impl Taps<T>,
         sink: &mut impl NewValues<T>,
     ) {
-        let code = match &self.bytecode.steps {
+        let code = match self.bytecode.steps_of(self.inner) {
             Steps::Code(code) => code,
             Steps::Sum(weighted) => {
                 let mut sum = Sum::default();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 
-use crate::bytecode::Bytecode;
+use crate::bytecode::{Bytecode, InnerPart};
 use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
 use crate::region::{Line, Region};
 use crate::rings::Walk;
@@ -151,20 +151,22 @@ pub fn has_fused_multiply_add() -> bool {
 fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<'_, T>) {
     let Stage { region, bytecode, parameters, chunk, .. } = *stage;
     let (Band { units, scratch, lines }, memory) = (band, Arrays(stage.old));
-    let row = Row {
+    let mut row = Row {
         region,
         bytecode,
         memory: &memory,
         chunk,
         window: 0..0,
         ahead: Ahead { read: true, write: true },
+        inner: InnerPart::default(),
     };
     outputs.width = region.width();
     let mut number = units.start;
     while number < units.end {
         let unit = region.unit(number);
         let [z, y] = unit.row;
-        if bytecode.varies_by_row || number == units.start {
+        row.inner = bytecode.inner_of([z as isize, y as isize], region.width() as isize);
+        if bytecode.varies_in(&row.inner) || number == units.start {
             bytecode
                 .uniform
                 .evaluate(&mut scratch.scalars, parameters, [z as isize, y as isize, 0], |_| T::ZERO);

@@ -7,3 +7,4 @@ mod reference;
 mod scalars;
 mod session;
 mod thin;
+mod walls;

@@ -7,16 +7,20 @@
 
 mod code;
 mod emit;
+mod inner;
 mod select;
 mod step;
+
+use std::ops::Range;
 
 use abide_core::Real;
 use abide_core::expr::Dag;
 
 pub(crate) use code::with_codes;
 pub use code::{Instruction, Opcode};
+pub use inner::Inner;
 
-pub use step::{MAX_TERMS, Operand, RowAt, TapAt, Weighted};
+pub use step::{MAX_TERMS, Operand, RowAt, TapAt, Term, Weighted};
 
 use select::Compiler;
 
@@ -43,6 +47,8 @@ pub struct Bytecode {
     pub outputs: usize,
     /// The formula's steps.
     pub steps: Steps,
+    /// Those of cells that make none of its choices, where it has some, and those of rows that make none.
+    pub inner: Vec<Inner>,
 }
 
 /// The steps of a bytecode.
@@ -72,7 +78,42 @@ pub struct Code {
 impl Bytecode {
     /// Returns the number of slots that the steps need.
     pub fn slots(&self) -> usize {
-        if let Steps::Code(code) = &self.steps { code.slots } else { 0 }
+        self.all_steps()
+            .map(|steps| if let Steps::Code(code) = steps { code.slots } else { 0 })
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn all_steps(&self) -> impl Iterator<Item = &Steps> {
+        [&self.steps].into_iter().chain(self.inner.iter().map(|inner| &inner.steps))
+    }
+
+    /// Returns the steps of the cells of a part, or of all others.
+    #[inline(always)]
+    pub fn steps_of(&self, part: Option<usize>) -> &Steps {
+        part.and_then(|part| self.inner.get(part)).map_or(&self.steps, |inner| &inner.steps)
+    }
+
+    /// Returns the part of a row of so many cells, at a place along the two slower axes, that has steps of its own.
+    #[inline(always)]
+    pub fn inner_of(&self, row: [isize; 2], width: isize) -> InnerPart {
+        for (number, inner) in self.inner.iter().enumerate().filter(|(_, inner)| inner.has_row(row)) {
+            let cells = inner.cells(width);
+            if !cells.is_empty() {
+                return InnerPart { number: Some(number), cells };
+            }
+        }
+        InnerPart::default()
+    }
+
+    /// Returns whether the scalars of a row that has such a part throughout, or none, differ from row to row.
+    #[inline(always)]
+    pub fn varies_in(&self, part: &InnerPart) -> bool {
+        let inner = part.number.and_then(|number| self.inner.get(number));
+        match inner {
+            Some(inner) if part.cells.end == isize::MAX / 2 => inner.varies_by_row,
+            _ => self.varies_by_row,
+        }
     }
 
     /// Returns the number of the instructions' operands of all kinds.
@@ -82,7 +123,7 @@ impl Bytecode {
 
     /// Returns whether the steps read the coordinate along the row.
     pub fn reads_along(&self) -> bool {
-        matches!(&self.steps, Steps::Code(Code { reads_along: true, .. }))
+        self.all_steps().any(Steps::reads_along)
     }
 
     /// Returns the bytecode with instructions of the machine for values of type `T`, where it has such. They give
@@ -90,8 +131,11 @@ impl Bytecode {
     #[cfg_attr(not(all(target_arch = "x86_64", unix)), allow(unused_mut))]
     pub fn compiled<T: Real>(mut self) -> Bytecode {
         #[cfg(all(target_arch = "x86_64", unix))]
-        if let Steps::Code(code) = &mut self.steps {
-            code.native = Native::new::<T>(code, self.uniform.nodes.len());
+        for steps in [&mut self.steps].into_iter().chain(self.inner.iter_mut().map(|inner| &mut inner.steps))
+        {
+            if let Steps::Code(code) = steps {
+                code.native = Native::new::<T>(code, self.uniform.nodes.len());
+            }
         }
         self
     }
@@ -101,34 +145,11 @@ impl Bytecode {
     /// instruction.
     pub fn new(dag: &Dag, fused: bool) -> Bytecode {
         let mut compiler = Compiler::new(dag, fused);
-        let scalars = compiler.uniform.len();
-        let steps = match compiler.weighted() {
-            Some(sum) => Steps::Sum(sum),
-            None => {
-                // The weights of what was no sum after all.
-                compiler.uniform.truncate(scalars);
-                let (instructions, slots) = emit::emit(dag, &compiler.operands);
-                let (from_scalars, from_taps) = (slots, slots + scalars);
-                let from_outputs = from_taps + compiler.taps.len();
-                let number = |operand| match operand {
-                    Operand::None => 0,
-                    Operand::Slot(number) => number as u32,
-                    Operand::Scalar(number) => (from_scalars + number) as u32,
-                    Operand::Tap(number) => (from_taps + number) as u32,
-                    Operand::Output(number) => (from_outputs + number) as u32,
-                    Operand::Along => (from_outputs + dag.outputs.len()) as u32,
-                };
-                let reads_along = instructions.iter().any(|one| [one.a, one.b].contains(&Operand::Along));
-                let instructions = instructions.iter().map(|instruction| instruction.map(number));
-                Steps::Code(Code {
-                    instructions: instructions.collect(),
-                    slots,
-                    reads_along,
-                    #[cfg(all(target_arch = "x86_64", unix))]
-                    native: None,
-                })
-            }
-        };
+        let made = Made::of(dag, &mut compiler);
+        let inner = inner::all(dag, fused, &mut compiler);
+        let counts = [compiler.uniform.len(), compiler.taps.len(), dag.outputs.len()];
+        let steps = made.steps(counts);
+        let inner = inner.into_iter().map(|made| made.inner(counts)).collect();
         let Compiler { uniform, varies_by_row, taps, rows, lines, .. } = compiler;
         let mut reach = [[0; 2]; 3];
         for TapAt { row, shift } in &taps {
@@ -138,7 +159,110 @@ impl Bytecode {
             }
         }
         let uniform = Dag { nodes: uniform, outputs: Vec::new() };
-        Bytecode { uniform, varies_by_row, taps, rows, reach, lines, outputs: dag.outputs.len(), steps }
+        Bytecode {
+            uniform,
+            varies_by_row,
+            taps,
+            rows,
+            reach,
+            lines,
+            outputs: dag.outputs.len(),
+            steps,
+            inner,
+        }
+    }
+}
+
+/// The cells of a row that have steps of their own, by the number of these among [`Bytecode::inner`]; none by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InnerPart {
+    /// The number.
+    pub number: Option<usize>,
+    /// The cells.
+    pub cells: Range<isize>,
+}
+
+impl InnerPart {
+    /// Returns the number of the steps of a cell, and the next cell at which that changes, if there is one.
+    #[inline(always)]
+    pub fn at(&self, cell: isize) -> (Option<usize>, isize) {
+        if self.number.is_none() || cell >= self.cells.end {
+            (None, isize::MAX)
+        } else if cell >= self.cells.start {
+            (self.number, self.cells.end)
+        } else {
+            (None, self.cells.start)
+        }
+    }
+}
+
+impl Steps {
+    /// Returns whether they read the coordinate along the row.
+    pub fn reads_along(&self) -> bool {
+        matches!(self, Steps::Code(Code { reads_along: true, .. }))
+    }
+}
+
+/// Steps whose operands have no numbers yet.
+enum Made {
+    Sum(Weighted),
+    Code(Vec<Instruction>, usize),
+}
+
+impl Made {
+    /// Returns the steps of a formula: a sum where it is one.
+    fn of(dag: &Dag, compiler: &mut Compiler<'_>) -> Made {
+        let scalars = compiler.uniform.len();
+        if let Some(sum) = compiler.weighted() {
+            return Made::Sum(sum);
+        }
+        // The weights of what was no sum after all.
+        compiler.uniform.truncate(scalars);
+        let (instructions, slots) = emit::emit(dag, &compiler.operands);
+        Made::Code(instructions, slots)
+    }
+
+    /// Returns the same over scalars that come behind `first` others, and over other taps.
+    fn moved(self, first: usize, taps: &[usize]) -> Made {
+        match self {
+            Made::Sum(Weighted { terms, scale }) => {
+                let term = |term: Term| Term { weight: term.weight + first, tap: taps[term.tap] };
+                let scale = scale.map(|scale| scale + first);
+                Made::Sum(Weighted { terms: terms.into_iter().map(term).collect(), scale })
+            }
+            Made::Code(instructions, slots) => {
+                let operand = |operand| match operand {
+                    Operand::Scalar(number) => Operand::Scalar(number + first),
+                    Operand::Tap(number) => Operand::Tap(taps[number]),
+                    other => other,
+                };
+                Made::Code(instructions.iter().map(|one| one.map(operand)).collect(), slots)
+            }
+        }
+    }
+
+    /// Numbers the operands of a formula of so many scalars, taps and outputs.
+    fn steps(self, [scalars, taps, outputs]: [usize; 3]) -> Steps {
+        let (instructions, slots) = match self {
+            Made::Sum(sum) => return Steps::Sum(sum),
+            Made::Code(instructions, slots) => (instructions, slots),
+        };
+        let (from_taps, from_outputs) = (slots + scalars, slots + scalars + taps);
+        let number = |operand| match operand {
+            Operand::None => 0,
+            Operand::Slot(number) => number as u32,
+            Operand::Scalar(number) => (slots + number) as u32,
+            Operand::Tap(number) => (from_taps + number) as u32,
+            Operand::Output(number) => (from_outputs + number) as u32,
+            Operand::Along => (from_outputs + outputs) as u32,
+        };
+        Steps::Code(Code {
+            reads_along: instructions.iter().any(|one| [one.a, one.b].contains(&Operand::Along)),
+            instructions: instructions.iter().map(|instruction| instruction.map(number)).collect(),
+            slots,
+            #[cfg(all(target_arch = "x86_64", unix))]
+            native: None,
+        })
     }
 }
 

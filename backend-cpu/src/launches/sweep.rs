@@ -236,16 +236,20 @@ impl<'a, T: Real> Sweep<'a, T> {
             lines.push(self.field_rows.line(row.field, [at[0] + dz, at[1] + dy]));
         }
         let [head, tail] = self.ends(lines, xs);
+        // The values that make choices of the formula are the outermost ones or few.
+        let inner = bytecode.inner_of(at, xs.end);
         let is_plain = sink.is_direct() && lines.iter().all(|line| self.is_held(line));
         let mut start = xs.start;
         while start < xs.end {
-            let part = [head, tail].into_iter().find(|&end| start < end).unwrap_or(xs.end);
+            let (own, until) = inner.at(start);
+            let part = [head, tail].into_iter().find(|&end| start < end).unwrap_or(xs.end).min(until);
             // Chunks of a part are of about one length, whole vectors: a short one costs nearly as much as a
             // long one.
             let left = (part - start) as usize;
             // Where scratch holds nothing, a chunk may be as long as the part between the ends.
             let is_between = is_plain && start >= head && part <= tail;
-            let chunk = if is_between && !bytecode.reads_along() { left } else { self.chunk };
+            let reads_along = bytecode.steps_of(own).reads_along();
+            let chunk = if is_between && !reads_along { left } else { self.chunk };
             let length = left.div_ceil(left.div_ceil(chunk)).next_multiple_of(WIDEST);
             let end = part.min(start + length as isize);
             for (number, &TapAt { row, shift }) in bytecode.taps.iter().enumerate() {
@@ -256,7 +260,8 @@ impl<'a, T: Real> Sweep<'a, T> {
             }
             let taps = RowTaps { sweep: self, lines, gathered, cells: start..end };
             let to = (start - xs.start) as usize..(end - xs.start) as usize;
-            let chunk = Chunk { bytecode, first: start, to, ahead: Ahead { read: false, write: false } };
+            let ahead = Ahead { read: false, write: false };
+            let chunk = Chunk { bytecode, first: start, to, ahead, inner: own };
             sink.compute(&chunk, &mut Registers { step_scratch, scalars, outputs }, &taps);
             start = end;
         }

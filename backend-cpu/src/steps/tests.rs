@@ -53,6 +53,7 @@ fn check_tape<T: Real>(dag: &Dag, bytecode: Bytecode) {
             first: 5,
             to: 1..len + 1,
             ahead: Ahead { read: false, write: false },
+            inner: None,
         };
         chunk.compute(&mut step_scratch, &scalars, &Fields(&fields, &bytecode, len), &mut new);
         let mut nodes = Vec::new();
