@@ -24,6 +24,23 @@ pub(crate) fn whole(program: &Program) -> String {
     described(program, true)
 }
 
+/// Says the grid in space and the conditions at walls, which the formulas of a problem already hold.
+fn described_space(program: &Program, line: &mut impl FnMut(String)) {
+    let scalars = scalars(program);
+    let names =
+        Names { dimensions: program.dimensions(), fields: &[], scalars: &scalars, stands_alike: &|_| true };
+    for (what, formulas) in [("spacing", &program.grid().spacing), ("origin", &program.grid().origin)] {
+        for (axis, dag) in formulas.iter().enumerate().filter_map(|(axis, dag)| Some((axis, dag.as_ref()?))) {
+            line(format!("{what} {}: {}", axis_name(axis), joined(dag, &["value"], &names)));
+        }
+    }
+    for wall in program.walls() {
+        let (field, side) = (&program.fields()[wall.field], wall.side_name());
+        let values = &["a", "b", "c"][..wall.condition.values()];
+        line(format!("{field} {side}: {} {}", wall.condition.name(), joined(&wall.dag, values, &names)));
+    }
+}
+
 fn described(program: &Program, is_whole: bool) -> String {
     let axes = program.dimensions();
     let mut text = String::new();
@@ -34,6 +51,9 @@ fn described(program: &Program, is_whole: bool) -> String {
     };
     line(format!("axes: {axes}"));
     line(format!("boundary: {}", program.boundaries().describe(axes)));
+    if is_whole {
+        described_space(program, &mut line);
+    }
     if is_whole {
         line(format!("name: {}", program.name()));
         line(format!("shown: {}", program.fields()[program.shown()]));

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use abide_core::Scope;
 use abide_core::domain::axis_name;
-use abide_core::expr::{Binary, Expr, Index, Node, Unary};
-use abide_core::program::Reduction;
+use abide_core::expr::{Binary, COMPOSED, Composed, Expr, Index, Node, Unary};
+use abide_core::program::{Centring, Reduction};
 use pest::Parser;
 use pest::error::{ErrorVariant, InputLocation};
 use pest::iterators::{Pair, Pairs};
@@ -45,7 +45,7 @@ pub(crate) const BINARY: [(&str, Binary); 4] =
     [("min", Binary::Min), ("max", Binary::Max), ("pow", Binary::Pow), ("atan2", Binary::Atan2)];
 
 /// The functions that are no operators of one or two operands.
-const OTHERS: [&str; 4] = ["fma", "where", "coord", "laplacian"];
+const OTHERS: [&str; 6] = ["fma", "where", "coord", "laplacian", "d", "d2"];
 
 /// The reductions of a region to a scalar; `dot` is the sum of the products of two formulas.
 const REDUCTIONS: [(&str, Reduction, usize); 4] = [
@@ -92,6 +92,8 @@ pub(crate) struct Meaning<'a, 'g> {
     pub tables: &'a [Constants],
     /// The indices of the loops around a formula.
     pub indices: &'a [(String, Index<'g>)],
+    /// Where the values of a formula of cells stand, whose places are `x`, `y` and `z`.
+    pub on: Option<Centring>,
 }
 
 /// A part of a formula.
@@ -350,10 +352,26 @@ impl<'g> Meaning<'_, 'g> {
                 let field = field.ok_or_else(|| Fault::unknown(at.clone(), "field", text, self.fields))?;
                 return Ok(self.scope.field(field).laplacian().into());
             }
+            "d" | "d2" => {
+                takes(2)?;
+                let (Some(of), Some(along)) = (arguments.next(), arguments.next()) else {
+                    return Err(wrong(2));
+                };
+                let axis = axis(word(&along), self.scope.dimensions(), range(&along))?;
+                let of = self.value(of)?.expr;
+                let derivative = match name {
+                    "d" => self.scope.derivative(of, axis),
+                    _ => self.scope.second_derivative(of, axis),
+                };
+                return Ok(derivative.into());
+            }
             _ => {}
         }
         let values = arguments.map(|argument| Ok(self.value(argument)?.expr));
         let values: Vec<Expr<'g>> = values.collect::<Result<_, Fault>>()?;
+        if let Some(row) = Composed::named(name) {
+            return row.of(&values).map(Value::from).ok_or_else(|| wrong(row.operands));
+        }
         let unary = Unary::ALL.iter().find(|op| **op != Unary::Neg && op.name() == name);
         let operator = BINARY.iter().find(|(known, _)| *known == name);
         let expr = match (name, unary, operator, values.as_slice()) {
@@ -379,7 +397,8 @@ impl<'g> Meaning<'_, 'g> {
             }
             _ => {
                 let unary = Unary::ALL.iter().filter(|op| **op != Unary::Neg).map(|op| op.name());
-                let known = unary.chain(BINARY.iter().map(|(name, _)| *name)).chain(OTHERS);
+                let composed = COMPOSED.iter().map(|row| row.name);
+                let known = unary.chain(BINARY.iter().map(|(name, _)| *name)).chain(composed).chain(OTHERS);
                 return Err(Fault::unknown(at, "function", name, known));
             }
         };
@@ -471,7 +490,7 @@ impl<'g> Meaning<'_, 'g> {
         }
         let local = self.locals.iter().find(|(local, _)| local == name).map(|(_, expr)| *expr);
         let scalar = || self.scalars.iter().any(|known| known == name).then(|| self.scope.param(name));
-        match (local.or_else(scalar), offset) {
+        match (local.or_else(scalar).or_else(|| self.place(name)), offset) {
             (Some(expr), None) => Ok(expr),
             (Some(_), Some((place, _))) => {
                 let reason = format!("{name} is no field, and has no value at an offset");
@@ -483,6 +502,15 @@ impl<'g> Meaning<'_, 'g> {
                 Err(Fault::unknown(at, "value", name, known))
             }
         }
+    }
+}
+
+impl<'g> Meaning<'_, 'g> {
+    /// Returns the place of the formula's values along an axis of this name.
+    fn place(&self, name: &str) -> Option<Expr<'g>> {
+        let dimensions = self.scope.dimensions();
+        let axis = (3 - dimensions..3).position(|axis| axis_name(axis) == name)?;
+        self.on.map(|on| self.scope.position(axis, on))
     }
 }
 

@@ -41,6 +41,7 @@ mod loops;
 mod parts;
 mod print;
 mod stages;
+mod walls;
 mod write;
 
 use std::ffi::OsStr;
@@ -73,11 +74,14 @@ pub struct Model {
 }
 
 /// The keys of a model file.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 17] = [
     "name",
     "base",
     "axes",
+    "spacing",
+    "origin",
     "boundary",
+    "walls",
     "until",
     "shown",
     "fields",
@@ -146,8 +150,12 @@ fn model(text: &str, name: &str) -> Result<Model, Fault> {
     if let Some(table) = parameters {
         parts::parameters(&mut p, table)?;
     }
+    walls::grid(&mut p, all)?;
     if let Some(table) = part("scalars")? {
         parts::scalars(&mut p, table, dimensions)?;
+    }
+    if let Some(table) = part("walls")? {
+        walls::walls(&mut p, table)?;
     }
     if let Some(shown) = all.get("shown") {
         p.shown(shown.string()?);

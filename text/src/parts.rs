@@ -114,8 +114,15 @@ fn derived(
     p.derived(key, about, |scope| {
         let mut locals = Vec::new();
         let mut read = |item: Item<'_>, name: Option<&str>| {
-            let meaning =
-                Meaning { scope, fields: &[], scalars: &scalars, locals: &locals, tables: &[], indices: &[] };
+            let meaning = Meaning {
+                scope,
+                fields: &[],
+                scalars: &scalars,
+                locals: &locals,
+                tables: &[],
+                indices: &[],
+                on: None,
+            };
             let value = formula::read(item.string()?, &meaning).map_err(|fault| item.place(fault))?;
             locals.extend(name.map(|name| (name.to_owned(), value)));
             Ok(value)
@@ -140,8 +147,15 @@ pub(crate) fn varying(p: &mut Definition, table: Table<'_>, tables: &[Constants]
         let scalars = p.scalars().to_vec();
         let mut fault = None;
         p.vary(key, |scope| {
-            let meaning =
-                Meaning { scope, fields: &[], scalars: &scalars, locals: &[], tables, indices: &[] };
+            let meaning = Meaning {
+                scope,
+                fields: &[],
+                scalars: &scalars,
+                locals: &[],
+                tables,
+                indices: &[],
+                on: None,
+            };
             formula::read(formula, &meaning).unwrap_or_else(|found| {
                 fault = Some(found);
                 scope.constant(0.0)

@@ -14,6 +14,9 @@ const DEPTH: usize = 6;
 /// The longest part of a formula that is written within another one, in bytes; longer ones get names.
 const LENGTH: usize = 160;
 
+/// The longest formula that is written in one line, in bytes.
+const MOST_WHOLE: usize = 1 << 13;
+
 /// How strongly the parts of a text bind, weakest first.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Strength {
@@ -50,6 +53,20 @@ pub(crate) struct Lines {
     pub locals: Vec<(String, String)>,
     /// The formulas of the outputs.
     pub outputs: Vec<String>,
+}
+
+/// Writes the outputs of a formula, each as a whole. Equal parts are read back as one.
+pub(crate) fn whole_lines(dag: &Dag, names: &Names<'_>) -> Result<Vec<String>> {
+    let mut parts: Vec<Part> = Vec::with_capacity(dag.nodes.len());
+    for &node in &dag.nodes {
+        let part = part(node, &parts, names)?;
+        if part.text.len() > MOST_WHOLE {
+            let change = "name parts of it as scalars that a stage computes";
+            return Err(Error::limit("bytes of a formula in one line", part.text.len(), MOST_WHOLE, change));
+        }
+        parts.push(part);
+    }
+    Ok(dag.outputs.iter().map(|&id| parts[id as usize].text.clone()).collect())
 }
 
 /// Writes a formula; a part that is used more than once gets a name of its own.

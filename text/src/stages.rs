@@ -19,6 +19,8 @@ struct Known<'a> {
     fields: &'a [String],
     scalars: &'a [String],
     tables: &'a [Constants],
+    /// Where the stage's values stand, unless they are scalars alone.
+    on: Option<Centring>,
 }
 
 impl<'a> Known<'a> {
@@ -26,8 +28,8 @@ impl<'a> Known<'a> {
     where
         'a: 'b,
     {
-        let Known { fields, scalars, tables } = self;
-        Meaning { scope, fields, scalars, locals, tables, indices: &[] }
+        let Known { fields, scalars, tables, on } = self;
+        Meaning { scope, fields, scalars, locals, tables, indices: &[], on }
     }
 }
 
@@ -42,7 +44,7 @@ pub(crate) fn add(
 ) -> Result<(), Fault> {
     let dimensions = p.dimensions();
     let (fields, scalars) = (p.fields().to_vec(), p.scalars().to_vec());
-    let known = Known { fields: &fields, scalars: &scalars, tables };
+    let known = Known { fields: &fields, scalars: &scalars, tables, on: None };
     let formulas: Vec<Entry<'_>> = table.entries().filter(|entry| !WORDS.contains(&entry.key)).collect();
     for entry in &formulas {
         entry.item.string()?;
@@ -67,7 +69,10 @@ pub(crate) fn add(
             let reason = "the stage sets no field and no scalar";
             Err(Fault::new(table.at(), reason, "name a field's new value, as in u = \"u + 0.1*v\""))
         }
-        (Some(_), None) => update(p, step, table, &formulas, known, default),
+        (Some(first), None) => {
+            let known = Known { on: p.on(first.key), ..known };
+            update(p, step, table, &formulas, known, default)
+        }
         (None, Some(_)) => {
             for key in ["where", "points", "name"] {
                 if let Some(item) = table.get(key) {
@@ -93,6 +98,7 @@ pub(crate) fn add(
             {
                 let before = formulas[..number].iter().filter(|entry| !names(&scalars, entry.key));
                 let before: Vec<Entry<'_>> = before.cloned().collect();
+                let known = Known { on: is_reduced(entry).then_some(over.centring), ..known };
                 scalar(p, step, entry, &before, known, (over, every))?;
             }
             Ok(())

@@ -3,15 +3,15 @@
 use std::fmt::Write;
 
 use abide_core::domain::{Sides, axis_name};
-use abide_core::expr::{Dag, Node};
-use abide_core::program::{Centring, Program, Reduction, Region, Stage, StageKind, Start};
+use abide_core::expr::{Dag, Id, Node};
+use abide_core::program::{Centring, FieldWall, Program, Reduction, Region, Stage, StageKind, Start};
 use abide_core::{Error, Result};
 use toml::Value;
 
 use crate::MOST_BYTES;
 use crate::canonical::{counted, place, scalars, whole};
 use crate::parts::GIVEN;
-use crate::print::{Lines, Names, lines};
+use crate::print::{Lines, Names, lines, whole_lines};
 use crate::stages::WORDS;
 
 /// Writes a program as the text of a model file, which [`read`](crate::read) reads back with the same graph.
@@ -22,6 +22,7 @@ use crate::stages::WORDS;
 /// program whose text would mean another one, as where names of fields look like components; [`Error::Limit`] for a text
 /// that is longer than a model file may be.
 pub fn write(program: &Program) -> Result<String> {
+    let program = program.declared();
     let text = written_out(program)?;
     if text.len() > MOST_BYTES {
         let what = format!("bytes of {} as text", program.name());
@@ -49,6 +50,15 @@ fn written_out(program: &Program) -> Result<String> {
     let axes = program.dimensions();
     entry(&mut text, "name", quoted(program.name()));
     entry(&mut text, "axes", axes);
+    for (key, formulas) in [("spacing", &program.grid().spacing), ("origin", &program.grid().origin)] {
+        let along =
+            formulas.iter().enumerate().filter_map(|(axis, dag)| Some((axis_name(axis), dag.as_ref()?)));
+        let along: Vec<(&str, String)> =
+            along.map(|(axis, dag)| Ok((axis, values(dag, program)?[0].clone()))).collect::<Result<_>>()?;
+        if !along.is_empty() {
+            entry(&mut text, key, table(&along));
+        }
+    }
     entry(&mut text, "boundary", quoted(program.boundaries().describe(axes)));
     if let Some(until) = program.until() {
         entry(&mut text, "until", quoted(until.describe(program)));
@@ -110,6 +120,18 @@ fn written_out(program: &Program) -> Result<String> {
             }
             about(&mut entries, &scalar.about);
             entry(&mut text, &key(&scalar.name), table(&entries));
+        }
+    }
+    for (field, name) in program.fields().iter().enumerate() {
+        let own: Vec<&FieldWall> = program.walls().iter().filter(|wall| wall.field == field).collect();
+        if !own.is_empty() {
+            section(&mut text, &format!("walls.{}", key(name)));
+        }
+        for wall in own {
+            let all = values(&wall.dag, program)?;
+            let value =
+                if let [one] = all.as_slice() { one.clone() } else { format!("[{}]", all.join(", ")) };
+            entry(&mut text, &quoted(wall.side_name()), table(&[(wall.condition.name(), value)]));
         }
     }
     let (names, scalars) = (program.names(), scalars(program));
@@ -217,6 +239,25 @@ fn write_stage(
         }
     }
     Ok(())
+}
+
+/// Returns the values of a formula of scalars, and of the places where a field's values stand: numbers, and formulas in
+/// quotes without names for parts of them.
+fn values(dag: &Dag, program: &Program) -> Result<Vec<String>> {
+    let scalars = scalars(program);
+    let names =
+        Names { dimensions: program.dimensions(), fields: &[], scalars: &scalars, stands_alike: &|_| true };
+    let is_number = |id: Id| match dag.nodes[id as usize] {
+        Node::Const(constant) => Some(constant.value()),
+        _ => None,
+    };
+    let written = whole_lines(dag, &names)?;
+    Ok(dag
+        .outputs
+        .iter()
+        .zip(written)
+        .map(|(&id, text)| is_number(id).map_or_else(|| quoted(&text), number))
+        .collect())
 }
 
 /// Returns the entries of a parameter that is a formula of others: the formula, and the parts of it that have names.

@@ -31,6 +31,7 @@ fn run(problem: &Problem, fields: &[Array], steps: u64) -> Result<Left> {
 fn of(program: Program, problem: &Problem) -> Problem {
     let mut other = Problem::unchecked(Arc::new(program), problem.shape, problem.dtype);
     other.first_step = problem.first_step;
+    other.lower_walls().unwrap();
     other
 }
 
@@ -46,7 +47,7 @@ fn check(
     let program = &problem.program;
     let text = abide_text::write(program).map_err(|error| fail(error, ""))?;
     let read = abide_text::read(&text, "model").map_err(|error| fail(error, &text))?.program;
-    prop_assert_eq!(abide_text::formulas(program), abide_text::formulas(&read));
+    prop_assert_eq!(abide_text::formulas(program.declared()), abide_text::formulas(&read));
     for field in 0..program.fields().len() {
         prop_assert_eq!(program.start(field), read.start(field));
     }
