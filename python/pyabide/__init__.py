@@ -23,7 +23,7 @@ _nvrtc.offer()
 
 from ._pyabide import Plan, Report, __version__
 from .checkpoints import resume
-from .declare import dot, end_of_step, extent, field, max, min, parameter, scalar, stage, sum, temporary
+from .declare import dot, end_of_step, extent, field, max, min, parameter, scalar, stage, sum, temporary, wall
 from .devices import Device, Entry, catalogue, devices
 from .errors import (
     CompileError,
@@ -41,10 +41,16 @@ from .expressions import (
     Expr,
     Field,
     absolute,
+    arccos,
+    arcsin,
+    arctan,
     arctan2,
     cbrt,
+    ceil,
+    clip,
     coord,
     cos,
+    cosh,
     erf,
     exp,
     expm1,
@@ -55,9 +61,14 @@ from .expressions import (
     log1p,
     maximum,
     minimum,
+    rint,
+    sign,
     sin,
+    sinh,
     sqrt,
+    tan,
     tanh,
+    trunc,
     where,
 )
 from .fields import FieldValues
@@ -66,6 +77,7 @@ from .pictures import Movie, Picture
 from .programs import Program, plan, program, start, stencil
 from .simulation import Frame, Parameters, Records, Simulation
 from .solvers import GridOperator, NotConverged, bicgstab, cg, gmres
+from .space import d, d2, position
 from .symbolic import from_sympy
 from .views import View
 
@@ -99,13 +111,21 @@ __all__ = [
     "View",
     "__version__",
     "absolute",
+    "arccos",
+    "arcsin",
+    "arctan",
     "arctan2",
     "bicgstab",
     "catalogue",
     "cbrt",
+    "ceil",
     "cg",
+    "clip",
     "coord",
     "cos",
+    "cosh",
+    "d",
+    "d2",
     "devices",
     "dot",
     "end_of_step",
@@ -129,16 +149,23 @@ __all__ = [
     "minimum",
     "parameter",
     "plan",
+    "position",
     "program",
     "resume",
+    "rint",
     "scalar",
+    "sign",
     "sin",
+    "sinh",
     "sqrt",
     "stage",
     "start",
     "stencil",
     "sum",
+    "tan",
     "tanh",
     "temporary",
+    "trunc",
+    "wall",
     "where",
 ]

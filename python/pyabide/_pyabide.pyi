@@ -90,6 +90,8 @@ class Program:
         tape: list[tuple[Any, ...]],
         derived: list[tuple[str, int]],
         steps: list[list[tuple[Any, ...]]],
+        grid: list[tuple[str, int, float | str]],
+        walls: list[tuple[str, str, str, list[int]]],
     ) -> Program: ...
     @property
     def name(self) -> str: ...

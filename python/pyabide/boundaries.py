@@ -13,7 +13,8 @@ from .errors import Invalid
 Boundary: TypeAlias = Union[str, float, Mapping[str, Union[str, float, Mapping[str, Union[str, float]]]]]
 """``"periodic"``, a number for what is seen beyond, or a dict.
 
-A dict's keys are axes (``"x"``), sides (``"x-"``, ``"x+"``) or fields; a field's value may be a dict of axes
+A word may be a condition at a wall: ``"dirichlet=1"``, ``"neumann=0"``, ``"robin=h/1/0"``, with numbers and names of
+scalars. A dict's keys are axes (``"x"``), sides (``"x-"``, ``"x+"``) or fields; a field's value may be a dict of axes
 and sides again.
 """
 

@@ -230,6 +230,54 @@ def stage(
     return Stage(values, text_of("name", name, '"advect"'), where, points)
 
 
+@dataclass(frozen=True)
+class Wall:
+    """A condition that a field meets at a side."""
+
+    field: str
+    sides: str
+    condition: str
+    values: tuple[Operand, ...]
+
+
+_CONDITIONS = {"dirichlet": 1, "neumann": 1, "robin": 3}
+"""The conditions at walls, and how many values each has."""
+
+
+def wall(
+    field: Any,
+    sides: str,
+    *,
+    dirichlet: Operand | None = None,
+    neumann: Operand | None = None,
+    robin: tuple[Operand, Operand, Operand] | None = None,
+) -> Wall:
+    """Has a field meet a condition at a side (``"x-"``), at both of an axis (``"x"``) or at ``"all"``, to second order.
+
+    ``dirichlet`` is the value at the wall, ``neumann`` the derivative along the outward normal in the units of the
+    program's spacing, ``robin`` the a, b and c of a·u + b·∂u/∂n = c. Each is a number or a formula of scalars and of
+    places along the wall. A program yields it among its stages, wherever that is; a later one takes the place of an
+    earlier one at the same side::
+
+        yield ab.wall(u, "y-", dirichlet=ab.sin(ab.position("x")) * ab.exp(-time))
+    """
+    first = field[0] if isinstance(field, list) and field else field
+    own = getattr(first, "name", first)
+    if isinstance(own, str) and first is not field:
+        own = own.partition("[")[0]
+    if not isinstance(own, str):
+        raise Invalid(f"ab.wall: {field!r} is no field; give one, or the name of one")
+    given = {"dirichlet": dirichlet, "neumann": neumann, "robin": robin}
+    chosen = [(name, value) for name, value in given.items() if value is not None]
+    if len(chosen) != 1:
+        raise Invalid(f"ab.wall: {own} gets {len(chosen)} conditions; give one of {', '.join(given)}")
+    name, value = chosen[0]
+    values: tuple[Any, ...] = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(values) != _CONDITIONS[name]:
+        raise Invalid(f"ab.wall: {name} takes {_CONDITIONS[name]} values; give a, b and c, as in robin=(h, 1, 0)")
+    return Wall(own, text_of("sides", sides, '"x-"'), name, values)
+
+
 class EndOfStep:
     """The type of ``end_of_step``."""
 

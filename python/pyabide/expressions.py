@@ -26,10 +26,16 @@ __all__ = [
     "Expr",
     "Field",
     "absolute",
+    "arccos",
+    "arcsin",
+    "arctan",
     "arctan2",
     "cbrt",
+    "ceil",
+    "clip",
     "coord",
     "cos",
+    "cosh",
     "erf",
     "exp",
     "expm1",
@@ -40,9 +46,14 @@ __all__ = [
     "log1p",
     "maximum",
     "minimum",
+    "rint",
+    "sign",
     "sin",
+    "sinh",
     "sqrt",
+    "tan",
     "tanh",
+    "trunc",
     "where",
 ]
 
@@ -64,6 +75,8 @@ class Tape:
         """Of each operation: whether it is of parameters and numbers alone."""
         self._numbers: dict[Op, int] = {}
         self.parameters: set[str] = set()
+        self.grid: dict[str, dict[int, float | str]] = {}
+        """Spacing and origin of each axis: a number, or the name of a parameter."""
 
     def __enter__(self) -> Tape:
         self._outer: Tape | None = getattr(_recording, "tape", None)
@@ -300,8 +313,9 @@ class Expr(Refusals):
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Expr:
         name = getattr(function, "__name__", str(function))
-        if name == "where" and len(args) == 3 and not options:
-            return where(*args)
+        known = {"where": where, "clip": clip}.get(name)
+        if known is not None and len(args) == 3 and not options:
+            return known(*args)
         raise Invalid(
             f"a formula: np.{name} cannot stand in it; write it by operators, ab.where, ab.sqrt and the like"
         )
@@ -495,15 +509,82 @@ def _on_either(method: str) -> Callable[[Operand, Operand], Expr]:
     return call
 
 
+def _composed(name: str, *operands: Operand) -> Expr:
+    """Returns a function that is a formula of operators."""
+    tape = _tape_of(operands)
+    return tape.add(f"composed {name}", *(tape.expression(value)._number for value in operands))
+
+
+def sign(x: Operand) -> Expr:
+    """Returns 1 for positive values, -1 for negative ones, 0 for zeros."""
+    return _composed("sign", x)
+
+
+def ceil(x: Operand) -> Expr:
+    """Returns the smallest whole number that is not less."""
+    return _composed("ceil", x)
+
+
+def trunc(x: Operand) -> Expr:
+    """Returns the whole number between the value and 0 that is nearest to the value."""
+    return _composed("trunc", x)
+
+
+def rint(x: Operand) -> Expr:
+    """Returns the nearest whole number, of two equally near ones the even one."""
+    return _composed("round", x)
+
+
+def clip(x: Operand, low: Operand, high: Operand) -> Expr:
+    """Returns the value where it lies between two bounds, else the nearer of them."""
+    return _composed("clip", x, low, high)
+
+
+def tan(x: Operand) -> Expr:
+    """Returns the tangent of radians; numpy's may be a number nearby."""
+    return _composed("tan", x)
+
+
+def arcsin(x: Operand) -> Expr:
+    """Returns the angle of this sine; numpy's may be a number nearby."""
+    return _composed("asin", x)
+
+
+def arccos(x: Operand) -> Expr:
+    """Returns the angle of this cosine; numpy's may be a number nearby."""
+    return _composed("acos", x)
+
+
+def arctan(x: Operand) -> Expr:
+    """Returns the angle of this tangent; numpy's may be the number beside it."""
+    return _composed("atan", x)
+
+
+def sinh(x: Operand) -> Expr:
+    """Returns the hyperbolic sine; numpy's may be a number nearby."""
+    return _composed("sinh", x)
+
+
+def cosh(x: Operand) -> Expr:
+    """Returns the hyperbolic cosine; numpy's may be a number nearby."""
+    return _composed("cosh", x)
+
+
 _UFUNCS: dict[str, Callable[..., Expr]] = {
     "absolute": absolute,
     "add": _on_either("__add__"),
+    "arccos": arccos,
+    "arcsin": arcsin,
+    "arctan": arctan,
     "arctan2": arctan2,
     "bitwise_and": _on_either("__and__"),
     "bitwise_or": _on_either("__or__"),
     "bitwise_xor": _on_either("__xor__"),
     "cbrt": cbrt,
+    "ceil": ceil,
+    "clip": clip,
     "cos": cos,
+    "cosh": cosh,
     "divide": _on_either("__truediv__"),
     "equal": _on_either("__eq__"),
     "exp": exp,
@@ -514,8 +595,8 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "floor_divide": _on_either("__floordiv__"),
     "greater": _on_either("__gt__"),
     "greater_equal": _on_either("__ge__"),
-    "less": _on_either("__lt__"),
     "invert": lambda a: ~a,
+    "less": _on_either("__lt__"),
     "less_equal": _on_either("__le__"),
     "log": log,
     "log1p": log1p,
@@ -530,11 +611,16 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "not_equal": _on_either("__ne__"),
     "positive": lambda a: a,
     "power": _on_either("__pow__"),
-    "remainder": _on_either("__mod__"),
     "reciprocal": lambda a: 1.0 / a,
+    "remainder": _on_either("__mod__"),
+    "rint": rint,
+    "sign": sign,
     "sin": sin,
+    "sinh": sinh,
     "sqrt": sqrt,
     "square": lambda a: a * a,
     "subtract": _on_either("__sub__"),
+    "tan": tan,
     "tanh": tanh,
+    "trunc": trunc,
 }

@@ -55,6 +55,7 @@ def text(ops: Sequence[Op], number: int, limit: int = 400) -> str:
             case sign if sign in _SIGNS:
                 return f"({shown(op[1])} {_SIGNS[sign]} {shown(op[2])})"
             case name:
+                name = name.removeprefix("composed ")
                 called = {"Atan2": "arctan2", "Min": "minimum", "Max": "maximum", "select": "where"}.get(name, name.lower())
                 return f"{called}({', '.join(shown(operand) for operand in op[1:])})"
 

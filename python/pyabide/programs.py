@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias, Union
 
 from . import _pyabide, boundaries, words
 from .arguments import (
@@ -327,12 +327,19 @@ def _components(name: str, value: Any, fields: tuple[str, ...]) -> dict[str, Any
     return dict.fromkeys(own, value)
 
 
-def stencil(dimensions: int, *, boundary: Boundary | None = None) -> Callable[[Callable[..., Any]], Program]:
+Along: TypeAlias = Union[float, str, Mapping[str, Union[float, str]], None]
+"""A number or the name of a parameter, for all axes or in a dict of axes."""
+
+
+def stencil(
+    dimensions: int, *, boundary: Boundary | None = None, spacing: Along = None, origin: Along = None
+) -> Callable[[Callable[..., Any]], Program]:
     """Records a function as a stencil on 1 to 3 axes.
 
     Arguments without default are fields, those with a number are parameters. The function is called once. It
     returns the new value of its field, or a dict of the new values; a field that it does not return is a
-    coefficient. ``boundary`` is ``"fixed"`` unless given::
+    coefficient. ``boundary`` is ``"fixed"`` unless given. ``spacing`` is the distance between cells and ``origin`` the low
+    side of the domain: a number or the name of a parameter for all axes, or a dict of axes::
 
         @ab.stencil(2, boundary="mirror")
         def heat(u, kappa=0.1):
@@ -345,13 +352,18 @@ def stencil(dimensions: int, *, boundary: Boundary | None = None) -> Callable[[C
                 f"{name_of(function)}: a stencil returns its new values; what yields stages is made by "
                 "@ab.program"
             )
-        return _recorded(function, dimensions, boundary, None)
+        return _recorded(function, dimensions, boundary, None, {"spacing": spacing, "origin": origin})
 
     return _called_rightly("stencil", dimensions, record)
 
 
 def program(
-    dimensions: int, *, boundary: Boundary | None = None, until: str | None = None
+    dimensions: int,
+    *,
+    boundary: Boundary | None = None,
+    until: str | None = None,
+    spacing: Along = None,
+    origin: Along = None,
 ) -> Callable[[Callable[..., Any]], Program]:
     """Records a function as a program of several stages.
 
@@ -359,7 +371,8 @@ def program(
     ``ab.extent(…)``, a number for a parameter. The function yields the stages of a step in order, each a dict
     of new values by name: of fields and temporaries, or of scalars, which may be reductions such as
     ``ab.max(u)``. All values of a stage are computed from those before it. ``yield ab.end_of_step`` begins
-    another step of a cycle. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``::
+    another step of a cycle. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``. ``spacing`` and ``origin`` are those
+    of ``ab.stencil``::
 
         @ab.program(1, boundary="mirror", until="time >= 1e-3")
         def sound(p=ab.field(start="gaussian"), c=ab.field(start=340.0), v=ab.field(on="x-faces", boundary="-reflect"),
@@ -371,7 +384,9 @@ def program(
             yield {"time": time + dt}
     """
     return _called_rightly(
-        "program", dimensions, lambda function: _recorded(function, dimensions, boundary, until)
+        "program",
+        dimensions,
+        lambda function: _recorded(function, dimensions, boundary, until, {"spacing": spacing, "origin": origin}),
     )
 
 
@@ -384,11 +399,15 @@ def _called_rightly(
 
 
 def _recorded(
-    function: Callable[..., Any], dimensions: int, boundary: Boundary | None, until: str | None
+    function: Callable[..., Any],
+    dimensions: int,
+    boundary: Boundary | None,
+    until: str | None,
+    grid: Mapping[str, Along],
 ) -> Program:
     if isinstance(function, Program):
         raise Invalid(f"{function.name}: it is recorded already; start it by {function.name}.start(…)")
-    recorder = Recorder(callable_of("a stencil or program", function), dimensions, boundary, until)
+    recorder = Recorder(callable_of("a stencil or program", function), dimensions, boundary, until, grid)
     recorder.record()
     return Program(recorder)
 

@@ -57,7 +57,12 @@ class Recorder:
     """Records a function: declares its arguments, calls it once, and sorts what it returns or yields."""
 
     def __init__(
-        self, function: Callable[..., Any], dimensions: int, boundary: Boundary | None, until: str | None
+        self,
+        function: Callable[..., Any],
+        dimensions: int,
+        boundary: Boundary | None,
+        until: str | None,
+        grid: Mapping[str, Any],
     ) -> None:
         self.name = name_of(function)
         try:
@@ -70,6 +75,9 @@ class Recorder:
             text_of("until", until, '"time >= 1.5"')
         self.function = function
         self.tape = Tape(axes)
+        self.tape.grid = {kind: self._along(kind, value) for kind, value in grid.items()}
+        self.walls: list[tuple[str, str, str, list[int]]] = []
+        """The conditions of fields, with their sides, kinds and values."""
         self.boundary = boundary
         self.until = until
         self.parts: list[tuple[Any, ...]] = []
@@ -97,8 +105,24 @@ class Recorder:
             list(self.tape.ops),
             derived,
             steps,
+            [(kind, axis, value) for kind, along in self.tape.grid.items() for axis, value in along.items()],
+            self.walls,
         )
         return _pyabide.Program.define(*self.definition)
+
+    def _along(self, kind: str, value: Any) -> dict[int, float | str]:
+        """Returns the spacing or the origin of each axis: a number, or the name of a parameter."""
+        axes = ["z", "y", "x"][3 - self.tape.dimensions :]
+        if value is None:
+            return {}
+        given = value if isinstance(value, Mapping) else dict.fromkeys(axes, value)
+        for axis in given:
+            if axis not in axes:
+                raise Unknown(f"{self.name}: {kind}: no axis is named `{axis}`; known: {', '.join(axes)}")
+        return {
+            axes.index(axis): own if isinstance(own, str) else number_of(f"{self.name}: {kind}", own)
+            for axis, own in given.items()
+        }
 
     def record(self) -> None:
         arguments, named = [], {}
@@ -210,6 +234,10 @@ class Recorder:
             )
         if isinstance(described, declare.EndOfStep):
             self.steps.append([])
+            return
+        if isinstance(described, declare.Wall):
+            numbers = [self._number(value) for value in described.values]
+            self.walls.append((described.field, described.sides, described.condition, numbers))
             return
         stage = Stage(described) if isinstance(described, Mapping) else described
         if not isinstance(stage, Stage):

@@ -26,8 +26,9 @@ _BOUNDARIES = {
 
 _BOUNDARY_HINTS = {
     "constant": '"constant=0", or the number itself',
-    "dirichlet": '"fixed", where the outermost cells keep their start, or a number, which is seen beyond',
-    "neumann": '"mirror", where nothing flows through the side',
+    "dirichlet": '"dirichlet=0", with the value at the wall, or "fixed", where the outermost cells keep their start',
+    "neumann": '"neumann=0", with the slope at the wall, or "mirror", where nothing flows through the side',
+    "robin": '"robin=1/1/0", of a u + b du/dn = c at the wall',
     "ones": "1.0",
     "zero": "0.0",
     "zeros": "0.0",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use abide::Expr;
-use abide::expr::{Binary, Node, Unary};
+use abide::expr::{Binary, Composed, Node, Unary};
 use abide::program::Scope;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -22,11 +22,14 @@ pub enum Op {
     Binary(Binary, usize, usize),
     Fma(usize, usize, usize),
     Select(usize, usize, usize),
+    /// A function that is a formula of operators, and as many operands as it has.
+    Composed(&'static Composed, [usize; 3]),
 }
 
 impl Op {
     fn operands(&self) -> impl Iterator<Item = usize> {
         let (list, len) = match *self {
+            Op::Composed(row, operands) => (operands, row.operands),
             Op::Constant(_) | Op::Scalar(_) | Op::Tap(..) | Op::Coord(_) => ([0; 3], 0),
             Op::Unary(_, a) => ([a, 0, 0], 1),
             Op::Binary(_, a, b) => ([a, b, 0], 2),
@@ -97,6 +100,10 @@ impl Tape {
                 Op::Binary(op, a, b) => graph.add(Node::Binary(*op, id(a), id(b))),
                 Op::Fma(a, b, c) => graph.add(Node::Fma(id(a), id(b), id(c))),
                 Op::Select(a, b, c) => graph.add(Node::Select(id(a), id(b), id(c))),
+                Op::Composed(row, operands) => {
+                    let all: Vec<Expr<'g>> = operands[..row.operands].iter().map(|at| made[at]).collect();
+                    row.of(&all).unwrap_or_else(|| scope.constant(f64::NAN))
+                }
             };
             made.insert(number, expr);
         }
@@ -116,6 +123,13 @@ fn operation(entry: &Bound<'_, PyTuple>) -> PyResult<Op> {
         "select" => Op::Select(operand(1)?, operand(2)?, operand(3)?),
         name => {
             // An operator's name is that of its variant.
+            if let Some(row) = name.strip_prefix("composed ").and_then(Composed::named) {
+                let mut operands = [0; 3];
+                for (at, own) in operands.iter_mut().enumerate().take(row.operands) {
+                    *own = operand(at + 1)?;
+                }
+                return Ok(Op::Composed(row, operands));
+            }
             let unary = Unary::ALL.iter().find(|op| format!("{op:?}") == name);
             let binary = Binary::ALL.iter().find(|op| format!("{op:?}") == name);
             match (unary, binary) {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide::program::{Centring, Definition, Reduction, Region, Scope, Start};
-use abide::{Error, text};
+use abide::program::{Centring, Condition, Definition, Reduction, Region, Scope, Start, Wall};
+use abide::{Error, Expr, text};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -19,9 +19,10 @@ pub struct Program(pub Arc<abide::Program>);
 #[pymethods]
 impl Program {
     /// Builds a program of declared parts and of the stages of each step, whose formulas are numbers on the
-    /// tape. Those of `derived` are formulas of parameters, which become parameters of these names.
+    /// tape. Those of `derived` are formulas of parameters, which become parameters of these names. `grid` has the
+    /// spacing and the origin of axes, and `walls` the conditions of fields with their sides, kinds and values.
     #[staticmethod]
-    #[pyo3(signature = (name, dimensions, boundary, until, parts, tape, derived, steps))]
+    #[pyo3(signature = (name, dimensions, boundary, until, parts, tape, derived, steps, grid, walls))]
     #[allow(clippy::too_many_arguments)]
     fn define(
         name: &str,
@@ -32,6 +33,8 @@ impl Program {
         tape: Vec<Bound<'_, PyTuple>>,
         derived: Vec<(String, usize)>,
         steps: Vec<Vec<Bound<'_, PyTuple>>>,
+        grid: Vec<(String, usize, Along)>,
+        walls: Vec<(String, String, String, Vec<usize>)>,
     ) -> PyResult<Program> {
         caught(|| {
             let mut tape = Tape::read(&tape)?;
@@ -44,8 +47,23 @@ impl Program {
                 definition.derived(name, "of other parameters", |s| tape.replay(s, &[*number])[0]);
             }
             tape.name(derived);
+            for (kind, axis, value) in &grid {
+                match kind.as_str() {
+                    "spacing" => definition.spacing(*axis, |s| value.expr(s)),
+                    _ => definition.origin(*axis, |s| value.expr(s)),
+                };
+            }
             if let Some(boundary) = boundary {
                 definition.boundaries(boundary);
+            }
+            for (field, sides, kind, values) in &walls {
+                tape.check(values.iter().copied())?;
+                let condition = Condition::of_name(kind);
+                definition.wall(field, sides, |s| {
+                    let all = tape.replay(s, values);
+                    let wall = condition.and_then(|condition| Wall::of(condition, &all));
+                    wall.unwrap_or_else(|| Wall::dirichlet(s.constant(f64::NAN)))
+                });
             }
             if let Some(until) = until {
                 definition.until(until);
@@ -130,6 +148,22 @@ impl Program {
         let radius = self.0.radius();
         let own = radius[3 - self.0.dimensions()..].to_vec();
         (self.0.flops(), self.0.bytes(abide::DType::F32), own)
+    }
+}
+
+/// A number, or the name of a parameter.
+#[derive(FromPyObject)]
+enum Along {
+    Number(f64),
+    Parameter(String),
+}
+
+impl Along {
+    fn expr<'g>(&self, scope: &Scope<'g>) -> Expr<'g> {
+        match self {
+            Along::Number(number) => scope.constant(*number),
+            Along::Parameter(name) => scope.param(name),
+        }
     }
 }
 

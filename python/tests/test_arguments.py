@@ -251,11 +251,16 @@ CALLS: dict[str, list[Callable[[Any], Any]]] = {
         lambda w: ab.stencil(w)(lambda u: u),
         lambda w: ab.stencil(1)(w),
         lambda w: ab.stencil(1, boundary=w)(lambda u: u).start(u=np.ones(8), backend="cpu"),
+        lambda w: ab.stencil(1, spacing=w)(lambda u: ab.d(u, "x")),
+        lambda w: ab.stencil(1, origin={"x": w})(lambda u: u),
     ],
     "sum": [lambda w: staged(lambda u, s: {"s": ab.sum(w)})],
     "temporary": [lambda w: ab.stencil(1)(stand_in(ab.temporary, w))],
 }
-for name in "absolute sqrt floor exp log sin cos tanh cbrt expm1 log1p erf".split():
+for name in (
+    "absolute sqrt floor exp log sin cos tanh cbrt expm1 log1p erf "
+    "sign ceil trunc rint tan arcsin arccos arctan sinh cosh"
+).split():
     CALLS[name] = [
         lambda w, f=getattr(ab, name): f(w),
         lambda w, f=getattr(ab, name): recorded(lambda u: u + f(w)),
@@ -270,6 +275,29 @@ CALLS["where"] = [
     lambda w: recorded(lambda u: ab.where(u > 0, w, u)),
 ]
 CALLS["fma"] = [lambda w: recorded(lambda u: ab.fma(u, w, u))]
+CALLS["clip"] = [
+    lambda w: recorded(lambda u: ab.clip(w, u, u)),
+    lambda w: recorded(lambda u: ab.clip(u, w, u)),
+    lambda w: recorded(lambda u: ab.clip(u, u, w)),
+]
+for name in ("d", "d2"):
+    CALLS[name] = [
+        lambda w, f=getattr(ab, name): recorded(lambda u: f(w, "x")),
+        lambda w, f=getattr(ab, name): recorded(lambda u: f(u, w)),
+    ]
+CALLS["position"] = [
+    lambda w: recorded(lambda u: u + ab.position(w)),
+    lambda w: recorded(lambda u: u + ab.position("x", on=w)),
+]
+CALLS["wall"] = [
+    lambda w: staged(lambda u, s: ab.wall(w, "x-", dirichlet=0)),
+    lambda w: staged(lambda u, s: ab.wall(u, w, dirichlet=0)),
+    *(
+        (lambda w, name=name: staged(lambda u, s: ab.wall(u, "x-", **{name: w})))
+        for name in ("dirichlet", "neumann", "robin")
+    ),
+    lambda w: staged(lambda u, s: ab.wall(u, "x-", robin=(1, w, 1))),
+]
 
 NOT_CALLED = {
     "CompileError",
@@ -399,12 +427,10 @@ OPERATORS: dict[str, Callable[[Any], Any]] = {
     "np.array": np.array,
     "np.asarray": np.asarray,
     "np.sum": np.sum,
-    "np.clip": lambda u: np.clip(u, 0, 1),
     "np.diff": np.diff,
     "np.gradient": np.gradient,
     "np.roll": lambda u: np.roll(u, 1),
     "np.isnan": np.isnan,
-    "np.sign": np.sign,
     "np.mod": lambda u: np.mod(u, 2),
     "np.divmod": lambda u: np.divmod(u, 2),
     "np.matmul": lambda u: np.matmul(u, u),
@@ -458,6 +484,17 @@ WORK: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "u // 0.3": (lambda u: u // 0.3, lambda u: np.floor(u / 0.3)),
     "floor": (lambda u: __import__("math").floor(3 * u), lambda u: np.floor(3 * u)),
     "ceil": (lambda u: __import__("math").ceil(3 * u), lambda u: np.ceil(3 * u)),
+    "np.sign": (lambda u: np.sign(u - 0.5), lambda u: np.sign(u - 0.5)),
+    "np.ceil": (lambda u: np.ceil(3 * u - 1), lambda u: np.ceil(3 * u - 1)),
+    "np.trunc": (lambda u: np.trunc(3 * u - 2), lambda u: np.trunc(3 * u - 2)),
+    "np.rint": (lambda u: np.rint(9 * u), lambda u: np.rint(9 * u)),
+    "np.clip": (lambda u: np.clip(u, 0.3, 0.7), lambda u: np.clip(u, 0.3, 0.7)),
+    "np.tan": (lambda u: np.tan(u), lambda u: np.tan(u)),
+    "np.arcsin": (lambda u: np.arcsin(0.9 * u), lambda u: np.arcsin(0.9 * u)),
+    "np.arccos": (lambda u: np.arccos(0.9 * u), lambda u: np.arccos(0.9 * u)),
+    "np.arctan": (lambda u: np.arctan(u), lambda u: np.arctan(u)),
+    "np.sinh": (lambda u: np.sinh(u), lambda u: np.sinh(u)),
+    "np.cosh": (lambda u: np.cosh(u), lambda u: np.cosh(u)),
     "True & mask": (lambda u: True & (u > 0.5), lambda u: True & (u > 0.5)),
     "mask & True": (lambda u: (u > 0.5) & np.True_, lambda u: (u > 0.5) & True),
     "False | mask": (lambda u: False | (u > 0.5), lambda u: u > 0.5),

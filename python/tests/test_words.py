@@ -69,11 +69,12 @@ def test_entries_in_any_writing() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"boundary": "dirichlet"}, 'no boundary is named `dirichlet`; did you mean "fixed"'),
-        ({"boundary": "Dirichlet"}, "or a number, which is seen beyond"),
-        ({"boundary": "neumann"}, 'did you mean "mirror", where nothing flows through the side'),
-        ({"boundary": {"x": "Neumann"}}, 'did you mean "mirror"'),
-        ({"boundary": {"u": "dirichlet"}}, 'did you mean "fixed"'),
+        ({"boundary": "dirichlet"}, 'no boundary is named `dirichlet`; did you mean "dirichlet=0"'),
+        ({"boundary": "Dirichlet"}, 'or "fixed", where the outermost cells keep their start'),
+        ({"boundary": "neumann"}, 'or "mirror", where nothing flows through the side'),
+        ({"boundary": {"x": "Neumann"}}, 'did you mean "neumann=0"'),
+        ({"boundary": {"u": "dirichlet"}}, 'did you mean "dirichlet=0"'),
+        ({"boundary": "robin=1"}, "it has 1 values, and robin takes 3"),
         ({"boundary": "zeros"}, "did you mean 0.0"),
         ({"backend": "gpu"}, 'no backend is named `gpu`; did you mean "cuda", "wgpu", or "auto"'),
         ({"backend": "GPU"}, 'did you mean "cuda"'),
@@ -102,8 +103,10 @@ def test_what_may_be_meant_elsewhere() -> None:
         ab.plan("heat", (8, 8), device="gpu")
     with pytest.raises(ab.Unknown, match='did you mean "cuda"'):
         ab.cg(np.eye(3), np.ones(3), backend="gpu")
-    with pytest.raises(ab.Unknown, match='did you mean "fixed"'):
+    with pytest.raises(ab.Unknown, match='did you mean "dirichlet=0"'):
         ab.GridOperator("laplacian2d", (4, 4), boundary="dirichlet")
+    with pytest.raises(ab.Error, match="a condition at a wall"):
+        ab.GridOperator("laplacian2d", (4, 4), boundary="dirichlet=0")
     with pytest.raises(ab.Unknown, match='did you mean "gaussian"'):
         ab.field(start="gauss")
 
