@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use abide::backend::processes;
 use abide::io::{self, Batch, Colours, Format, Movie, Numbered, Range, Staged, Written};
+use abide::program::Space;
 use abide::{Array, DType, Error, Program, Result, Running, Shape, Simulation};
 
 use super::every::Every;
@@ -69,6 +70,8 @@ pub struct Writer {
     movies: Vec<(String, PathBuf, Option<Movie>)>,
     /// The extents of each field, in a batch those of each member's.
     shapes: Vec<Shape>,
+    /// Where the values of each field stand.
+    spaces: Vec<Space>,
     /// The members of a batch.
     members: Option<usize>,
     names: Vec<String>,
@@ -152,6 +155,7 @@ impl Writer {
             movies: Vec::new(),
             asked_movies: Vec::new(),
             shapes: vec![shape; program.fields().len()],
+            spaces: vec![Space::default(); program.fields().len()],
             members,
             names: program.fields().to_vec(),
             shown,
@@ -209,6 +213,7 @@ impl Writer {
     pub fn begin(&mut self, simulation: &mut Simulation) -> Result<()> {
         let problem = simulation.problem();
         self.shapes = (0..self.names.len()).map(|field| problem.shape_of(field)).collect::<Result<_>>()?;
+        self.spaces = (0..self.names.len()).map(|field| problem.space_of(field)).collect();
         // Movies begin no earlier, so that a command that ends while a device is being prepared leaves no
         // unfinished file.
         for (field, path) in std::mem::take(&mut self.asked_movies) {
@@ -305,7 +310,7 @@ impl Writer {
             let file = values.and_then(|values| {
                 let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
                 let (step, shape) = (simulation.step(), self.shape(&fields[0]));
-                io::write_as(path, self.members, &shape, &named, step, self.colours)
+                io::write_as(path, self.members, &shape, &self.space(&fields[0]), &named, step, self.colours)
             });
             batch.add(words, file);
         }
@@ -333,6 +338,12 @@ impl Writer {
     fn shape(&self, field: &str) -> Shape {
         let number = self.names.iter().position(|name| name == field);
         self.shapes[number.unwrap_or(0)]
+    }
+
+    /// Returns where the values of a field of the program stand.
+    fn space(&self, field: &str) -> Space {
+        let number = self.names.iter().position(|name| name == field);
+        self.spaces[number.unwrap_or(0)]
     }
 
     /// Returns the fields that a file of this format holds.
@@ -367,7 +378,8 @@ impl Writer {
         let (shape, range) = (self.shape(&fields[0]), self.colours.ends(seen));
         let written = match processes::is_first() {
             true => {
-                io::write_as(&path, self.members, &shape, &named, step, Colours { range, ..self.colours })
+                let colours = Colours { range, ..self.colours };
+                io::write_as(&path, self.members, &shape, &self.space(&fields[0]), &named, step, colours)
                     .and_then(Staged::commit)
             }
             false => Ok(()),

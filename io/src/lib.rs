@@ -34,6 +34,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use abide_core::backend::planes_of;
+use abide_core::program::Space;
 use abide_core::{Array, DType, Error, Result, Shape};
 
 use crate::memory::Budget;
@@ -218,15 +219,17 @@ pub fn write(
     step: u64,
     colours: impl Into<Colours>,
 ) -> Result<Staged> {
-    write_as(path, None, shape, fields, step, colours)
+    write_as(path, None, shape, &Space::default(), fields, step, colours)
 }
 
 /// Writes fields as [`write()`] does, of a batch where there are `members`, one after another, each of this shape:
-/// the file's first axis is theirs. Formats that have no room for another axis are refused.
+/// the file's first axis is theirs. Formats that have no room for another axis are refused. A `.vti` says where the values
+/// stand in space.
 pub fn write_as(
     path: &Path,
     members: Option<usize>,
     shape: &Shape,
+    space: &Space,
     fields: &[Named<'_>],
     step: u64,
     colours: impl Into<Colours>,
@@ -240,7 +243,7 @@ pub fn write_as(
             let colours = Colours { is_batch: members.is_some(), ..colours.into() };
             picture::write(path, &stacked(path, members, shape)?, (name, first), step, colours)
         }
-        Format::Vti => vti::write(path, &stacked(path, members, shape)?, fields, step),
+        Format::Vti => vti::write(path, &stacked(path, members, shape)?, space, fields, step),
         Format::Gif => {
             Err(Error::file(path, "a .gif holds many steps, not one", "name it .png, or give --every"))
         }

@@ -5,24 +5,32 @@
 use std::io::Write;
 use std::path::Path;
 
+use abide_core::program::Space;
 use abide_core::{DType, Result, Shape};
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 
 use super::{Named, Staged};
 
-/// Writes fields of one shape, a point per cell; the step is the time.
-pub fn write(path: &Path, shape: &Shape, fields: &[Named<'_>], step: u64) -> Result<Staged> {
-    Staged::new(path)?.fill(|writer| encode(writer, shape, fields, step))
+/// Writes fields of one shape, a point per value, where they stand in space; the step is the time.
+pub fn write(path: &Path, shape: &Shape, space: &Space, fields: &[Named<'_>], step: u64) -> Result<Staged> {
+    Staged::new(path)?.fill(|writer| encode(writer, shape, space, fields, step))
 }
 
-fn encode(w: &mut impl Write, shape: &Shape, fields: &[Named<'_>], step: u64) -> std::io::Result<()> {
+fn encode(
+    w: &mut impl Write,
+    shape: &Shape,
+    space: &Space,
+    fields: &[Named<'_>],
+    step: u64,
+) -> std::io::Result<()> {
     let [nz, ny, nx] = shape.padded().map(|n| n - 1);
     let extent = format!("0 {nx} 0 {ny} 0 {nz}");
+    let [[oz, oy, ox], [dz, dy, dx]] = [space.origin, space.spacing];
     let order = if cfg!(target_endian = "big") { "BigEndian" } else { "LittleEndian" };
     writeln!(w, r#"<?xml version="1.0"?>"#)?;
     writeln!(w, r#"<VTKFile type="ImageData" version="1.0" byte_order="{order}" header_type="UInt64">"#)?;
-    writeln!(w, r#"  <ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="1 1 1">"#)?;
+    writeln!(w, r#"  <ImageData WholeExtent="{extent}" Origin="{ox} {oy} {oz}" Spacing="{dx} {dy} {dz}">"#)?;
     writeln!(w, "    <FieldData>")?;
     writeln!(
         w,
@@ -76,8 +84,10 @@ mod tests {
         let shape = Shape::new(&[2, 3]).unwrap();
         let (u, v) = (Array::F32((0..6).map(|i| i as f32).collect()), Array::F64(vec![0.25; 6]));
         let mut bytes = Vec::new();
-        encode(&mut bytes, &shape, &[("u", &u), ("a<b", &v)], 7).unwrap();
+        let space = Space { origin: [0.0, -0.5, 0.05], spacing: [1.0, 0.25, 0.1] };
+        encode(&mut bytes, &shape, &space, &[("u", &u), ("a<b", &v)], 7).unwrap();
         let text = String::from_utf8(bytes).unwrap();
+        assert!(text.contains(r#"Origin="0.05 -0.5 0" Spacing="0.1 0.25 1""#));
         assert!(text.contains(r#"WholeExtent="0 2 0 1 0 0""#));
         assert!(text.contains(r#"Name="a&lt;b""#));
         let data = text.split_once("base64\">_").unwrap().1.split_once('\n').unwrap().0;

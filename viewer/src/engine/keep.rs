@@ -77,7 +77,8 @@ pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf
             let values: Vec<Array> =
                 wanted.iter().map(|name| simulation.field(name)).collect::<Result<_>>()?;
             let fields: Vec<(&str, &Array)> = wanted.iter().map(String::as_str).zip(&values).collect();
-            io::write(path, &shape, &fields, simulation.step(), None)?.commit()?;
+            let space = simulation.problem().space_of(view.field);
+            io::write_as(path, None, &shape, &space, &fields, simulation.step(), None)?.commit()?;
             Ok((Some(path.clone()), None))
         }
         Keep::Checkpoint(path) => {
