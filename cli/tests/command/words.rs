@@ -39,9 +39,9 @@ fn other_words_lead_to_ours() {
     std::fs::write(place.path("spots.toml"), "axes = 1\n").unwrap();
     std::fs::write(place.path("other.tml"), "axes = 1\n").unwrap();
     for (line, meant) in [
-        ("run heat --steps 1 --boundary dirichlet", "did you mean `fixed` or `constant=C`?"),
-        ("run heat --steps 1 --boundary neumann", "did you mean `mirror`?"),
-        ("run heat --steps 1 --boundary x=Neumann", "did you mean `mirror`?"),
+        ("run heat --steps 1 --boundary dirichlet", "write dirichlet=G"),
+        ("run heat --steps 1 --boundary neumann", "write neumann=Q"),
+        ("run heat --steps 1 --boundary x=Neumann", "did you mean `neumann=Q`?"),
         ("run heat --steps 1 --boundary perodic", "did you mean `periodic`?"),
         ("run heat --steps 1 --input gaus", "did you mean `gaussian`?"),
         ("run heat --steps 1 --input noise", "did you mean `random:SEED`?"),
@@ -78,7 +78,7 @@ fn other_words_lead_to_ours() {
         assert!(reported.contains(meant), "{line}: {reported} does not say {meant}");
     }
     for (text, meant) in [
-        ("boundary = \"neumann\"", "did you mean `mirror`?"),
+        ("boundary = \"neumann\"", "write neumann=Q"),
         ("dims = 2", "did you mean `axes`?"),
         ("axes = 1\n[fields]\nu = \"gaus\"", "did you mean `gaussian`?"),
         ("axes = 1\n[fields]\nu = { init = 1 }", "did you mean `start`?"),
