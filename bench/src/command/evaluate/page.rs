@@ -37,7 +37,7 @@ pub fn text(evaluation: &Evaluation, files: &[String]) -> String {
         line(
             "stencil",
             format!(
-                "{:>5}{:>14}{:>16}{:>12}{:>12}{:>14}",
+                "{:>5}{:>14}{:>18}{:>12}{:>12}{:>14}",
                 "type", "domain", "rate", "×stepwise", "×memory", "% arithmetic"
             ),
         );
@@ -50,7 +50,7 @@ pub fn text(evaluation: &Evaluation, files: &[String]) -> String {
         line(
             &row.stencil,
             format!(
-                "{:>5}{:>14}{:>16}{:>12}{:>12}{:>14}",
+                "{:>5}{:>14}{:>18}{:>12}{:>12}{:>14}",
                 row.dtype,
                 row.shape.to_string(),
                 rate(row.gcells_per_s),
