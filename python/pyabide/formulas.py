@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 Op: TypeAlias = tuple[Any, ...]
 """A recorded operation: its name, and the numbers of its operands or what it stands for."""
+
+
+def operands(op: Op) -> tuple[int, ...]:
+    """Returns the numbers of an operation's operands."""
+    return () if op[0] in {"constant", "scalar", "tap", "coord"} else op[1:]
+
+
+def needed(ops: Sequence[Op], outputs: Iterable[int]) -> set[int]:
+    """Returns the numbers of all operations that some of them need."""
+    found, waiting = set[int](), list(outputs)
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting.extend(operands(ops[at]))
+    return found
 
 
 def shown_offset(offset: Any) -> str:

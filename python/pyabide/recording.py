@@ -14,7 +14,7 @@ from .chance import watched
 from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
 from .errors import Invalid, Limit, Unknown
 from .expressions import Field, Tape
-from .formulas import Op, text
+from .formulas import Op, needed, operands, text
 
 RESERVED = (
     "backend",
@@ -305,16 +305,8 @@ class Recorder:
 
     def _names(self, number: int, kind: str) -> set[str]:
         """Returns the names of a kind that a formula uses."""
-        return {self.tape.ops[at][1] for at in self._needed([number]) if self.tape.ops[at][0] == kind}
-
-    def _needed(self, outputs: Iterable[int]) -> set[int]:
-        needed, waiting = set[int](), list(outputs)
-        while waiting:
-            at = waiting.pop()
-            if at not in needed:
-                needed.add(at)
-                waiting.extend(_operands(self.tape.ops[at]))
-        return needed
+        ops = self.tape.ops
+        return {ops[at][1] for at in needed(ops, [number]) if ops[at][0] == kind}
 
     def _place(self, scalar: str, number: int) -> str:
         """Returns where the values of a reduction stand, unless that is said."""
@@ -345,9 +337,9 @@ class Recorder:
         tape = self.tape
         outputs = [number for step in self.steps for stage in step for number in _outputs(stage)]
         found = {number for number in outputs if tape.on_host[number]}
-        for at in self._needed(outputs):
+        for at in needed(tape.ops, outputs):
             if not tape.on_host[at]:
-                found |= {operand for operand in _operands(tape.ops[at]) if tape.on_host[operand]}
+                found |= {operand for operand in operands(tape.ops[at]) if tape.on_host[operand]}
         taken = {part[1] for part in self.parts}
         for number in sorted(found):
             uses = self._names(number, "scalar")
@@ -358,10 +350,6 @@ class Recorder:
                 name += "'"
             taken.add(name)
             self.derived[number] = name
-
-
-def _operands(op: Op) -> tuple[int, ...]:
-    return () if op[0] in {"constant", "scalar", "tap", "coord"} else op[1:]
 
 
 def _outputs(stage: tuple[Any, ...]) -> list[int]:

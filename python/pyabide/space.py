@@ -7,6 +7,7 @@ from typing import Any
 from .arguments import text_of, whole
 from .errors import Invalid
 from .expressions import Expr, Operand, Tape, current
+from .formulas import needed, operands
 
 __all__ = ["d", "d2", "position"]
 
@@ -75,7 +76,7 @@ def _shifted(value: Expr, axis: int, by: int) -> Expr:
     """Returns a formula's value at a cell so far away along an axis."""
     tape = value._tape
     made: dict[int, Expr] = {}
-    for number in _needed(tape, value._number):
+    for number in sorted(needed(tape.ops, [value._number])):
         op = tape.ops[number]
         if op[0] == "tap":
             offset = [0] * tape.dimensions if op[2] is None else list(op[2])
@@ -84,20 +85,8 @@ def _shifted(value: Expr, axis: int, by: int) -> Expr:
         elif op[0] == "coord":
             index = tape.add(*op)
             made[number] = index + by if op[1] == axis else index
-        elif op[0] in {"constant", "scalar"}:
-            made[number] = tape.add(*op)
+        elif inner := operands(op):
+            made[number] = tape.add(op[0], *(made[operand]._number for operand in inner))
         else:
-            made[number] = tape.add(op[0], *(made[operand]._number for operand in op[1:]))
+            made[number] = tape.add(*op)
     return made[value._number]
-
-
-def _needed(tape: Tape, output: int) -> list[int]:
-    """Returns the operations that a formula needs, operands first."""
-    needed, waiting = set[int](), [output]
-    while waiting:
-        at = waiting.pop()
-        if at not in needed:
-            needed.add(at)
-            op = tape.ops[at]
-            waiting.extend(() if op[0] in {"constant", "scalar", "tap", "coord"} else op[1:])
-    return sorted(needed)

@@ -30,10 +30,16 @@ impl Inner {
         !is_chosen(0) && !is_chosen(1)
     }
 
+    /// Returns whether all cells of a row have these steps, whose formula may choose along the row.
+    #[inline]
+    pub fn is_whole_rows(&self) -> bool {
+        self.chosen[2].is_empty()
+    }
+
     /// Returns the cells along a row of so many that make no choice: the largest part between two choices. None where rows
     /// are too short for parts.
     pub fn cells(&self, width: isize) -> Range<isize> {
-        if self.chosen[2].is_empty() {
+        if self.is_whole_rows() {
             return isize::MIN / 2..isize::MAX / 2;
         }
         if width < LONG {

@@ -106,12 +106,12 @@ impl Bytecode {
         InnerPart::default()
     }
 
-    /// Returns whether the scalars of a row that has such a part throughout, or none, differ from row to row.
+    /// Returns whether the scalars that a row with such a part needs differ from row to row.
     #[inline(always)]
     pub fn varies_in(&self, part: &InnerPart) -> bool {
         let inner = part.number.and_then(|number| self.inner.get(number));
         match inner {
-            Some(inner) if part.cells.end == isize::MAX / 2 => inner.varies_by_row,
+            Some(inner) if inner.is_whole_rows() => inner.varies_by_row,
             _ => self.varies_by_row,
         }
     }

@@ -52,6 +52,14 @@ impl Dag {
         })
     }
 
+    /// Returns the numbers of the parameters and scalars that the formula reads.
+    pub fn parameters(&self) -> impl Iterator<Item = usize> + '_ {
+        self.nodes.iter().filter_map(|node| match *node {
+            Node::Param(number) => Some(usize::from(number)),
+            _ => None,
+        })
+    }
+
     /// Evaluates all nodes at one cell into `values`, which is resized to the number of nodes.
     ///
     /// `coord` is the index along the three axes, slowest first; for a temporary it may lie beyond the domain.

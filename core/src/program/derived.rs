@@ -20,10 +20,7 @@ pub struct Derived {
 impl Derived {
     /// Returns the numbers of the parameters that the formula reads.
     pub fn uses(&self) -> impl Iterator<Item = usize> + '_ {
-        self.dag.nodes.iter().filter_map(|node| match *node {
-            Node::Param(number) => Some(usize::from(number)),
-            _ => None,
-        })
+        self.dag.parameters()
     }
 }
 

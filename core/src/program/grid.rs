@@ -5,7 +5,7 @@ use super::stage::{StageKind, single};
 use super::stencil::Scope;
 use super::{Definition, Problem, Program};
 use crate::error::{Error, Result};
-use crate::expr::{Dag, Expr, Node};
+use crate::expr::{Dag, Expr};
 
 /// The spacing and the origin along each of the padded axes, where the program says them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,16 +22,9 @@ impl Grid {
         self.spacing.iter_mut().chain(&mut self.origin).flatten()
     }
 
-    fn formulas(&self) -> impl Iterator<Item = &Dag> {
-        self.spacing.iter().chain(&self.origin).flatten()
-    }
-
     /// Returns the numbers of the scalars that the formulas read.
     pub(super) fn uses(&self) -> impl Iterator<Item = usize> + '_ {
-        self.formulas().flat_map(|dag| &dag.nodes).filter_map(|node| match *node {
-            Node::Param(number) => Some(usize::from(number)),
-            _ => None,
-        })
+        self.spacing.iter().chain(&self.origin).flatten().flat_map(Dag::parameters)
     }
 }
 

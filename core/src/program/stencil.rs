@@ -293,18 +293,19 @@ impl<'g> Scope<'g> {
         }
     }
 
+    /// Returns the number of an axis among the padded three; `None`, with a fault, for one that the program does not have.
+    fn padded(&self, what: &str, axis: usize) -> Option<usize> {
+        let is_known = axis < self.dimensions();
+        if !is_known {
+            self.fail(Error::limit(what, axis, self.dimensions() - 1, "use an axis of the program"));
+        }
+        is_known.then(|| 3 - self.dimensions() + axis)
+    }
+
     /// Returns a formula of the grid along an axis, if the program has it.
     fn of_grid(&self, axis: usize, get: impl Fn(&Grid, usize) -> &Option<Dag>) -> Option<Expr<'g>> {
-        if axis >= self.dimensions() {
-            self.fail(Error::limit(
-                "axis of the grid",
-                axis,
-                self.dimensions() - 1,
-                "use an axis of the program",
-            ));
-            return None;
-        }
-        let dag = get(&self.names.grid, 3 - self.dimensions() + axis).as_ref()?;
+        let axis = self.padded("axis of the grid", axis)?;
+        let dag = get(&self.names.grid, axis).as_ref()?;
         let mut all: Vec<Expr<'g>> = Vec::with_capacity(dag.nodes.len());
         for node in &dag.nodes {
             let node = node.map(|operand| all[operand as usize].id());
@@ -315,16 +316,7 @@ impl<'g> Scope<'g> {
 
     /// Returns the value of a formula at a cell so far away along an axis, counted from the slowest.
     pub fn shifted(&self, expr: Expr<'g>, axis: usize, distance: i32) -> Expr<'g> {
-        if axis >= self.dimensions() {
-            self.fail(Error::limit(
-                "axis of a formula",
-                axis,
-                self.dimensions() - 1,
-                "use an axis of the program",
-            ));
-            return expr;
-        }
-        let padded = 3 - self.dimensions() + axis;
+        let Some(padded) = self.padded("axis of a formula", axis) else { return expr };
         let shifted = self.graph.rewritten(expr, |node| match node {
             Node::Tap(mut tap) => {
                 tap.offset[padded] += distance;

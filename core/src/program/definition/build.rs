@@ -121,11 +121,7 @@ impl Definition {
     fn check_derived(&self) -> Result<()> {
         let is_parameter = |number: usize| matches!(self.values.get(number), Some(Value::Parameter(_)));
         for (number, dag) in &self.derived {
-            let used = dag.nodes.iter().filter_map(|node| match *node {
-                Node::Param(used) => Some(usize::from(used)),
-                _ => None,
-            });
-            if let Some(other) = used.chain([*number]).find(|&used| !is_parameter(used)) {
+            if let Some(other) = dag.parameters().chain([*number]).find(|&used| !is_parameter(used)) {
                 let name = &self.names.scalars[*number];
                 return Err(Error::invalid(
                     format!("parameter {name}"),

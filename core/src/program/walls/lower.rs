@@ -252,21 +252,14 @@ impl Lowering<'_> {
         let (slowest, offset) = (self.problem.slowest(), tap.offset[axis]);
         let last = self.problem.extents_of(usize::from(tap.field))[axis] as isize - 1;
         let Some(extents) = place.extents else {
-            // The index beyond the side, as a formula of the own one.
             let at = self.index(place, axis, offset);
-            let (is_beyond, far) = match side {
-                0 => {
-                    let none = number(place.formula, 0.0);
-                    let far = place.formula.put(Node::Unary(Unary::Neg, at));
-                    (place.formula.put(Node::Binary(Binary::Less, at, none)), far)
-                }
-                _ => {
-                    let last = number(place.formula, last as f64);
-                    let far = place.formula.put(Node::Binary(Binary::Sub, at, last));
-                    (place.formula.put(Node::Binary(Binary::Less, last, at)), far)
-                }
+            let (below, above) = match side {
+                0 => (at, number(place.formula, 0.0)),
+                _ => (number(place.formula, last as f64), at),
             };
-            let instead = self.ghost(place, tap, axis, rule, Far::Formula(far), shown);
+            let is_beyond = place.formula.put(Node::Binary(Binary::Less, below, above));
+            let far = Far::Formula(self.far(place, (axis, side), offset, last));
+            let instead = self.ghost(place, tap, axis, rule, far, shown);
             return place.formula.put(Node::Select(is_beyond, instead, other));
         };
         // From how many of the outermost values the tap reaches beyond the side.
@@ -289,19 +282,20 @@ impl Lowering<'_> {
         }
         let far = match reach {
             1 => Far::Known(1),
-            _ => {
-                let at = self.index(place, axis, offset);
-                match side {
-                    0 => Far::Formula(place.formula.put(Node::Unary(Unary::Neg, at))),
-                    _ => {
-                        let last = number(place.formula, last as f64);
-                        Far::Formula(place.formula.put(Node::Binary(Binary::Sub, at, last)))
-                    }
-                }
-            }
+            _ => Far::Formula(self.far(place, (axis, side), offset, last)),
         };
         let instead = self.ghost(place, tap, axis, rule, far, shown);
         Beyond { axis, side, distance: reach, extent }.choose(place.formula, slowest, instead, other)
+    }
+
+    /// Returns how far the cell at an offset lies beyond a side of an axis whose last index this is.
+    fn far(&self, place: &mut Place<'_>, (axis, side): (usize, usize), offset: i32, last: isize) -> Id {
+        let at = self.index(place, axis, offset);
+        if side == 0 {
+            return place.formula.put(Node::Unary(Unary::Neg, at));
+        }
+        let last = number(place.formula, last as f64);
+        place.formula.put(Node::Binary(Binary::Sub, at, last))
     }
 
     /// Returns the index along an axis of the cell at an offset.
