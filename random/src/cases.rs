@@ -262,6 +262,50 @@ fn conditions(dimensions: usize) -> Result<Program> {
     p.build()
 }
 
+/// Random numbers: in a temporary that is read beside the cell and beyond the domain, on nodes, at a point, in a mask and in a
+/// reduction.
+fn draws(dimensions: usize) -> Result<Program> {
+    let fast = dimensions - 1;
+    let mut p = Definition::new("draws", dimensions);
+    p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("n", Centring::NODE);
+    p.temporary("flux", Centring::face(dimensions, fast)).scalar("total", None, "a sum");
+    p.parameter("seed", 3.0, "seed");
+    p.step()
+        .stage("flux", |s| {
+            let u = s.field("u");
+            let noise = 0.125 * s.normal(0) + s.uniform(700) - 0.5;
+            s.set("flux", 0.1 * (u.along(fast, 0) - u.along(fast, -1)) + 0.0625 * noise);
+        })
+        .reduce("total", Reduction::Sum, Centring::CELL, |s| s.field("u").here() * s.uniform(1))
+        .stage("u", |s| {
+            let (u, flux) = (s.field("u"), s.field("flux"));
+            s.only_where(s.bernoulli(2, s.constant(0.75)));
+            let flow = along(flux, fast, &[(-1, 0.02), (0, -1.0), (1, 1.0), (2, -0.02)]);
+            s.set("u", u.here() + flow + 1e-3 * s.param("total"));
+        })
+        .stage("n", |s| {
+            let (n, u) = (s.field("n"), s.field("u"));
+            let near = along(n, 0, &[(-1, 0.1), (1, 0.1)]) + 0.2 * u.at_slice(&vec![-1; dimensions]);
+            s.set("n", 0.5 * n.here() + near + 0.03125 * s.exponential(3));
+        })
+        .points_slice("kicks", &[vec![0; dimensions], vec![1; dimensions]], |s| {
+            s.set("u", s.field("u").here() + s.uniform(4));
+        });
+    p.build()
+}
+
+/// A stencil with noise, which schedules do several steps at a time.
+fn noisy(dimensions: usize, boundary: Boundary) -> Result<Program> {
+    let mut p = Definition::new("noisy", dimensions);
+    p.boundary(boundary).field("u", Centring::CELL).field("v", Centring::CELL);
+    p.step().stage("step", |s| {
+        let (u, v) = (s.field("u"), s.field("v"));
+        s.set("u", u.here() + 0.1 * u.laplacian() + 0.125 * v.here() * (s.uniform(0) - 0.5));
+        s.set("v", s.bernoulli(1, s.constant(0.25)).select(v.along(0, 1), v.along(dimensions - 1, -1)));
+    });
+    p.build()
+}
+
 /// Names that mean the same buffer, and change by turns.
 fn names() -> Result<Program> {
     let mut p = Definition::new("names", 1);
@@ -380,6 +424,9 @@ pub fn cases() -> Result<Vec<Case>> {
             // Wider than formulas reach.
             let extents = if dimensions == 3 && turn == 1 { &[5, 4, 67] } else { extents[turn] };
             all.push(Case::new("conditions", conditions(dimensions)?, "mirror", extents, dtype, 5)?);
+            all.push(Case::new("draws", draws(dimensions)?, "mirror", extents, dtype, 3)?);
+            let boundary = [Boundary::Periodic, Boundary::Fixed][turn];
+            all.push(Case::new("noisy", noisy(dimensions, boundary)?, boundary.name(), extents, dtype, 7)?);
         }
         let mut reduced = Case::new("reductions", reductions(dimensions)?, "mirror", extents[1], F64, 3)?;
         marked(&mut reduced);

@@ -1,6 +1,6 @@
 //! What a formula costs: places in an arithmetic pipe, and values that are held at once.
 
-use super::{Binary, Dag, Node, Unary};
+use super::{Binary, Dag, Draw, Node, Unary};
 use crate::DType;
 
 /// The places in an arithmetic pipe that an exact division or root takes, in f32 and f64: an estimate, its corrections, and the test of
@@ -21,6 +21,7 @@ pub fn places(node: Node, dtype: DType) -> f64 {
         Node::Unary(op, _) => of(op.flops()),
         Node::Binary(op, ..) => of(op.flops()),
         Node::Fma(..) | Node::Select(..) => 1.0,
+        Node::Draw(..) => Draw::PLACES[usize::from(dtype == DType::F64)],
         Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => 0.0,
     }
 }

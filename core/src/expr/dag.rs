@@ -119,5 +119,6 @@ pub(super) fn value<T: Real>(
                 at(no)
             }
         }
+        Node::Draw(draw, operands) => draw.value(operands.map(at)),
     }
 }

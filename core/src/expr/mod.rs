@@ -17,6 +17,7 @@ mod choices;
 mod composed;
 mod cost;
 mod dag;
+mod draw;
 mod forms;
 mod live;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use choices::{Cells, choice};
 pub use composed::{COMPOSED, Composed};
 pub use cost::places;
 pub use dag::Dag;
+pub use draw::{Draw, STEPS_OF_TURN, philox};
 pub use forms::{QuadraticForm, factors};
 pub use looped::{Carried, Item, Loop, Looped};
 pub use loops::{
@@ -101,16 +103,32 @@ pub enum Node {
     Fma(Id, Id, Id),
     /// The second operand if the first is not zero, else the third.
     Select(Id, Id, Id),
+    /// A random number of these operands.
+    Draw(Draw, [Id; Draw::OPERANDS]),
 }
 
 impl Node {
     /// Returns the operands, in order.
     pub fn operands(self) -> impl Iterator<Item = Id> {
-        let (list, len) = match self {
-            Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => ([0; 3], 0),
-            Node::Unary(_, a) => ([a, 0, 0], 1),
-            Node::Binary(_, a, b) => ([a, b, 0], 2),
-            Node::Fma(a, b, c) | Node::Select(a, b, c) => ([a, b, c], 3),
+        let mut list = [0; Draw::OPERANDS];
+        let len = match self {
+            Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => 0,
+            Node::Unary(_, a) => {
+                list[0] = a;
+                1
+            }
+            Node::Binary(_, a, b) => {
+                list[..2].copy_from_slice(&[a, b]);
+                2
+            }
+            Node::Fma(a, b, c) | Node::Select(a, b, c) => {
+                list[..3].copy_from_slice(&[a, b, c]);
+                3
+            }
+            Node::Draw(_, operands) => {
+                list = operands;
+                Draw::OPERANDS
+            }
         };
         list.into_iter().take(len)
     }
@@ -132,6 +150,7 @@ impl Node {
             Node::Binary(op, a, b) => Node::Binary(op, f(a), f(b)),
             Node::Fma(a, b, c) => Node::Fma(f(a), f(b), f(c)),
             Node::Select(a, b, c) => Node::Select(f(a), f(b), f(c)),
+            Node::Draw(draw, operands) => Node::Draw(draw, operands.map(f)),
         }
     }
 }

@@ -114,7 +114,7 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
             None if yes == no => yes,
             None => put(node),
         },
-        Node::Param(_) | Node::Tap(_) | Node::Coord(_) => put(node),
+        Node::Param(_) | Node::Tap(_) | Node::Coord(_) | Node::Draw(..) => put(node),
     }
 }
 

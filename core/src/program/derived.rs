@@ -33,7 +33,7 @@ pub(super) fn value(dag: &Dag, parameters: &[f64]) -> f64 {
             Node::Const(constant) => constant.value(),
             Node::Param(number) => parameters.get(usize::from(number)).copied().unwrap_or(f64::NAN),
             // A definition refuses them.
-            Node::Tap(_) | Node::Coord(_) => f64::NAN,
+            Node::Tap(_) | Node::Coord(_) | Node::Draw(..) => f64::NAN,
             Node::Unary(op, a) => host_unary(op, at(a)),
             Node::Binary(op, a, b) => host_binary(op, at(a), at(b)),
             Node::Fma(a, b, c) => at(a).mul_add(at(b), at(c)),

@@ -83,6 +83,8 @@ impl Footprint {
 fn flops(node: Node) -> usize {
     match node {
         Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) | Node::Select(..) => 0,
+        // Products of whole numbers.
+        Node::Draw(..) => 0,
         Node::Unary(op, _) => op.flops(),
         Node::Binary(op, ..) => op.flops(),
         Node::Fma(..) => 2,

@@ -22,6 +22,7 @@ mod member;
 mod names;
 mod placed;
 mod problem;
+mod random;
 mod record;
 mod region;
 mod repeated;
@@ -63,6 +64,7 @@ pub use self::names::{Named, check_name};
 pub use self::placed::Part;
 pub(crate) use self::placed::knows_where;
 pub use self::problem::Problem;
+pub use self::random::MAX_STREAMS;
 pub use self::record::{Probe, Record, Rows};
 pub use self::region::Region;
 pub use self::repeated::Repeated;
@@ -234,6 +236,9 @@ impl Program {
             declared: None,
         };
         program.find_coefficients();
+        if program.stages.iter().any(Stage::draws) {
+            return Definition::of(&program).build();
+        }
         program.check_count()?;
         program.check_names().map(|()| program)
     }

@@ -162,7 +162,7 @@ impl<'g> Scope<'g> {
         }
     }
 
-    fn fail(&self, error: Error) {
+    pub(super) fn fail(&self, error: Error) {
         self.fault.borrow_mut().get_or_insert(error);
     }
 
@@ -250,6 +250,11 @@ impl<'g> Scope<'g> {
         self.graph.add(Node::Param(number as u16))
     }
 
+    /// Returns the names of parameters and computed scalars, by their numbers in formulas.
+    pub(super) fn scalars(&self) -> &[String] {
+        &self.names.scalars
+    }
+
     /// Returns a literal.
     pub fn constant(&self, value: f64) -> Expr<'g> {
         self.graph.constant(value)
@@ -327,6 +332,12 @@ impl<'g> Scope<'g> {
                 self.graph.add(Node::Tap(tap))
             }
             Node::Coord(own) if usize::from(own) == padded => self.graph.add(node) + f64::from(distance),
+            Node::Draw(..) => {
+                let reason = "it draws random numbers, which are those of the cell";
+                let change = "give them to a field in a stage before, and read that";
+                self.fail(Error::invalid("formula at another cell", reason, change));
+                self.graph.add(node)
+            }
             other => self.graph.add(other),
         });
         shifted.unwrap_or_else(|| {

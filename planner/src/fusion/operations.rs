@@ -32,6 +32,7 @@ impl Operations {
                 Node::Binary(op, ..) if op.function().is_some() => all.functions += 1,
                 Node::Binary(Binary::Div, ..) => all.divisions += 1,
                 Node::Binary(..) | Node::Fma(..) | Node::Select(..) => all.simple += 1,
+                Node::Draw(..) => all.functions += 1,
             }
             all.flops += match node {
                 Node::Unary(op, _) => op.flops(),

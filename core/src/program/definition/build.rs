@@ -20,6 +20,10 @@ impl Definition {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
+        self.count_draws()?;
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let fields = self.kinds.iter().filter(|(_, part)| part.is_some()).count();
         if fields == 0 {
             return Err(Error::limit(
