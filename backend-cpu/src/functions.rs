@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use abide_core::expr::Draw;
 use abide_core::functions::{Function, FunctionRate};
 use abide_core::{DType, Real};
 use multiversion::multiversion;
@@ -16,6 +17,14 @@ pub fn replace<T: Real>(function: Function, values: &mut [T], others: &[T], turn
         // As long, so that no index needs a check.
         let others = &others[..values.len()];
         function.replace(values, |i| others[i], turned);
+    }
+}
+
+/// Replaces indices along a row by random numbers, whose other operands are the same for all.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+pub fn draw<T: Real>(draw: Draw, along: &mut [T], [z, y, seed, step, turn]: [T; Draw::OPERANDS - 1]) {
+    for value in along {
+        *value = draw.value([z, y, *value, seed, step, turn]);
     }
 }
 

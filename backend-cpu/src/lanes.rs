@@ -4,11 +4,11 @@
 //! instruction set, so that a fused multiply-add is one instruction wherever the machine has it.
 
 use abide_core::Real;
-use abide_core::expr::{Binary, Unary, binary, unary};
+use abide_core::expr::{Binary, Draw, Unary, binary, unary};
 use abide_core::functions::Function;
 
 use crate::bytecode::{Opcode, with_codes};
-use crate::functions::replace;
+use crate::functions::{draw, replace};
 use crate::rings::LINE_BYTES;
 
 /// The most vectors of a group of cells, and those of the groups at the end of a chunk.
@@ -137,7 +137,7 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
                             simple(Opcode::$second, simple(Opcode::$first, held, a), b)
                         }),
                     )*
-                    $(Opcode::$one_called)|* $(| Opcode::$two_called | Opcode::$turned_called)* => {
+                    Opcode::Draw $(| Opcode::$one_called)* $(| Opcode::$two_called | Opcode::$turned_called)* => {
                         let mut values = [[T::ZERO; V]; G];
                         let mut accumulator = accumulator;
                         for k in 0..G {
@@ -186,6 +186,14 @@ unsafe fn call<T: Real>(does: Opcode, values: &mut [T], a: *const T) {
     let len = values.len();
     // SAFETY: the caller promises it.
     let others = || unsafe { std::slice::from_raw_parts(a, len) };
+    if does == Opcode::Draw {
+        // SAFETY: the caller promises it: the other operands stand there, each as a group of cells, and behind them the number of
+        // the stream and part.
+        let at = |number: usize| unsafe { *a.add(number * group::<T>()) };
+        let which = at(Draw::OPERANDS - 1).to_f64() as u32;
+        let own = Draw { stream: (which / 2) as u16, part: (which % 2) as u8 };
+        return draw(own, values, std::array::from_fn(at));
+    }
     macro_rules! called {
         (
             [$($one:ident)*] [$($one_called:ident)*]

@@ -216,6 +216,11 @@ pub(crate) fn value<'n>(
             }
         }
         Node::Fma(a, b, c) => format!("fma({}, {}, {})", at(a), at(b), at(c)),
+        Node::Draw(draw, operands) => {
+            let [z, y, x, seed, step, turn] = operands.map(at);
+            let key = format!("{}u, {}u", draw.stream, draw.part);
+            format!("drawn({z}, {y}, {x}, {seed}, {step}, {turn}, {key})")
+        }
         Node::Select(c, yes, no) => {
             // A comparison stands as the condition itself instead of being turned into 1 or 0 and back.
             let zero = language.literal(dtype, 0.0);

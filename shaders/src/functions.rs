@@ -14,6 +14,11 @@ pub(crate) fn of<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<Func
     nodes.into_iter().filter_map(|node| node.function()).collect()
 }
 
+/// Returns whether nodes of a program draw random numbers.
+pub(crate) fn draws<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> bool {
+    nodes.into_iter().any(|node| matches!(node, Node::Draw(..)))
+}
+
 /// Writes functions in a language, after `operations`, the file of the operations that their steps are, unless that is
 /// empty; nothing if there are no functions.
 pub(crate) fn write(

@@ -59,6 +59,9 @@ macro_rules! codes {
             SelectYes,
             /// The accumulator stays where `a` is zero, and becomes `b` elsewhere.
             SelectNo,
+            /// The accumulator, an index along the row, becomes a random number. Where `a` is stand its
+            /// other operands, each as a group of cells, and the number of its stream and part.
+            Draw,
             $(
                 #[doc = "The accumulator goes through this operator."]
                 $one,

@@ -9,15 +9,15 @@ use super::code::{Instruction, Opcode};
 use super::step::Operand;
 
 /// Returns the instructions and the number of slots that they need. `places` are the operands of nodes that
-/// lie somewhere already (`None` for those that are computed).
-pub fn emit(dag: &Dag, places: &[Option<Operand>]) -> (Vec<Instruction>, usize) {
+/// lie somewhere already (`None` for those that are computed), `draws` the random numbers and the first of the scalars of each.
+pub fn emit(dag: &Dag, places: &[Option<Operand>], draws: &[(Id, usize)]) -> (Vec<Instruction>, usize) {
     let mut uses = vec![0; dag.nodes.len()];
     let computed = dag.nodes.iter().zip(places).filter(|(_, place)| place.is_none());
     let read = computed.flat_map(|(node, _)| node.operands());
     read.chain(dag.outputs.iter().copied()).for_each(|id| uses[id as usize] += 1);
     let order = order(dag, places, &uses);
     let mut emitter =
-        Emitter { dag, places: places.to_vec(), uses, code: Vec::new(), free: Vec::new(), slots: 0 };
+        Emitter { dag, draws, places: places.to_vec(), uses, code: Vec::new(), free: Vec::new(), slots: 0 };
     let mut held = None;
     for (number, &id) in order.iter().enumerate() {
         emitter.compute(id, held);
@@ -72,6 +72,7 @@ fn order(dag: &Dag, places: &[Option<Operand>], uses: &[usize]) -> Vec<Id> {
 
 struct Emitter<'d> {
     dag: &'d Dag,
+    draws: &'d [(Id, usize)],
     places: Vec<Option<Operand>>,
     /// The reads of each node that are still to come.
     uses: Vec<usize>,
@@ -92,7 +93,11 @@ impl Emitter<'_> {
     /// Computes a node's value in the accumulator, which holds that of `held`.
     fn compute(&mut self, id: Id, held: Option<Id>) {
         let node = self.dag.nodes[id as usize];
-        let operands: Vec<Id> = node.operands().collect();
+        let operands: Vec<Id> = match node {
+            // The others are scalars.
+            Node::Draw(_, [_, _, along, ..]) => vec![along],
+            _ => node.operands().collect(),
+        };
         // Which operand is in the accumulator; if none is, the first is loaded.
         let in_accumulator = operands.iter().position(|&operand| Some(operand) == held);
         if let (None, Some(&first)) = (in_accumulator, operands.first()) {
@@ -103,8 +108,10 @@ impl Emitter<'_> {
             .filter(|&number| number != which)
             .map(|number| self.place(operands[number]))
             .collect();
+        let drawn =
+            || self.draws.iter().find(|(node, _)| *node == id).map(|(_, first)| Operand::Scalar(*first));
         let (a, b) = (
-            others.first().copied().unwrap_or(Operand::None),
+            others.first().copied().or_else(drawn).unwrap_or(Operand::None),
             others.get(1).copied().unwrap_or(Operand::None),
         );
         let does = match node {
@@ -112,6 +119,7 @@ impl Emitter<'_> {
             Node::Binary(op, ..) => Opcode::binary(op, which == 1),
             Node::Fma(..) if which == 2 => Opcode::FmaOnto,
             Node::Fma(..) => Opcode::FmaBy,
+            Node::Draw(..) => Opcode::Draw,
             Node::Select(..) => [Opcode::SelectBy, Opcode::SelectYes, Opcode::SelectNo][which],
             // The others lie somewhere, and are not computed.
             Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => Opcode::Load,

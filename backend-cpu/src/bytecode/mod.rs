@@ -218,7 +218,7 @@ impl Made {
         }
         // The weights of what was no sum after all.
         compiler.uniform.truncate(scalars);
-        let (instructions, slots) = emit::emit(dag, &compiler.operands);
+        let (instructions, slots) = emit::emit(dag, &compiler.operands, &compiler.draws);
         Made::Code(instructions, slots)
     }
 

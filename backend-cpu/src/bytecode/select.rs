@@ -1,6 +1,6 @@
 //! What a formula consists of: taps, parts that are the same along a row, and the one sum that it may be.
 
-use abide_core::expr::{Binary, Constant, Dag, Id, Node};
+use abide_core::expr::{Binary, Constant, Dag, Draw, Id, Node};
 
 use super::step::{MAX_TERMS, Operand, RowAt, TapAt, Term, Weighted};
 
@@ -17,6 +17,8 @@ pub struct Compiler<'d> {
     pub taps: Vec<TapAt>,
     pub rows: Vec<RowAt>,
     pub lines: Vec<[isize; 2]>,
+    /// The random numbers by their nodes, and the first of the scalars of each.
+    pub draws: Vec<(Id, usize)>,
     /// The place of each node's value; `None` if it has to be computed.
     pub operands: Vec<Option<Operand>>,
     /// The number of times that each node is read by nodes that vary along the row, or is an output.
@@ -35,6 +37,7 @@ impl<'d> Compiler<'d> {
             taps: Vec::new(),
             rows: Vec::new(),
             lines: Vec::new(),
+            draws: Vec::new(),
             operands: Vec::with_capacity(dag.nodes.len()),
             uses: vec![0; dag.nodes.len()],
         };
@@ -62,16 +65,33 @@ impl<'d> Compiler<'d> {
             Node::Coord(_) => self.varies_by_row = true,
             _ => {}
         }
-        let mut numbers = [0; 3];
+        let mut numbers = [0; Draw::OPERANDS];
         for (number, operand) in numbers.iter_mut().zip(node.operands()) {
             match self.operands[operand as usize] {
                 Some(Operand::Scalar(scalar)) => *number = scalar as Id,
-                _ => return None,
+                _ => {
+                    self.draw(node);
+                    return None;
+                }
             }
         }
         let mut numbers = numbers.into_iter();
         self.uniform.push(node.map(|operand| numbers.next().unwrap_or(operand)));
         Some(Operand::Scalar(self.uniform.len() - 1))
+    }
+
+    /// Adds the scalars of a random number, one behind the other: its operands but for the index along the row, and which one it
+    /// is. All but that index are the same along a row.
+    fn draw(&mut self, node: Node) {
+        let Node::Draw(draw, operands) = node else { return };
+        self.draws.push((self.operands.len() as Id, self.uniform.len()));
+        for operand in along_rows(operands) {
+            let node = self.dag.nodes[operand as usize];
+            let copy = node.map(|id| self.scalar(id).unwrap_or_default() as Id);
+            self.uniform.push(copy);
+        }
+        let number = 2.0 * f64::from(draw.stream) + f64::from(draw.part);
+        self.uniform.push(Node::Const(Constant::new(number)));
     }
 
     fn operand(&self, id: Id) -> Option<Operand> {
@@ -179,6 +199,12 @@ impl<'d> Compiler<'d> {
         terms.reverse();
         Some(terms)
     }
+}
+
+/// Returns those of the operands of a random number that are the same along a row.
+fn along_rows(operands: [Id; Draw::OPERANDS]) -> [Id; Draw::OPERANDS - 1] {
+    let [z, y, _, seed, step, turn] = operands;
+    [z, y, seed, step, turn]
 }
 
 /// Returns the number of an item in a list, to which it is added if it is missing.

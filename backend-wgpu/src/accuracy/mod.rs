@@ -214,6 +214,12 @@ fn values_of(dag: &Dag, fields: &[Value], scalars: &[Value], coordinates: [Inter
                 let unfused = 0.5 * product.magnitude() + skipped(c);
                 Value::rounded(product + at(c).range, at(a).times(at(b)) + at(c).error + unfused)
             }
+            Node::Draw(_, operands) => {
+                let below_one = 1.0 - f64::from(f32::EPSILON) / 2.0;
+                let errors = operands.map(|operand| at(operand).error);
+                let error = jumping(errors.into_iter().fold(0.0, f64::max));
+                Value { range: Interval { low: 0.0, high: below_one }, error }
+            }
             Node::Select(c, yes, no) => Value {
                 range: at(yes).range.hull(at(no).range),
                 error: jumping(at(c).error) + at(yes).error.max(at(no).error),

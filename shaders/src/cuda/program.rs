@@ -25,7 +25,7 @@ use self::kinds::triple;
 use self::stages::{Body, Entry};
 use super::pitch::pitched_values;
 use super::quotients::QUOTIENTS;
-use super::{COPIES, Cuda, DEVICE, FUNCTIONS, TREE, constant};
+use super::{COPIES, Cuda, DEVICE, FUNCTIONS, RANDOM, TREE, constant};
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
 use crate::{boundary, functions};
@@ -331,6 +331,9 @@ fn exact_functions(text: &mut Text, problem: &Problem, program: &Program) -> boo
         text.file(QUOTIENTS);
     }
     functions::write(text, "", &Cuda::PLAIN, problem.dtype, &of_fields);
+    if functions::draws(program.stages().iter().flat_map(|stage| &stage.dag.nodes)) {
+        text.file(RANDOM);
+    }
     let exact = program.stages().iter().any(|stage| is_exact(&stage));
     if exact {
         text.blank();

@@ -35,6 +35,9 @@ pub use program::{Place, ProgramKernels, ScalarLayout, program_kernels, scalars}
 const DOMAIN: &str = include_str!("../../kernels/wgsl/common/domain.wgsl");
 const TILE: &str = include_str!("../../kernels/wgsl/stepwise/tile.wgsl");
 const DIRECT: &str = include_str!("../../kernels/wgsl/stepwise/direct.wgsl");
+const RANDOM: &str = include_str!("../../kernels/wgsl/common/random.wgsl");
+const RANDOM_F32: &str = include_str!("../../kernels/wgsl/common/random_f32.wgsl");
+const RANDOM_F64: &str = include_str!("../../kernels/wgsl/common/random_f64.wgsl");
 const FUNCTIONS_F32: &str = include_str!("../../kernels/wgsl/common/functions_f32.wgsl");
 const FUNCTIONS_F64: &str = include_str!("../../kernels/wgsl/common/functions_f64.wgsl");
 const COUNT: &str = include_str!("../../kernels/wgsl/common/count.wgsl");
@@ -323,11 +326,15 @@ fn finished(mut text: Text, dtype: DType, body: &str, parts: &[(&str, Text)]) ->
 fn called(text: &mut Text, dtype: DType) {
     let is_called = |function: &&Function| text.as_ref().contains(&format!("formula_{}(", function.name()));
     let all = Function::ALL.iter().filter(is_called).copied().collect();
-    let operations = match dtype {
-        DType::F32 => FUNCTIONS_F32,
-        DType::F64 => FUNCTIONS_F64,
+    let (operations, fraction) = match dtype {
+        DType::F32 => (FUNCTIONS_F32, RANDOM_F32),
+        DType::F64 => (FUNCTIONS_F64, RANDOM_F64),
     };
     functions::write(text, operations, &Wgsl::here(), dtype, &all);
+    if text.as_ref().contains("drawn(") {
+        text.file(RANDOM);
+        text.file(fraction);
+    }
 }
 
 fn volumes(slot: usize) -> String {
