@@ -49,6 +49,7 @@ macro_rules! suite {
 
 mod cloverleaf;
 mod codes;
+mod draws;
 mod models;
 mod solvers;
 mod trust;

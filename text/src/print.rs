@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use abide_core::domain::axis_name;
-use abide_core::expr::{Binary, Dag, Id, Node, Text, Unary};
+use abide_core::expr::{Binary, Dag, Draw, Id, Node, Text, Unary};
 use abide_core::{Error, Result};
 
 use crate::formula::{BINARY, NUMBERS, written};
@@ -137,6 +137,10 @@ fn part(node: Node, parts: &[Part], names: &Names<'_>) -> Result<Part> {
         Node::Unary(op, a) => call(op.name(), &[a], parts),
         Node::Fma(a, b, c) => call("fma", &[a, b, c], parts),
         Node::Select(a, b, c) => call("where", &[a, b, c], parts),
+        // The other operands are the cell's place and what counts the steps.
+        Node::Draw(Draw { stream, part }, _) => {
+            whole(if part == 0 { format!("uniform({stream})") } else { format!("uniform({stream}, {part})") })
+        }
         Node::Binary(op, a, b) => {
             let (sign, strength) = match (op, op.text()) {
                 (_, Text::Relation(sign)) => (sign, Strength::Relation),
