@@ -15,6 +15,7 @@ use abide_core::{
 use abide_cpu::CpuBackend;
 use abide_emulator::{Compiler, Launch, all, replaced};
 use abide_planner::streaming::warp::plan_configuration;
+use abide_random::cases::cases;
 use abide_random::timed;
 
 use crate::common::{self, by_parts, part};
@@ -177,6 +178,7 @@ by_parts!(
     probes_are_noted_after_each_step,
     single_sides_are_chosen_in_passes,
     conditions_of_coefficients_are_bits,
+    random_numbers_have_the_bits_of_the_reference,
 );
 
 fn random_programs_have_the_bits_of_the_reference(is_other: bool) {
@@ -192,6 +194,23 @@ fn random_programs_have_the_bits_of_the_reference(is_other: bool) {
     all(&part(&drawn, is_other), |(seed, options)| {
         let (problem, start) = timed::problem(*seed).map_err(said)?;
         run(&compiler, &problem, &start, options).map_err(|why| format!("seed {seed}, {options:?}: {why}"))
+    });
+}
+
+/// Random numbers in passes of several steps, whose halos draw those of the cells that they stand for.
+fn random_numbers_have_the_bits_of_the_reference(is_other: bool) {
+    let Some(compiler) = common::compiler() else { return };
+    let noisy: Vec<_> = cases().unwrap().into_iter().filter(|case| case.name.starts_with("noisy")).collect();
+    let all_ways: Vec<_> = noisy.iter().flat_map(|case| ways().map(|way| (case, way))).collect();
+    let own: Vec<_> = match is_other {
+        // Two axes, periodic, of f64; three, fixed, of f32.
+        false => vec![all_ways[3 * 2 + 1], all_ways[3 * 5 + 2]],
+        true => all_ways,
+    };
+    all(&own, |(case, options)| {
+        assert!(Clock::on_device(&case.problem, true).is_some(), "{} has no plain form", case.name);
+        run(&compiler, &case.problem, &case.start, options)
+            .map_err(|why| format!("{}, {options:?}: {why}", case.name))
     });
 }
 

@@ -85,6 +85,12 @@ fn fields_are_copied_out_and_filled_on_the_device() {
         // SAFETY: the copy has its values at its strides.
         unsafe { own.fill(copy.address(), strides) }.unwrap();
         assert_eq!(session.read(0).unwrap(), before);
+        session.advance(1).unwrap();
+        let after = session.read(0).unwrap();
+        let own: DeviceBuffer = *session.device_buffer_mut(0).unwrap().unwrap().downcast().unwrap();
+        // SAFETY: the copy has room at its strides.
+        unsafe { own.store(copy.address(), strides) }.unwrap();
+        assert_eq!(copy.read().unwrap(), after);
         // SAFETY: refused before it is read.
         let gaps = unsafe { own.fill(copy.address(), [strides[0], strides[1], 2]) };
         assert!(gaps.unwrap_err().to_string().contains("2 apart along the last axis"));

@@ -12,7 +12,7 @@ use abide_random::partitions::{partition, passes};
 use abide_random::swept;
 
 use clover::clover;
-use common::present;
+use common::{AROUND_CALLS, present};
 use deck::Deck;
 
 /// Steps that have a recording of the steps that repeat, whole rounds that do not fill one, and more.
@@ -269,16 +269,14 @@ fn long_persistent_runs_have_the_bits_of_launches() {
 #[test]
 fn more_blocks_than_the_device_holds_are_refused() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
-    let shape = Shape::new(&[960, 960]).unwrap();
-    let problem = Problem::new(catalogue::cloverleaf().unwrap().into(), shape, DType::F64).unwrap();
-    let start = (0..problem.program.fields().len()).map(|field| {
-        problem.program.start(field).fill(&problem.shape_of(field).unwrap(), DType::F64).unwrap()
-    });
+    // Without divisions, whose kernels may spill: a plan of fewer blocks takes the place of theirs.
+    let named = |case: &Case| case.name.starts_with("staggered 27x101");
+    let Case { problem, start, .. } = cases().unwrap().into_iter().find(named).unwrap();
     let mut plan = backend.plan(&problem, &persistent(Fuse::Off)).unwrap();
     if let Schedule::PersistentProgram(own) = &mut plan.schedule {
-        own.blocks *= 100;
+        own.blocks = 100_000;
     }
-    let error = backend.open(&problem, &plan, start.collect()).map(drop).unwrap_err();
+    let error = backend.open(&problem, &plan, start).map(drop).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("co-resident"), "{error}");
 }
 
@@ -299,7 +297,7 @@ fn cloverleaf_has_the_references_bits() {
             pair.advance(1).unwrap();
             pair.advance(steps - 1).unwrap();
             let compiled = &pair.session.plan().compiled;
-            assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+            assert!(compiled.iter().all(|kernel| kernel.spill_bytes <= AROUND_CALLS), "{compiled:?}");
         }
     }
 }

@@ -11,9 +11,9 @@ use abide_core::{Boundary, DType, DeviceSpec, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 use abide_planner::plan;
 
-use common::{by_parts, part, present};
+use common::{AROUND_CALLS, by_parts, part, present};
 
-by_parts!(cloverleaf_does_not_spill, groups_of_cloverleaf_compile);
+by_parts!(cloverleaf_does_not_spill);
 
 /// Returns CloverLeaf in two and three dimensions, with so many cells along an axis, for each architecture.
 fn clovers([flat, deep]: [usize; 2]) -> Vec<(DeviceSpec, Problem)> {
@@ -31,10 +31,6 @@ fn clovers([flat, deep]: [usize; 2]) -> Vec<(DeviceSpec, Problem)> {
     };
     names.iter().flat_map(of).collect()
 }
-
-/// Bytes that a kernel may spill around the calls of divisions' rare cases: a value or two, which the compiler keeps there to have more
-/// warps.
-const AROUND_CALLS: usize = 16;
 
 /// CloverLeaf's kernels do not spill but around calls, and stages that do the same share one.
 fn cloverleaf_does_not_spill(is_other: bool) {
@@ -56,8 +52,10 @@ fn cloverleaf_does_not_spill(is_other: bool) {
 }
 
 /// Groups of CloverLeaf's stages compile; what their registers and spills are is printed.
-fn groups_of_cloverleaf_compile(is_other: bool) {
-    for (device, problem) in part(clovers([3840, 256]), is_other) {
+#[test]
+#[ignore = "kernels of many stages for each architecture: minutes"]
+fn groups_of_cloverleaf_compile() {
+    for (device, problem) in clovers([3840, 256]) {
         let options = Options { fuse: Fuse::Greedy, ..Options::default() };
         let plan = plan(&problem, &device, &options).unwrap();
         let begun = std::time::Instant::now();

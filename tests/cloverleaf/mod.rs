@@ -137,6 +137,7 @@ fn the_built_in_test_has_the_published_energy() {
 
 /// Flow along x alone, which reaches the lines where the sides of x and z meet.
 #[test]
+#[ignore = "a quarter of a minute: flows in all directions ask the same"]
 fn the_built_in_test_of_three_dimensions_has_the_bits_of_the_reference() {
     let deck = Deck::parse(include_str!("builtin10x2x2/clover.in")).unwrap();
     let fields = run(&deck, deck.end_step);
@@ -262,16 +263,19 @@ fn the_start_of_the_catalogue_flows() {
         let program = abide::catalogue::find(name).unwrap().program(extents.len()).unwrap();
         let problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap();
         let program = &problem.program;
-        let mut fields: Vec<Array> = (0..program.fields().len())
+        let fields: Vec<Array> = (0..program.fields().len())
             .map(|field| {
                 let shape = problem.shape_of(field).unwrap();
                 program.start(field).fill(&shape, DType::F64).unwrap()
             })
             .collect();
-        let density = |fields: &[Array]| fields[program.field("density0").unwrap()].to_f64();
-        let before = density(&fields);
-        abide_cpu::reference::run_program(&problem, &mut fields, 10, |_, _, _| ()).unwrap();
-        let after = density(&fields);
+        let density = program.field("density0").unwrap();
+        let before = fields[density].to_f64();
+        let backend = CpuBackend::new();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields).unwrap();
+        session.advance(10).unwrap();
+        let after = session.read(density).unwrap().to_f64();
         assert!(after.iter().all(|&d| (0.05..1.05).contains(&d)), "{name}: {after:?}");
         assert!(before.iter().zip(&after).any(|(a, b)| (a - b).abs() > 0.1), "{name}");
         let [old, new]: [f64; 2] = [before.iter().sum(), after.iter().sum()];

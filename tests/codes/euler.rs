@@ -34,9 +34,23 @@ fn sod(speed: f64) -> f64 {
 }
 
 #[test]
+fn a_shock_tube_comes_near_sods() {
+    let errors = errors_of_tube(&[100, 200]);
+    assert!(errors[1] < 0.0035 && errors[1] < 0.65 * errors[0], "{errors:?}");
+}
+
+#[test]
+#[ignore = "half a minute with the next one"]
 fn a_shock_tube_converges_to_sods() {
+    let errors = errors_of_tube(&[100, 200, 400]);
+    assert!(errors[2] < 0.0017, "{errors:?}");
+    assert!(errors.windows(2).all(|pair| pair[1] < 0.65 * pair[0]), "{errors:?}");
+}
+
+/// Returns the mean errors of the density in a tube of so many cells.
+fn errors_of_tube(cells: &[usize]) -> Vec<f64> {
     let mut errors = Vec::new();
-    for cells in [100, 200, 400] {
+    for &cells in cells {
         let (extents, dx) = ([3, cells], 1.0 / cells as f64);
         let place = move |x: f64| x * dx - 0.5;
         let jump =
@@ -57,8 +71,7 @@ fn a_shock_tube_converges_to_sods() {
         errors.push(mean_error(&found, extents, |[_, x]| sod(place(x) / time)));
     }
     println!("{errors:?}");
-    assert!(errors[2] < 0.0017, "{errors:?}");
-    assert!(errors.windows(2).all(|pair| pair[1] < 0.65 * pair[0]), "{errors:?}");
+    errors
 }
 
 /// Density, velocities and pressure of an isentropic vortex (Shu, 1998) at a place relative to its centre, in a wind of 1
@@ -73,9 +86,23 @@ fn vortex([y, x]: [f64; 2]) -> [f64; 4] {
 
 /// The vortex is carried once around a torus.
 #[test]
+#[ignore = "half a minute with the one before"]
 fn a_vortex_converges_with_second_order() {
+    let (errors, orders) = errors_of_vortex(&[32, 64, 128]);
+    assert!(orders[1] > 1.8, "{errors:?} {orders:?}");
+}
+
+/// On few cells, where the order is not reached yet.
+#[test]
+fn a_vortex_is_carried_around() {
+    let (errors, orders) = errors_of_vortex(&[32, 64]);
+    assert!(orders[0] > 1.5, "{errors:?} {orders:?}");
+}
+
+/// Returns the mean errors of the density on so many cells along both axes, and the orders from each to the next.
+fn errors_of_vortex(cells: &[usize]) -> (Vec<f64>, Vec<f64>) {
     let mut errors = Vec::new();
-    for cells in [32, 64, 128] {
+    for &cells in cells {
         let (extents, dx) = ([cells; 2], 10.0 / cells as f64);
         let place = move |at: [f64; 2]| at.map(|i| i * dx - 5.0);
         let field = |value: fn([f64; 4]) -> f64| drawn(extents, move |at| value(vortex(place(at))));
@@ -95,7 +122,7 @@ fn a_vortex_converges_with_second_order() {
     }
     let orders: Vec<f64> = errors.windows(2).map(|pair| (pair[0] / pair[1]).log2()).collect();
     println!("{errors:?} {orders:?}");
-    assert!(orders[1] > 1.8, "{errors:?} {orders:?}");
+    (errors, orders)
 }
 
 /// The catalogue's start: mass, momentum and energy stay, and the layers roll up.

@@ -36,8 +36,12 @@ pub const ODD_OPERANDS: [f64; 14] = [
     f64::NAN,
 ];
 
+/// Bytes that a kernel may spill around the calls of divisions' rare cases: a value or two, which the compiler keeps there to have more
+/// warps.
+pub const AROUND_CALLS: usize = 16;
+
 /// One of so many cases is checked in every run.
-const PARTS: usize = 24;
+const PARTS: usize = 48;
 
 /// Returns a part of the cases, or the others.
 pub fn part<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
