@@ -22,6 +22,7 @@ mod chunk;
 mod count;
 mod device;
 mod functions;
+mod in_place;
 mod lanes;
 mod launches;
 pub mod memory;
@@ -50,5 +51,6 @@ mod threads;
 mod tile;
 
 pub use backend::{CpuBackend, variants};
+pub use in_place::HostBuffer;
 pub use solver::{Threads, threaded_operator};
 pub use threads::{Pool, count as count_threads, on_threads, start as start_threads};

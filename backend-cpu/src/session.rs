@@ -2,6 +2,7 @@
 //!
 //! A stage of a stepwise run, or a pass of several steps, reads one of the two arrays and writes the other.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use abide_planner::MAX_CPU_DEPTH;
 use core_affinity::CoreId;
 
 use crate::bytecode::Bytecode;
+use crate::in_place::HostBuffer;
 use crate::pass::Rings;
 use crate::region::Region;
 use crate::shared::Shared;
@@ -252,6 +254,10 @@ impl<T: Real> Session for Threaded<T> {
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
         count::non_finite(self.state.field(&self.lowered.problem, field)?, self.pool.as_ref())
+    }
+
+    fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
+        Some(Box::new(HostBuffer::new(self.state.now.get(field)?)))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

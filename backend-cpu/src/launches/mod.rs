@@ -10,6 +10,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,6 +32,7 @@ use self::group::{Finder, Group, SIZES, Sizes};
 use self::sweep::{Sweep, Work};
 use crate::bytecode::Bytecode;
 use crate::count;
+use crate::in_place::HostBuffer;
 use crate::shared::Shared;
 use crate::threads::{Pool, on};
 
@@ -453,6 +455,10 @@ impl<T: Real> Session for Launched<T> {
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
         count::non_finite(&self.buffers[self.buffer(field)?], self.pool.as_ref())
+    }
+
+    fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
+        Some(Box::new(HostBuffer::new(&self.buffers[self.buffer(field).ok()?])))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
