@@ -103,21 +103,50 @@ impl DeviceBuffer {
     ///
     /// Values of this buffer's type lie at all these places until the call returns.
     pub unsafe fn fill(&self, address: u64, strides: [i64; 3]) -> Result<()> {
-        let Layout { extents, dtype, .. } = self.layout;
-        if extents[2] > 1 && strides[2] != 1 {
+        let foreign = self.foreign(address, strides)?;
+        // SAFETY: as promised; this buffer has its values at its strides.
+        unsafe { self.copied(&self.own(), &foreign) }
+    }
+
+    /// Copies the values to other code's memory on the same device, at places as of [`DeviceBuffer::fill`].
+    ///
+    /// # Safety
+    ///
+    /// There is room for values of this buffer's type at all these places until the call returns.
+    pub unsafe fn store(&self, address: u64, strides: [i64; 3]) -> Result<()> {
+        let foreign = self.foreign(address, strides)?;
+        // SAFETY: as promised; this buffer has its values at its strides.
+        unsafe { self.copied(&foreign, &self.own()) }
+    }
+
+    /// Returns where this buffer has its values.
+    fn own(&self) -> Place {
+        let bytes = self.layout.dtype.bytes() as i64;
+        Place { address: self.address(), strides: self.strides().map(|stride| stride as i64 * bytes) }
+    }
+
+    /// Returns where other code has values, once what the device is doing has ended.
+    fn foreign(&self, address: u64, strides: [i64; 3]) -> Result<Place> {
+        if self.layout.extents[2] > 1 && strides[2] != 1 {
             let reason = format!("its values lie {} apart along the last axis", strides[2]);
             let change = "give a contiguous copy, as by cupy.ascontiguousarray or torch's .contiguous()";
             return Err(Error::invalid("an array in device memory", reason, change));
         }
         self.wait()?;
         self.check(address)?;
-        let bytes = dtype.bytes() as i64;
-        let from = Place { address, strides: strides.map(|stride| in_bytes(stride, bytes)) };
-        let strides = self.strides().map(|stride| stride as i64 * bytes);
-        let to = Place { address: self.address(), strides };
-        // SAFETY: as promised; this buffer has its values at its strides.
-        unsafe { copy(&to, &from, extents, dtype.bytes(), &self.stream) }
-            .map_err(during("copying a field"))?;
+        let bytes = self.layout.dtype.bytes() as i64;
+        Ok(Place { address, strides: strides.map(|stride| in_bytes(stride, bytes)) })
+    }
+
+    /// Copies values of this buffer's extents and type, and waits for them.
+    ///
+    /// # Safety
+    ///
+    /// Values lie at all places of `from`, and there is room at all places of `to`.
+    unsafe fn copied(&self, to: &Place, from: &Place) -> Result<()> {
+        let Layout { extents, dtype, .. } = self.layout;
+        // SAFETY: as promised.
+        unsafe { copy(to, from, extents, dtype.bytes(), &self.stream) }.map_err(during("copying a field"))?;
         self.stream.synchronize().map_err(during("copying a field"))
     }
 
