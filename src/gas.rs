@@ -110,3 +110,61 @@ impl Points {
         &mut self.simulation
     }
 }
+
+/// The most by which mole fractions may miss 1.
+const TOLERANCE: f64 = 1e-9;
+
+/// Refuses a state that has no properties, and returns whether it lies below a species' polynomials. `fraction` returns the mole
+/// fraction of a species by its number, `state` the state's name in an error.
+///
+/// ```
+/// use abide::gas::{Table, check_state};
+///
+/// let methane = [Table::builtin()?.find("CH4")?.clone()];
+/// assert!(!check_state(&methane, 300.0, 1e5, |_| 1.0, || "a state".to_owned())?);
+/// assert!(check_state(&methane, -1.0, 1e5, |_| 1.0, || "a state".to_owned()).is_err());
+/// # Ok::<(), abide::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Limit`] for a temperature or a pressure that is not above 0, a temperature above a species' polynomials, and a
+/// fraction below 0; [`Error::Invalid`] for fractions that do not sum to 1 within 1e-9.
+pub fn check_state(
+    species: &[Species],
+    temperature: f64,
+    pressure: f64,
+    fraction: impl Fn(usize) -> f64,
+    state: impl Fn() -> String,
+) -> Result<bool> {
+    for (name, value) in [("T", temperature), ("p", pressure)] {
+        if !(value.is_finite() && value > 0.0) {
+            let limit = "a finite number above 0";
+            return Err(Error::limit(format!("{name} of {}", state()), value, limit, "correct the row"));
+        }
+    }
+    let (mut sum, mut is_below) = (0.0, false);
+    for (number, Species { name, thermo, .. }) in species.iter().enumerate() {
+        let x = fraction(number);
+        if !(x.is_finite() && x >= 0.0) {
+            let what = format!("mole fraction of {} in {}", name, state());
+            return Err(Error::limit(what, x, "0 to 1", "correct the row"));
+        }
+        sum += x;
+        if x > 0.0 {
+            let Nasa7 { lowest, highest, .. } = *thermo;
+            is_below |= temperature < lowest;
+            if temperature > highest {
+                let what = format!("T of {}", state());
+                let limit = format!("{highest} K, up to which the polynomials of {} hold", name);
+                return Err(Error::limit(what, temperature, limit, "lower it, or leave the species out"));
+            }
+        }
+    }
+    if (sum - 1.0).abs() > TOLERANCE {
+        let reason = format!("they sum to {sum}");
+        let change = format!("make them 1 within {TOLERANCE:e}");
+        return Err(Error::invalid(format!("mole fractions of {}", state()), reason, change));
+    }
+    Ok(is_below)
+}

@@ -359,7 +359,8 @@ impl Simulation {
 
     /// Returns the buffer of type `B` that holds a field's values after the last step, for a caller on the same
     /// device: a [`DeviceBuffer`](abide_cuda::DeviceBuffer) where the backend is CUDA, a
-    /// [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where it is wgpu. Later steps overwrite the buffer.
+    /// [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where it is wgpu, a [`HostBuffer`](abide_cpu::HostBuffer) where it is the
+    /// CPU. Later steps overwrite the buffer.
     pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
         values::device_buffer(&self.problem, self.session.of_here()?, name)
     }

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use abide::gas::{Columns, Mixture, Nasa7, Points, Property, Species};
-use abide::{Array, Choice, Error, Result};
+use abide::gas::{Columns, Mixture, Points, Property, check_state};
+use abide::{Array, Choice, Result};
 use rayon::prelude::*;
 
 use super::notes::Remarks;
@@ -13,9 +13,6 @@ pub const NAMES: [&str; 8] = ["rho", "h", "s", "cp", "cv", "c", "mu", "lambda"];
 
 /// The property by which rows with three molar volumes are found.
 const ROOTS: &str = "roots";
-
-/// The most by which mole fractions may miss 1.
-const TOLERANCE: f64 = 1e-9;
 
 /// Lines that a thread writes at a time.
 const LINES: usize = 4096;
@@ -74,7 +71,10 @@ impl<'a> Evaluation<'a> {
         let (species, states) = (self.gas.species(), &*batch);
         let parts = (0..count.div_ceil(LINES)).into_par_iter().map(|part| {
             let numbers = part * LINES..((part + 1) * LINES).min(count);
-            let of = |number| check(species, states, number, || row(number));
+            let of = |number| {
+                let (t, p) = (states.temperature[number], states.pressure[number]);
+                check_state(species, t, p, |one| states.fractions[one][number], || row(number))
+            };
             numbers.map(of).try_fold(0, |sum, is_below| Ok(sum + u64::from(is_below?)))
         });
         // The first error in the order of the rows.
@@ -143,43 +143,6 @@ impl<'a> Evaluation<'a> {
     pub fn points(&mut self) -> Option<&mut Points> {
         self.points.as_mut()
     }
-}
-
-/// Refuses a state that has no properties, and returns whether it lies below a species' polynomials. `row` names
-/// the row in an error.
-fn check(species: &[Species], batch: &Batch, number: usize, row: impl Fn() -> String) -> Result<bool> {
-    let (t, p) = (batch.temperature[number], batch.pressure[number]);
-    for (name, value) in [("T", t), ("p", p)] {
-        if !(value.is_finite() && value > 0.0) {
-            let limit = "a finite number above 0";
-            return Err(Error::limit(format!("{name} of {}", row()), value, limit, "correct the row"));
-        }
-    }
-    let (mut sum, mut is_below) = (0.0, false);
-    for (number_of, fractions) in batch.fractions.iter().enumerate() {
-        let x = fractions[number];
-        let Species { name, thermo, .. } = &species[number_of];
-        if !(x.is_finite() && x >= 0.0) {
-            let what = format!("mole fraction of {} in {}", name, row());
-            return Err(Error::limit(what, x, "0 to 1", "correct the row"));
-        }
-        sum += x;
-        if x > 0.0 {
-            let Nasa7 { lowest, highest, .. } = *thermo;
-            is_below |= t < lowest;
-            if t > highest {
-                let what = format!("T of {}", row());
-                let limit = format!("{highest} K, up to which the polynomials of {} hold", name);
-                return Err(Error::limit(what, t, limit, "lower it, or leave the species out"));
-            }
-        }
-    }
-    if (sum - 1.0).abs() > TOLERANCE {
-        let reason = format!("they sum to {sum}");
-        let change = format!("make them 1 within {TOLERANCE:e}");
-        return Err(Error::invalid(format!("mole fractions of {}", row()), reason, change));
-    }
-    Ok(is_below)
 }
 
 /// Returns the line of names of a table.
