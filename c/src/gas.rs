@@ -1,0 +1,313 @@
+//! Properties of real-gas mixtures at the points of the caller's arrays.
+
+use std::ffi::c_char;
+use std::path::Path;
+
+use abide::gas::{Chung, Columns, Interactions, Mixture, Points, Property, Species, Table, check_state};
+use abide::io::bounded;
+use abide::{Array, Choice, Error};
+
+use crate::handle::{Guarded, free};
+use crate::options::{self, AbideOptions, Given, flag};
+use crate::status::{AbideStatus, Failure, Outcome, face, invalid};
+use crate::text::{given, hand_out, place, text};
+use crate::view::{AbideView, Checked, Memory};
+
+/// A mixture of species whose properties can be computed.
+pub struct AbideGas {
+    guarded: Guarded<State>,
+}
+
+struct State {
+    mixture: Mixture,
+    choice: Choice,
+    /// Whether fractions are of mass.
+    by_mass: bool,
+    /// The program that computes the properties of these names, at so many points at once.
+    points: Option<(String, Points)>,
+}
+
+/// Values of a batch of points: enough for a device, little for memory.
+const VALUES: usize = 1 << 23;
+/// The most points of a batch.
+const POINTS: usize = 1 << 18;
+
+/// Makes a mixture of species by their names with commas between them, as in `CH4,O2`. `options` may be null; they are those of
+/// `abide gas`: `species` and `kij` (files), `chung`, `kappa`, `closure`, `mass` (fractions are of mass), `backend`. `abide_gas_free`
+/// frees it.
+///
+/// # Safety
+///
+/// `species` is a string; `options` is null or was handed out; `gas` is the address of a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn abide_gas_new(
+    species: *const c_char,
+    options: *const AbideOptions,
+    gas: *mut *mut AbideGas,
+) -> AbideStatus {
+    face(|| {
+        // SAFETY: as promised.
+        let (species, own) = unsafe { (text(species, "the species")?, options::of(options)?) };
+        let made = AbideGas { guarded: Guarded::new("the gas", State::new(species, &own)?) };
+        // SAFETY: as promised.
+        unsafe { hand_out(made, gas, "gas") }
+    })
+}
+
+/// Returns the number of species.
+///
+/// # Safety
+///
+/// `gas` was handed out; `count` points to a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn abide_gas_species(gas: *const AbideGas, count: *mut usize) -> AbideStatus {
+    face(|| {
+        // SAFETY: as promised.
+        unsafe {
+            given(gas, "gas")?.guarded.with(|state| {
+                *place(count, "count")? = state.mixture.len();
+                Ok(())
+            })
+        }
+    })
+}
+
+/// Computes properties at points from temperature (K), pressure (Pa) and fractions: `properties` are names with commas between
+/// them, of `rho`, `h`, `s`, `cp`, `cv`, `c`, `mu`, `lambda`, `e`, `Z`, `roots`, in SI units and per kilogram.
+///
+/// `temperature` and `pressure` have one to three axes of the same extents. `fractions` has one axis before those, of the species,
+/// and `values` one of the properties; for one species `fractions` may be null. All are `ABIDE_F64` in the host's memory,
+/// with any strides. A point that has no properties is refused by its indices, and no value is written.
+///
+/// # Safety
+///
+/// `gas` was handed out; `properties` is a string; the views describe arrays, and nobody else uses that of `values`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn abide_gas_properties(
+    gas: *mut AbideGas,
+    properties: *const c_char,
+    temperature: *const AbideView,
+    pressure: *const AbideView,
+    fractions: *const AbideView,
+    values: *const AbideView,
+) -> AbideStatus {
+    face(|| {
+        // SAFETY: as promised.
+        unsafe {
+            let (gas, names) = (given(gas, "gas")?, text(properties, "the properties")?);
+            let (temperature, pressure) =
+                (given(temperature, "the temperatures")?, given(pressure, "the pressures")?);
+            let (fractions, values) = (fractions.as_ref(), given(values, "the values of properties")?);
+            gas.guarded.with(|state| {
+                let wanted = Wanted::new(state, names, [temperature, pressure, values], fractions)?;
+                let states = wanted.states(state)?;
+                let results = state.compute(&wanted, states)?;
+                for (number, column) in results.into_iter().enumerate() {
+                    wanted.values.part(number).scatter(&Array::F64(column))?;
+                }
+                Ok(())
+            })
+        }
+    })
+}
+
+/// Frees a gas. A null pointer is ignored. One that is at work is not freed, and `abide_last_error` says so.
+///
+/// # Safety
+///
+/// `gas` is null, or was handed out and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn abide_gas_free(gas: *mut AbideGas) {
+    // SAFETY: as promised.
+    unsafe { free(gas, |gas| &gas.guarded) }
+}
+
+impl State {
+    fn new(species: &str, own: &Given) -> Outcome<State> {
+        let last =
+            |name: &str| own.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let is_set = |name: &str| last(name).map_or(Ok(false), |value| flag(name, value));
+        if let Some((name, _)) = own.iter().find(|(name, _)| !options::GAS.contains(&name.as_str())) {
+            return Err(Error::unknown("option of a gas", name.as_str(), options::GAS).into());
+        }
+        let read = |path: &str| {
+            bounded::text(Path::new(path), bounded::LARGEST_TABLE, "give a table of species or interactions")
+        };
+        let (table, known) = match last("species") {
+            None => (Table::builtin()?, Interactions::default()),
+            Some(path) if path.ends_with(".yaml") || path.ends_with(".yml") => {
+                Table::from_cantera(&read(path)?)?
+            }
+            Some(path) => (Table::from_csv(&read(path)?)?, Interactions::default()),
+        };
+        let interactions = match last("kij") {
+            Some(path) => Interactions::from_csv(&table, &read(path)?)?,
+            None => known,
+        };
+        let names = species.split(',').map(str::trim);
+        let mut all = names.map(|name| table.find(name).cloned()).collect::<abide::Result<Vec<Species>>>()?;
+        if is_set("closure")? {
+            all = all.into_iter().map(Species::closed).collect::<abide::Result<_>>()?;
+        }
+        let chung: Chung = last("chung").unwrap_or("poling").parse()?;
+        let mixture =
+            Mixture::new(all)?.interactions(&interactions).chung(chung).association(is_set("kappa")?);
+        Ok(State {
+            mixture: mixture.fewest_operations(),
+            choice: last("backend").unwrap_or("auto").parse()?,
+            by_mass: is_set("mass")?,
+            points: None,
+        })
+    }
+
+    /// Computes the properties of states, a column of values for each.
+    fn compute(&mut self, wanted: &Wanted, mut states: Vec<Vec<f64>>) -> Outcome<Vec<Vec<f64>>> {
+        let count = states[0].len();
+        let most = (VALUES / (states.len() + wanted.properties.len())).clamp(1, POINTS).min(count);
+        let points = match self.points.take() {
+            Some((names, points)) if names == wanted.names && points.count() == most => points,
+            _ => Points::new(&self.mixture, &wanted.properties, most, self.choice)?,
+        };
+        let (_, points) = self.points.insert((wanted.names.clone(), points));
+        let mut results = vec![Vec::with_capacity(count); wanted.properties.len()];
+        for first in (0..count).step_by(most) {
+            let now = most.min(count - first);
+            let column = |own: &Vec<f64>| {
+                let mut column = own[first..first + now].to_vec();
+                // Points that fill a batch up are of values which have been checked.
+                column.resize(most, own[first]);
+                Array::F64(column)
+            };
+            let mut columns: Vec<Array> = states.iter().map(column).collect();
+            let fractions = columns.split_off(2);
+            let (Some(pressure), Some(temperature)) = (columns.pop(), columns.pop()) else { continue };
+            let values = points.evaluate(&Columns { temperature, pressure, fractions })?;
+            for (result, values) in results.iter_mut().zip(values) {
+                if let Array::F64(values) = values {
+                    result.extend_from_slice(&values[..now]);
+                }
+            }
+        }
+        states.clear();
+        Ok(results)
+    }
+}
+
+/// What a call asks for.
+struct Wanted {
+    names: String,
+    properties: Vec<Property>,
+    temperature: Checked,
+    pressure: Checked,
+    fractions: Option<Checked>,
+    values: Checked,
+}
+
+impl Wanted {
+    fn new(
+        state: &State,
+        names: &str,
+        [temperature, pressure, values]: [&AbideView; 3],
+        fractions: Option<&AbideView>,
+    ) -> Outcome<Wanted> {
+        let properties = Property::named(&names.split(',').map(str::trim).collect::<Vec<_>>())?;
+        let checked = |view: &AbideView, what: &str| {
+            let checked = view.checked(what)?;
+            let is_usable = checked.memory == Memory::Host && checked.dtype == abide::DType::F64;
+            let refused = || {
+                invalid(
+                    what,
+                    "it is no ABIDE_F64 in the host's memory",
+                    "give an array of doubles of the host's",
+                )
+            };
+            is_usable.then_some(checked).ok_or_else(refused)
+        };
+        let temperature = checked(temperature, "the temperatures")?;
+        let extents = temperature.extents().to_vec();
+        if extents.len() > 3 {
+            let change = "describe the points by one to three axes";
+            return Err(Error::limit("axes of the temperatures", extents.len(), 3, change).into());
+        }
+        let with = |first: usize| [&[first], &extents[..]].concat();
+        let pressure = checked(pressure, "the pressures")?;
+        pressure.expect(&extents, "the pressures")?;
+        let species = state.mixture.len();
+        let fractions = match fractions {
+            Some(view) => {
+                let fractions = checked(view, "the fractions")?;
+                fractions.expect(&with(species), "the fractions")?;
+                Some(fractions)
+            }
+            None if species == 1 => None,
+            None => return Err(crate::text::null("the fractions of several species")),
+        };
+        let values = checked(values, "the values of properties")?;
+        values.expect(&with(properties.len()), "the values of properties")?;
+        values.check_places("the values of properties")?;
+        Ok(Wanted { names: names.to_owned(), properties, temperature, pressure, fractions, values })
+    }
+
+    /// Copies the states, checks them, and returns their columns: temperature, pressure, mole fractions.
+    ///
+    /// # Safety
+    ///
+    /// The arrays have values at their places.
+    unsafe fn states(&self, state: &State) -> Outcome<Vec<Vec<f64>>> {
+        let copied = |view: &Checked| -> Outcome<Vec<f64>> {
+            // SAFETY: as promised.
+            match unsafe { view.gather() }? {
+                Array::F64(values) => Ok(values),
+                Array::F32(_) => Ok(Vec::new()),
+            }
+        };
+        let mut columns = vec![copied(&self.temperature)?, copied(&self.pressure)?];
+        let (species, count) = (state.mixture.species(), columns[0].len());
+        match &self.fractions {
+            None => columns.push(vec![1.0; count]),
+            Some(fractions) => {
+                for number in 0..species.len() {
+                    columns.push(copied(&fractions.part(number))?);
+                }
+            }
+        }
+        if state.by_mass && self.fractions.is_some() {
+            (0..count).try_for_each(|point| self.by_mole(species, &mut columns[2..], point))?;
+        }
+        for point in 0..count {
+            let [temperature, pressure] = [columns[0][point], columns[1][point]];
+            let fraction = |number: usize| columns[2 + number][point];
+            check_state(species, temperature, pressure, fraction, || self.name(point))?;
+        }
+        Ok(columns)
+    }
+
+    /// Turns the mass fractions of a point into mole fractions: (Y_i/W_i)/Σ Y_j/W_j.
+    fn by_mole(&self, species: &[Species], fractions: &mut [Vec<f64>], point: usize) -> Result<(), Failure> {
+        let sum: f64 = fractions.iter().map(|column| column[point]).sum();
+        let is_whole = (sum - 1.0).abs() <= 1e-9;
+        if !is_whole {
+            let reason = format!("they sum to {sum}");
+            return Err(invalid(
+                format!("mass fractions of {}", self.name(point)),
+                reason,
+                "make them 1 within 1e-9",
+            ));
+        }
+        let amount = |(column, species): (&Vec<f64>, &Species)| column[point] / species.molar_mass;
+        let all: f64 = fractions.iter().zip(species).map(amount).sum();
+        for (column, species) in fractions.iter_mut().zip(species) {
+            column[point] = column[point] / species.molar_mass / all;
+        }
+        Ok(())
+    }
+
+    /// Returns the name of a point in errors: its indices, slowest axis first.
+    fn name(&self, mut point: usize) -> String {
+        let mut index = vec![0; self.temperature.extents().len()];
+        for (axis, extent) in self.temperature.extents().iter().enumerate().rev() {
+            (index[axis], point) = (point % extent, point / extent);
+        }
+        format!("point {index:?}")
+    }
+}
