@@ -1,6 +1,7 @@
-//! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu`, `mpi`, `python` and `web`.
+//! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu`, `mpi`, `python`, `c` and `web`.
 
 mod book;
+mod c;
 mod cargo;
 mod fuzz;
 mod gpu;
@@ -38,6 +39,8 @@ enum Task {
     Chaos(abide_chaos::Chaos),
     /// Build the package for Python into the folder target/python/ and run its tests
     Python(python::Python),
+    /// Build the library for C, C++ and Fortran, and install it with its header into a folder
+    C(c::C),
     /// Run processes as ranks over MPI: the communicator's tests and the command, against the files of one process
     Mpi,
     /// Build the page that runs Abide in a browser into the folder target/web/
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Task::Gpu(gpu) => gpu.run(),
         Task::Chaos(chaos) => chaos.run(&cargo::root(), cargo::command),
         Task::Python(python) => python::run(&python),
+        Task::C(c) => c.run(),
         Task::Mpi => mpi::run(),
         Task::Web(web) => web.run(),
     };

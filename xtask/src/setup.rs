@@ -1,4 +1,4 @@
-//! The tests' needs besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, Python, MPI,
+//! The tests' needs besides Rust: a Vulkan driver, compilers of C++ and Fortran, CUDA's run-time compiler, Python, MPI,
 //! rustfmt and clippy.
 //!
 //! Each is looked for first. Only missing ones are installed, and every installation is announced.
@@ -95,6 +95,19 @@ pub fn cpp() -> Result<()> {
     }
     println!("installing: g++ (a C++ compiler; none was found)");
     apt_install(&["g++"]).context("the tests run CUDA kernels as C++ and no compiler could be installed")
+}
+
+/// Installs gfortran and pkg-config where they are missing, because programs in Fortran and C link the library.
+pub fn fortran() -> Result<()> {
+    let has_fortran = std::env::var_os("FC").is_some() || answers("gfortran", &["--version"]);
+    let needed = [("gfortran", has_fortran), ("pkg-config", answers("pkg-config", &["--version"]))];
+    let missing: Vec<&str> = needed.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+    if !cfg!(target_os = "linux") || missing.is_empty() {
+        return Ok(());
+    }
+    println!("installing: {} (for programs that link the library; not found)", missing.join(" "));
+    apt_install(&missing)
+        .context("the tests build programs in Fortran and what that takes could not be installed")
 }
 
 /// Installs Open MPI and libclang, if there is no MPI or nothing to read its headers.

@@ -39,6 +39,7 @@ pub fn run(test: &Test) -> Result<bool> {
     steps.run("rustfmt and clippy present", |_| setup::rust_components().map(|()| true));
     steps.run("Vulkan driver present", |_| setup::vulkan().map(|()| true));
     steps.run("C++ compiler present", |_| setup::cpp().map(|()| true));
+    steps.run("Fortran compiler present", |_| setup::fortran().map(|()| true));
     steps.run("display present", |_| setup::display().map(|()| true));
     let mut nvrtc = None;
     steps.run("NVRTC present", |_| {
@@ -67,7 +68,7 @@ fn plain(steps: &mut Steps, nvrtc: Option<&Path>) {
         // linker's C compiler always is.
         let mut required = vec!["wgpu", "cc"];
         if cfg!(target_os = "linux") {
-            required.extend(["c++", "window"]);
+            required.extend(["c++", "gfortran", "pkg-config", "window"]);
         }
         required.extend(nvrtc.map(|_| "nvrtc"));
         let required = required.join(",");
@@ -115,6 +116,11 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     });
     steps.run("more kernels, and their defects", |counts| ignored(counts, "abide-cuda", "emulated::", nvrtc));
     steps.run("more kernels compiled", |counts| ignored(counts, "abide-cuda", "text::", nvrtc));
+    steps.run("programs in C under sanitizers", |counts| {
+        let mut tests = cargo(&["test", "--package", "abide-c", "--test", "integration"]);
+        tests.env("ABIDE_REQUIRE", "cc").args(["--", "--ignored", "sanitized::"]);
+        Ok(counted(&mut tests, counts)? && counts.passed > 0)
+    });
     steps.run("processes as ranks (MPI)", crate::mpi::check);
     steps.run("wheel, other Pythons and notebooks", crate::python::check_full);
     steps.run("page in a browser", |_| Web { check: true, serve: false }.run());
