@@ -148,7 +148,11 @@ impl AbideCsr {
         };
         let starts = offsets.iter().map(|&offset| from("offset", offset)).collect::<Outcome<Vec<u64>>>()?;
         let entries = starts.last().copied().unwrap_or(0) as usize;
-        // Before any entry is read: an offset that falls would say that there are entries which are not.
+        // Before any entry is read: other offsets would say that there are entries which are not.
+        if starts.first() != Some(&0) {
+            let reason = format!("its first offset is {}, and the base {base}", offsets[0].wide());
+            return Err(invalid("the matrix", reason, "begin the offsets with the base, 0 or 1"));
+        }
         if let Some(row) = starts.windows(2).position(|pair| pair[0] > pair[1]) {
             let reason = format!("the offset behind row {row} is less than the one before it");
             return Err(invalid("the matrix", reason, "give offsets that never fall"));

@@ -59,7 +59,8 @@ pub unsafe fn array<'a, T>(pointer: *const T, count: usize, what: &str) -> Outco
 /// `to` is null or points to a pointer.
 pub unsafe fn hand_out<T>(value: T, to: *mut *mut T, what: &str) -> Outcome<()> {
     // SAFETY: as the caller promises.
-    *unsafe { place(to, what) }? = Box::into_raw(Box::new(value));
+    let to = unsafe { place(to, what) }?;
+    *to = Box::into_raw(Box::new(value));
     Ok(())
 }
 

@@ -330,7 +330,7 @@ static void systems(void) {
     FAILS(abide_system_new(&matrix, options, &system), ABIDE_USAGE, "offsets that never fall");
     matrix.offsets = offsets;
     matrix.base = 0;
-    FAILS(abide_system_new(&matrix, options, &system), ABIDE_USAGE, "sparse matrix");
+    FAILS(abide_system_new(&matrix, options, &system), ABIDE_USAGE, "its first offset is 1, and the base 0");
     matrix.base = 1;
     matrix.index_bytes = 2;
     FAILS(abide_system_new(&matrix, options, &system), ABIDE_USAGE, "index_bytes");

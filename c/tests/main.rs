@@ -2,7 +2,10 @@
 
 #[cfg(target_os = "linux")]
 mod common;
+#[cfg(target_os = "linux")]
+mod documents;
 mod header;
+mod overhead;
 #[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]

@@ -13,7 +13,7 @@ use crate::common::{C, CPP, FORTRAN, Linked, Place, skipped};
 const MODULE: [&str; 3] = ["fortran/abide_binding.f90", "fortran/abide_support.f90", "fortran/abide.f90"];
 
 /// Builds a Fortran program with the module.
-fn with_module(place: &Place, source: &str) -> Option<std::path::PathBuf> {
+pub fn with_module(place: &Place, source: &str) -> Option<std::path::PathBuf> {
     place.build(&FORTRAN, &[&MODULE[..], &[source]].concat(), Linked::Shared, &[])
 }
 

@@ -117,8 +117,11 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
     steps.run("more kernels, and their defects", |counts| ignored(counts, "abide-cuda", "emulated::", nvrtc));
     steps.run("more kernels compiled", |counts| ignored(counts, "abide-cuda", "text::", nvrtc));
     steps.run("programs in C under sanitizers", |counts| {
-        let mut tests = cargo(&["test", "--package", "abide-c", "--test", "integration"]);
-        tests.env("ABIDE_REQUIRE", "cc").args(["--", "--ignored", "sanitized::"]);
+        let programs = build(TESTS)?;
+        let found = programs.iter().find(|program| program.package == "c" && program.is_test);
+        let program = found.context("cargo built no tests of the C interface")?;
+        let mut tests = Command::new(&program.path);
+        tests.current_dir(&program.folder).env("ABIDE_REQUIRE", "cc").args(["--ignored", "sanitized::"]);
         Ok(counted(&mut tests, counts)? && counts.passed > 0)
     });
     steps.run("processes as ranks (MPI)", crate::mpi::check);
