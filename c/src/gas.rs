@@ -101,7 +101,7 @@ pub unsafe extern "C" fn abide_gas_properties(
             gas.guarded.with(|state| {
                 let wanted = Wanted::new(state, names, [temperature, pressure, values], fractions)?;
                 let states = wanted.states(state)?;
-                let results = state.compute(&wanted, states)?;
+                let results = state.compute(&wanted, &states)?;
                 for (number, column) in results.into_iter().enumerate() {
                     wanted.values.part(number).scatter(&Array::F64(column))?;
                 }
@@ -161,13 +161,20 @@ impl State {
     }
 
     /// Computes the properties of states, a column of values for each.
-    fn compute(&mut self, wanted: &Wanted, mut states: Vec<Vec<f64>>) -> Outcome<Vec<Vec<f64>>> {
+    fn compute(&mut self, wanted: &Wanted, states: &[Vec<f64>]) -> Outcome<Vec<Vec<f64>>> {
         let count = states[0].len();
-        let most = (VALUES / (states.len() + wanted.properties.len())).clamp(1, POINTS).min(count);
+        let largest = (VALUES / (states.len() + wanted.properties.len())).clamp(1, POINTS);
+        // Blocks of other sizes find the program ready.
+        let needed = count.next_power_of_two().min(largest);
         let points = match self.points.take() {
-            Some((names, points)) if names == wanted.names && points.count() == most => points,
-            _ => Points::new(&self.mixture, &wanted.properties, most, self.choice)?,
+            Some((names, points))
+                if names == wanted.names && (needed..=4 * needed).contains(&points.count()) =>
+            {
+                points
+            }
+            _ => Points::new(&self.mixture, &wanted.properties, needed, self.choice)?,
         };
+        let most = points.count();
         let (_, points) = self.points.insert((wanted.names.clone(), points));
         let mut results = vec![Vec::with_capacity(count); wanted.properties.len()];
         for first in (0..count).step_by(most) {
@@ -188,7 +195,6 @@ impl State {
                 }
             }
         }
-        states.clear();
         Ok(results)
     }
 }

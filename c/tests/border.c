@@ -355,6 +355,13 @@ static void gases(void) {
     CHECK(abide_gas_species(gas, &count));
     CHECK(abide_gas_properties(gas, "rho", &temperature, &pressure, NULL, &density));
     HOLDS(count == 1 && fabs(rho[0] - 1.123) < 0.005 && rho[1] < rho[0]);
+    /* Fewer points with the same program. */
+    const int64_t one[] = {1}, one_by_one[] = {1, 1};
+    double again = 0;
+    const abide_view t_one = view(t, ABIDE_F64, 1, one, NULL), p_one = view(p, ABIDE_F64, 1, one, NULL);
+    const abide_view rho_one = view(&again, ABIDE_F64, 2, one_by_one, NULL);
+    CHECK(abide_gas_properties(gas, "rho", &t_one, &p_one, NULL, &rho_one));
+    HOLDS(again == rho[0]);
     t[1] = -1;
     FAILS(abide_gas_properties(gas, "rho", &temperature, &pressure, NULL, &density), ABIDE_REFUSED, "T of point [1]");
     FAILS(abide_gas_properties(gas, "rhoo", &temperature, &pressure, NULL, &density), ABIDE_USAGE, "rhoo");

@@ -76,6 +76,16 @@ impl Place {
         self.folder.path().join(name)
     }
 
+    /// Compiles sources of the crate to objects; `None` where there is no such compiler, which is reported.
+    pub fn compile(&self, compiler: &Compiler, sources: &[&str]) -> Option<()> {
+        let found = compiler.find()?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut command = Command::new(&found);
+        command.args(compiler.arguments).arg("-c").args(sources.iter().map(|source| root.join(source)));
+        self.done(command, sources);
+        Some(())
+    }
+
     /// Compiles and links sources of the crate; `None` where there is no such compiler, which is reported.
     pub fn build(
         &self,
@@ -88,8 +98,8 @@ impl Place {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let program = self.path("program");
         let mut command = Command::new(&found);
-        command.args(compiler.arguments).args(more).arg("-I").arg(root.join("include"));
-        command.args(sources.iter().map(|source| root.join(source))).args(["-x", "none"]);
+        command.args(compiler.arguments).arg("-I").arg(root.join("include"));
+        command.args(sources.iter().map(|source| root.join(source))).args(["-x", "none"]).args(more);
         match linked {
             Linked::Shared => {
                 command.arg("-L").arg(self.folder.path()).arg("-labide_c");
@@ -100,10 +110,15 @@ impl Place {
                 command.arg(library).args(NEEDS);
             }
         }
-        let output = command.arg("-o").arg(&program).current_dir(self.folder.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{found} {sources:?}:\n{said}");
+        command.arg("-o").arg(&program);
+        self.done(command, sources);
         Some(program)
+    }
+
+    fn done(&self, mut command: Command, sources: &[&str]) {
+        let output = command.current_dir(self.folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?} {sources:?}:\n{said}", command.get_program());
     }
 
     /// Runs a program with arguments, and returns what it prints.

@@ -1,7 +1,8 @@
 //! Programs in C, C++ and Fortran are built and run, and give the bits of the library.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use abide::gas::{Columns, Mixture, Points, Property, Table};
 use abide::io::Loaded;
@@ -12,9 +13,28 @@ use crate::common::{C, CPP, FORTRAN, Linked, Place, skipped};
 /// The Fortran module, in the order in which its parts are compiled.
 const MODULE: [&str; 3] = ["fortran/abide_binding.f90", "fortran/abide_support.f90", "fortran/abide.f90"];
 
-/// Builds a Fortran program with the module.
-pub fn with_module(place: &Place, source: &str) -> Option<std::path::PathBuf> {
-    place.build(&FORTRAN, &[&MODULE[..], &[source]].concat(), Linked::Shared, &[])
+/// Builds a Fortran program with the module, which is compiled once.
+pub fn with_module(place: &Place, source: &str) -> Option<PathBuf> {
+    static COMPILED: OnceLock<Option<Place>> = OnceLock::new();
+    let compiled = COMPILED.get_or_init(|| {
+        let place = Place::new();
+        place.compile(&FORTRAN, &MODULE).map(|()| place)
+    });
+    let folder = compiled.as_ref()?.folder.path().to_str().unwrap();
+    let objects = MODULE.map(|part| {
+        let name = Path::new(part).file_stem().unwrap().to_str().unwrap();
+        format!("{folder}/{name}.o")
+    });
+    let more: Vec<&str> = ["-I", folder].into_iter().chain(objects.iter().map(String::as_str)).collect();
+    place.build(&FORTRAN, &[source], Linked::Shared, &more)
+}
+
+#[test]
+fn handles_of_cpp_free_themselves_and_failures_are_thrown() {
+    let place = Place::new();
+    let Some(program) = place.build(&CPP, &["examples/spots.cpp"], Linked::Shared, &[]) else { return };
+    let said = place.run(&program, &[]);
+    assert!(said.contains("500 steps on cpu") && said.contains("did you mean"), "{said}");
 }
 
 #[test]
@@ -65,6 +85,18 @@ fn whatever_crosses_the_border_is_checked() {
     let Some(program) = place.build(&C, &["tests/border.c"], Linked::Shared, &more) else { return };
     let folder = place.folder.path().to_str().unwrap();
     place.run(&program, &[folder]);
+}
+
+#[test]
+fn arrays_on_a_device_are_packed_there() {
+    let place = Place::new();
+    let more = ["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/examples"), "-ldl"];
+    let Some(program) = place.build(&C, &["tests/device.c"], Linked::Shared, &more) else { return };
+    let said = place.run(&program, &[]);
+    match said.trim() {
+        "0 faults" => {}
+        reason => skipped("cuda", &format!("arrays on a device: {reason}")),
+    }
 }
 
 #[test]

@@ -38,7 +38,9 @@ impl C {
         put(&file_of(&BUILD, "abide_c", ".a")?, &lib.join("libabide_c.a"))?;
         #[cfg(target_os = "linux")]
         link(&numbered, &plain)?;
-        put(&source.join("include").join("abide.h"), &prefix.join("include").join("abide.h"))?;
+        for name in ["abide.h", "abide.hpp"] {
+            put(&source.join("include").join(name), &prefix.join("include").join(name))?;
+        }
         for name in ["abide_binding.f90", "abide_support.f90", "abide.f90"] {
             put(
                 &source.join("fortran").join(name),
