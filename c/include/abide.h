@@ -238,7 +238,7 @@ abide_status abide_block_view(const abide_block *block,
 // frees it.
 //
 // Requires:
-// `species` is a string; `options` is null or was handed out; `gas` is the address of a pointer.
+// `species` is a string; `options` is null or a handle; `gas` is the address of a pointer.
 abide_status abide_gas_new(const char *species,
                            const abide_options *options,
                            abide_gas **gas);
@@ -246,7 +246,7 @@ abide_status abide_gas_new(const char *species,
 // Returns the number of species.
 //
 // Requires:
-// `gas` was handed out; `count` points to a number.
+// `gas` is a handle; `count` points to a number.
 abide_status abide_gas_species(const abide_gas *gas, size_t *count);
 
 // Computes properties at points from temperature (K), pressure (Pa) and fractions: `properties` are names with commas between
@@ -257,7 +257,7 @@ abide_status abide_gas_species(const abide_gas *gas, size_t *count);
 // with any strides. A point that has no properties is refused by its indices, and no value is written.
 //
 // Requires:
-// `gas` was handed out; `properties` is a string; the views describe arrays, and nobody else uses that of `values`.
+// `gas` is a handle; `properties` is a string; the views describe arrays, and nobody else uses that of `values`.
 abide_status abide_gas_properties(abide_gas *gas,
                                   const char *properties,
                                   const abide_view *temperature,
@@ -268,7 +268,7 @@ abide_status abide_gas_properties(abide_gas *gas,
 // Frees a gas. A null pointer is ignored. One that is at work is not freed, and `abide_last_error` says so.
 //
 // Requires:
-// `gas` is null, or was handed out and is not used any more.
+// `gas` is null, or a handle that is not used any more.
 void abide_gas_free(abide_gas *gas);
 
 // Finds a model of the catalogue by its name; `abide list` prints them. `abide_model_free` frees it.
@@ -295,7 +295,7 @@ abide_status abide_model_file(const char *path, abide_model **model);
 // Frees a model. Simulations that were made of it stay as they are. A null pointer is ignored.
 //
 // Requires:
-// `model` is null, or was handed out and is not used any more.
+// `model` is null, or a handle that is not used any more.
 void abide_model_free(abide_model *model);
 
 // Makes options, none of them set. `abide_options_free` frees them.
@@ -311,7 +311,7 @@ abide_status abide_options_new(abide_options **options);
 // Names are checked now, values where the options are used.
 //
 // Requires:
-// `options` was handed out; `name` and `value` are strings.
+// `options` is a handle; `name` and `value` are strings.
 abide_status abide_options_set(abide_options *options,
                                const char *name,
                                const char *value);
@@ -319,7 +319,7 @@ abide_status abide_options_set(abide_options *options,
 // Frees options. What was made with them stays as it is. A null pointer is ignored.
 //
 // Requires:
-// `options` is null, or was handed out and is not used any more.
+// `options` is null, or a handle that is not used any more.
 void abide_options_free(abide_options *options);
 
 // Makes a simulation ready on a device. `options` may be null. `inputs` has the initial values of `count` fields; a field
@@ -327,7 +327,7 @@ void abide_options_free(abide_options *options);
 // size, the first input does. `abide_simulation_free` frees it.
 //
 // Requires:
-// `model` and `options` were handed out; `inputs` points to `count` inputs whose views describe arrays; `simulation` is the
+// `model` is a handle, and `options` is one or null; `inputs` points to `count` inputs whose views describe arrays; `simulation` is the
 // address of a pointer.
 abide_status abide_simulation_new(const abide_model *model,
                                   const abide_options *options,
@@ -338,14 +338,14 @@ abide_status abide_simulation_new(const abide_model *model,
 // Frees a simulation. A null pointer is ignored. One that is at work is not freed, and `abide_last_error` says so.
 //
 // Requires:
-// `simulation` is null, or was handed out and is not used any more.
+// `simulation` is null, or a handle that is not used any more.
 void abide_simulation_free(abide_simulation *simulation);
 
 // Copies a field's values to an array of its extents, in the host's memory or in that of the device which runs the
 // simulation. Host values are rounded to the array's type.
 //
 // Requires:
-// `simulation` was handed out; `field` is a string; `to` describes an array that nobody else uses.
+// `simulation` is a handle; `field` is a string; `to` describes an array that nobody else uses.
 abide_status abide_simulation_read(abide_simulation *simulation,
                                    const char *field,
                                    const abide_view *to);
@@ -354,7 +354,7 @@ abide_status abide_simulation_read(abide_simulation *simulation,
 // the simulation. Host values are rounded to the type of the run.
 //
 // Requires:
-// `simulation` was handed out; `field` is a string; `from` describes an array that nobody writes.
+// `simulation` is a handle; `field` is a string; `from` describes an array that nobody writes.
 abide_status abide_simulation_write(abide_simulation *simulation,
                                     const char *field,
                                     const abide_view *from);
@@ -382,7 +382,7 @@ abide_status abide_simulation_write_window(abide_simulation *simulation,
 // read, and not written, until the next call that advances the simulation or writes a field.
 //
 // Requires:
-// `simulation` was handed out; `field` is a string; `view` points to a view.
+// `simulation` is a handle; `field` is a string; `view` points to a view.
 abide_status abide_simulation_map(abide_simulation *simulation,
                                   const char *field,
                                   abide_view *view);
@@ -391,7 +391,7 @@ abide_status abide_simulation_map(abide_simulation *simulation,
 // that is bound already is bound anew; a null `array` lets it go. Nothing is copied now.
 //
 // Requires:
-// `simulation` was handed out; `field` is a string; `array` is null or describes an array that is there until the field is
+// `simulation` is a handle; `field` is a string; `array` is null or describes an array that is there until the field is
 // bound anew, or the simulation is freed.
 abide_status abide_simulation_bind(abide_simulation *simulation,
                                    const char *field,
@@ -400,14 +400,14 @@ abide_status abide_simulation_bind(abide_simulation *simulation,
 // Copies bound arrays into their fields: that of `field`, or all of them where `field` is null.
 //
 // Requires:
-// `simulation` was handed out; `field` is null or a string; nobody writes the arrays meanwhile.
+// `simulation` is a handle; `field` is null or a string; nobody writes the arrays meanwhile.
 abide_status abide_simulation_pack(abide_simulation *simulation, const char *field);
 
 // Copies fields into their bound arrays: `field`, or all that are bound where it is null. Values of the caller's arrays that
 // the descriptions leave out, such as fringes, stay as they are.
 //
 // Requires:
-// `simulation` was handed out; `field` is null or a string; nobody uses the arrays meanwhile.
+// `simulation` is a handle; `field` is null or a string; nobody uses the arrays meanwhile.
 abide_status abide_simulation_unpack(abide_simulation *simulation,
                                      const char *field);
 
@@ -415,7 +415,7 @@ abide_status abide_simulation_unpack(abide_simulation *simulation,
 // the bytes of the whole text without it to `needed`, where that is not null.
 //
 // Requires:
-// `simulation` was handed out; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
+// `simulation` is a handle; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
 abide_status abide_simulation_text(const abide_simulation *simulation,
                                    int32_t what,
                                    char *buffer,
@@ -425,13 +425,13 @@ abide_status abide_simulation_text(const abide_simulation *simulation,
 // Returns the steps done since the start, those before a checkpoint included.
 //
 // Requires:
-// `simulation` was handed out; `step` points to a number.
+// `simulation` is a handle; `step` points to a number.
 abide_status abide_simulation_step(const abide_simulation *simulation, uint64_t *step);
 
 // Returns the number of the program's fields.
 //
 // Requires:
-// `simulation` was handed out; `count` points to a number.
+// `simulation` is a handle; `count` points to a number.
 abide_status abide_simulation_fields(const abide_simulation *simulation, size_t *count);
 
 // Puts the name of a field, counted from 0, into a buffer as `abide_simulation_text` does.
@@ -448,7 +448,7 @@ abide_status abide_simulation_field_name(const abide_simulation *simulation,
 // room for 4 numbers; those beyond `axes` become 1.
 //
 // Requires:
-// `simulation` was handed out; `field` is a string; `axes` points to a number and `extents` to four.
+// `simulation` is a handle; `field` is a string; `axes` points to a number and `extents` to four.
 abide_status abide_simulation_field_extents(const abide_simulation *simulation,
                                             const char *field,
                                             int32_t *axes,
@@ -457,7 +457,7 @@ abide_status abide_simulation_field_extents(const abide_simulation *simulation,
 // Sets a parameter for the steps that follow.
 //
 // Requires:
-// `simulation` was handed out; `name` is a string.
+// `simulation` is a handle; `name` is a string.
 abide_status abide_simulation_set_parameter(abide_simulation *simulation,
                                             const char *name,
                                             double value);
@@ -465,7 +465,7 @@ abide_status abide_simulation_set_parameter(abide_simulation *simulation,
 // Returns a parameter's value, in a batch that of the first member.
 //
 // Requires:
-// `simulation` was handed out; `name` is a string; `value` points to a number.
+// `simulation` is a handle; `name` is a string; `value` points to a number.
 abide_status abide_simulation_parameter(const abide_simulation *simulation,
                                         const char *name,
                                         double *value);
@@ -479,13 +479,13 @@ abide_status abide_simulation_scalar(abide_simulation *simulation, const char *n
 // Counts the values of all fields that are NaN or infinite, where they lie.
 //
 // Requires:
-// `simulation` was handed out; `count` points to a number.
+// `simulation` is a handle; `count` points to a number.
 abide_status abide_simulation_non_finite(abide_simulation *simulation, uint64_t *count);
 
 // Writes a checkpoint. A simulation of the same model with the option `resume` goes on from it, to the bit.
 //
 // Requires:
-// `simulation` was handed out; `path` is a string.
+// `simulation` is a handle; `path` is a string.
 abide_status abide_simulation_checkpoint(abide_simulation *simulation,
                                          const char *path);
 
@@ -504,7 +504,7 @@ abide_status abide_simulation_columns(const abide_simulation *simulation,
 // there are.
 //
 // Requires:
-// `simulation` was handed out; `steps` has room for `room` numbers, `values` for as many times the number of columns; `rows`
+// `simulation` is a handle; `steps` has room for `room` numbers, `values` for as many times the number of columns; `rows`
 // points to a number.
 abide_status abide_simulation_records(abide_simulation *simulation,
                                       size_t room,
@@ -516,7 +516,7 @@ abide_status abide_simulation_records(abide_simulation *simulation,
 // runs cost what a long one costs.
 //
 // Requires:
-// `simulation` was handed out; `report` is null or points to a report.
+// `simulation` is a handle; `report` is null or points to a report.
 abide_status abide_simulation_run(abide_simulation *simulation,
                                   uint64_t steps,
                                   abide_report *report);
@@ -537,7 +537,7 @@ abide_status abide_simulation_run_observed(abide_simulation *simulation,
 // device took.
 //
 // Requires:
-// `simulation` was handed out; `seconds` is null or points to a number.
+// `simulation` is a handle; `seconds` is null or points to a number.
 abide_status abide_simulation_advance(abide_simulation *simulation,
                                       uint64_t steps,
                                       double *seconds);
@@ -550,7 +550,7 @@ const char *abide_last_error(void);
 // `tolerance`, `max-iterations`, `backend` … `abide_system_free` frees it.
 //
 // Requires:
-// `matrix` points to a matrix whose arrays are there; `options` is null or was handed out; `system` is the address of a
+// `matrix` points to a matrix whose arrays are there; `options` is null or a handle; `system` is the address of a
 // pointer.
 abide_status abide_system_new(const abide_csr *matrix,
                               const abide_options *options,
@@ -561,7 +561,7 @@ abide_status abide_system_new(const abide_csr *matrix,
 // first. `report` may be null.
 //
 // Requires:
-// `system` was handed out; `b` and `x` describe arrays of the host's that nobody else uses; `report` is null or points to a
+// `system` is a handle; `b` and `x` describe arrays of the host's that nobody else uses; `report` is null or points to a
 // report.
 abide_status abide_system_solve(abide_system *system,
                                 const abide_view *b,
@@ -572,7 +572,7 @@ abide_status abide_system_solve(abide_system *system,
 // gets how many there are.
 //
 // Requires:
-// `system` was handed out; `residuals` has room for `room` numbers; `count` points to a number.
+// `system` is a handle; `residuals` has room for `room` numbers; `count` points to a number.
 abide_status abide_system_history(const abide_system *system,
                                   double *residuals,
                                   size_t room,
@@ -581,7 +581,7 @@ abide_status abide_system_history(const abide_system *system,
 // Puts what was chosen for the caller, and why, into a buffer, a line each, as `abide_simulation_text` does.
 //
 // Requires:
-// `system` was handed out; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
+// `system` is a handle; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
 abide_status abide_system_notes(const abide_system *system,
                                 char *buffer,
                                 size_t size,
@@ -590,7 +590,7 @@ abide_status abide_system_notes(const abide_system *system,
 // Frees a system. A null pointer is ignored. One that is at work is not freed, and `abide_last_error` says so.
 //
 // Requires:
-// `system` is null, or was handed out and is not used any more.
+// `system` is null, or a handle that is not used any more.
 void abide_system_free(abide_system *system);
 
 // Returns the number of the interface of this library. It must be the header's `ABIDE_INTERFACE`.

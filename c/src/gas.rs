@@ -6,6 +6,7 @@ use std::path::Path;
 use abide::gas::{Chung, Columns, Interactions, Mixture, Points, Property, Species, Table, check_state};
 use abide::io::bounded;
 use abide::{Array, Choice, Error};
+use abide_core::memory;
 
 use crate::handle::{Guarded, free};
 use crate::options::{self, AbideOptions, Given, flag};
@@ -38,7 +39,7 @@ const POINTS: usize = 1 << 18;
 ///
 /// # Safety
 ///
-/// `species` is a string; `options` is null or was handed out; `gas` is the address of a pointer.
+/// `species` is a string; `options` is null or a handle; `gas` is the address of a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_gas_new(
     species: *const c_char,
@@ -58,7 +59,7 @@ pub unsafe extern "C" fn abide_gas_new(
 ///
 /// # Safety
 ///
-/// `gas` was handed out; `count` points to a number.
+/// `gas` is a handle; `count` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_gas_species(gas: *const AbideGas, count: *mut usize) -> AbideStatus {
     face(|| {
@@ -81,7 +82,7 @@ pub unsafe extern "C" fn abide_gas_species(gas: *const AbideGas, count: *mut usi
 ///
 /// # Safety
 ///
-/// `gas` was handed out; `properties` is a string; the views describe arrays, and nobody else uses that of `values`.
+/// `gas` is a handle; `properties` is a string; the views describe arrays, and nobody else uses that of `values`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_gas_properties(
     gas: *mut AbideGas,
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn abide_gas_properties(
 ///
 /// # Safety
 ///
-/// `gas` is null, or was handed out and is not used any more.
+/// `gas` is null, or a handle that is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_gas_free(gas: *mut AbideGas) {
     // SAFETY: as promised.
@@ -176,7 +177,9 @@ impl State {
         };
         let most = points.count();
         let (_, points) = self.points.insert((wanted.names.clone(), points));
-        let mut results = vec![Vec::with_capacity(count); wanted.properties.len()];
+        let column = |_: &Property| memory::reserved(count, "properties", "give fewer points at once");
+        let mut results: Vec<Vec<f64>> =
+            wanted.properties.iter().map(column).collect::<abide::Result<_>>()?;
         for first in (0..count).step_by(most) {
             let now = most.min(count - first);
             let column = |own: &Vec<f64>| {

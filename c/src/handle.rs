@@ -53,13 +53,13 @@ impl<T> Guarded<T> {
 ///
 /// # Safety
 ///
-/// `handle` is null, or was handed out and is not used any more.
+/// `handle` is null, or a handle that is not used any more.
 pub unsafe fn free<H, T>(handle: *mut H, guarded: impl FnOnce(&H) -> &Guarded<T>) {
     if handle.is_null() {
         return;
     }
     face(|| {
-        // SAFETY: the handle was handed out and is there still.
+        // SAFETY: the handle is there still.
         guarded(unsafe { &*handle }).with(|_| Ok(())).or_else(|failure| match failure.status {
             ABIDE_BUSY => Err(failure),
             _ => Ok(()),

@@ -73,7 +73,7 @@ pub unsafe extern "C" fn abide_model_file(path: *const c_char, model: *mut *mut 
 ///
 /// # Safety
 ///
-/// `model` is null, or was handed out and is not used any more.
+/// `model` is null, or a handle that is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_model_free(model: *mut AbideModel) {
     if !model.is_null() {

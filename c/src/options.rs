@@ -48,7 +48,7 @@ pub unsafe extern "C" fn abide_options_new(options: *mut *mut AbideOptions) -> A
 ///
 /// # Safety
 ///
-/// `options` was handed out; `name` and `value` are strings.
+/// `options` is a handle; `name` and `value` are strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_options_set(
     options: *mut AbideOptions,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn abide_options_set(
 ///
 /// # Safety
 ///
-/// `options` is null, or was handed out and is not used any more.
+/// `options` is null, or a handle that is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_options_free(options: *mut AbideOptions) {
     // SAFETY: as promised.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn abide_options_free(options: *mut AbideOptions) {
 ///
 /// # Safety
 ///
-/// `options` is null or was handed out.
+/// `options` is null or a handle.
 pub(crate) unsafe fn of(options: *const AbideOptions) -> crate::status::Outcome<Given> {
     // SAFETY: as promised.
     match unsafe { options.as_ref() } {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use abide::solve::{Matrix, Parameters, Report, Solve, SolverError, System};
 use abide::sparse::{Csr, Offsets};
 use abide::{Array, DType, Error};
+use abide_core::memory;
 
 use crate::handle::{Guarded, free};
 use crate::options::{self, AbideOptions, Solving};
@@ -146,7 +147,10 @@ impl AbideCsr {
             let reason = format!("{what} {} is below the base {base}", value.wide());
             number.ok_or_else(|| invalid("the matrix", reason, "correct it, or set base"))
         };
-        let starts = offsets.iter().map(|&offset| from("offset", offset)).collect::<Outcome<Vec<u64>>>()?;
+        let mut starts = reserved(rows + 1)?;
+        for &offset in offsets {
+            starts.push(from("offset", offset)?);
+        }
         let entries = starts.last().copied().unwrap_or(0) as usize;
         // Before any entry is read: other offsets would say that there are entries which are not.
         if starts.first() != Some(&0) {
@@ -159,22 +163,33 @@ impl AbideCsr {
         }
         // SAFETY: as promised.
         let indices = unsafe { array(self.indices.cast::<I>(), entries, "the columns of the matrix") }?;
-        let indices = indices.iter().map(|&index| {
+        let mut own: Vec<u32> = reserved(entries)?;
+        for &index in indices {
             let column = from("column", index)?;
-            u32::try_from(column).map_err(|_| {
-                Error::limit("column of the matrix", column, u32::MAX, "give a smaller matrix").into()
-            })
-        });
-        let indices = indices.collect::<Outcome<Vec<u32>>>()?;
+            own.push(u32::try_from(column).map_err(|_| {
+                Error::limit("column of the matrix", column, u32::MAX, "give a smaller matrix")
+            })?);
+        }
         let what = "the values of the matrix";
         let values = match dtype {
             // SAFETY: as promised.
-            DType::F32 => Array::F32(unsafe { array(self.values.cast::<f32>(), entries, what) }?.to_vec()),
+            DType::F32 => Array::F32(copied(unsafe { array(self.values.cast::<f32>(), entries, what) }?)?),
             // SAFETY: as promised.
-            DType::F64 => Array::F64(unsafe { array(self.values.cast::<f64>(), entries, what) }?.to_vec()),
+            DType::F64 => Array::F64(copied(unsafe { array(self.values.cast::<f64>(), entries, what) }?)?),
         };
-        Ok(Csr::new(columns, Offsets::narrowest(starts)?, indices, values)?)
+        Ok(Csr::new(columns, Offsets::narrowest(starts)?, own, values)?)
     }
+}
+
+/// Returns an empty vector with room for so many values of a matrix.
+fn reserved<T>(count: usize) -> abide::Result<Vec<T>> {
+    memory::reserved(count, "a matrix", "give a smaller one")
+}
+
+fn copied<T: Copy>(values: &[T]) -> abide::Result<Vec<T>> {
+    let mut copy = reserved(values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
 }
 
 /// Loads a matrix on a device. It is copied. `options` may be null; they are those of `abide solve`: `method`, `preconditioner`,
@@ -182,7 +197,7 @@ impl AbideCsr {
 ///
 /// # Safety
 ///
-/// `matrix` points to a matrix whose arrays are there; `options` is null or was handed out; `system` is the address of a
+/// `matrix` points to a matrix whose arrays are there; `options` is null or a handle; `system` is the address of a
 /// pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_system_new(
@@ -211,7 +226,7 @@ pub unsafe extern "C" fn abide_system_new(
 ///
 /// # Safety
 ///
-/// `system` was handed out; `b` and `x` describe arrays of the host's that nobody else uses; `report` is null or points to a
+/// `system` is a handle; `b` and `x` describe arrays of the host's that nobody else uses; `report` is null or points to a
 /// report.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_system_solve(
@@ -290,7 +305,7 @@ impl State {
 ///
 /// # Safety
 ///
-/// `system` was handed out; `residuals` has room for `room` numbers; `count` points to a number.
+/// `system` is a handle; `residuals` has room for `room` numbers; `count` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_system_history(
     system: *const AbideSystem,
@@ -318,7 +333,7 @@ pub unsafe extern "C" fn abide_system_history(
 ///
 /// # Safety
 ///
-/// `system` was handed out; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
+/// `system` is a handle; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_system_notes(
     system: *const AbideSystem,
@@ -339,7 +354,7 @@ pub unsafe extern "C" fn abide_system_notes(
 ///
 /// # Safety
 ///
-/// `system` is null, or was handed out and is not used any more.
+/// `system` is null, or a handle that is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_system_free(system: *mut AbideSystem) {
     // SAFETY: as promised.

@@ -246,6 +246,11 @@ impl Checked {
         let from = self.data.cast::<T>().cast_const();
         let (starts, width, stride) = self.rows();
         for (start, row) in starts.zip(values.chunks_exact_mut(width)) {
+            if stride == 1 {
+                // SAFETY: the description names all places of the row, which are the caller's and not ours.
+                unsafe { from.offset(start).copy_to_nonoverlapping(row.as_mut_ptr(), width) };
+                continue;
+            }
             for (index, value) in row.iter_mut().enumerate() {
                 // SAFETY: the description names the place.
                 *value = unsafe { *from.offset(start + index as isize * stride) };
@@ -282,6 +287,11 @@ impl Checked {
         let to = self.data.cast::<T>();
         let (starts, width, stride) = self.rows();
         for (start, row) in starts.zip(values.chunks_exact(width)) {
+            if stride == 1 {
+                // SAFETY: the description names all places of the row.
+                unsafe { to.offset(start).copy_from(row.as_ptr(), width) };
+                continue;
+            }
             for (index, value) in row.iter().enumerate() {
                 // SAFETY: the description names the place.
                 unsafe { *to.offset(start + index as isize * stride) = *value };

@@ -114,7 +114,7 @@ impl State {
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `field` is a string; `to` describes an array that nobody else uses.
+/// `simulation` is a handle; `field` is a string; `to` describes an array that nobody else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_read(
     simulation: *mut AbideSimulation,
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn abide_simulation_read(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `field` is a string; `from` describes an array that nobody writes.
+/// `simulation` is a handle; `field` is a string; `from` describes an array that nobody writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_write(
     simulation: *mut AbideSimulation,
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn abide_simulation_write_window(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `field` is a string; `view` points to a view.
+/// `simulation` is a handle; `field` is a string; `view` points to a view.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_map(
     simulation: *mut AbideSimulation,

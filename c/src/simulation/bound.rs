@@ -18,7 +18,7 @@ pub(super) struct Bound {
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `field` is a string; `array` is null or describes an array that is there until the field is
+/// `simulation` is a handle; `field` is a string; `array` is null or describes an array that is there until the field is
 /// bound anew, or the simulation is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_bind(
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn abide_simulation_bind(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `field` is null or a string; nobody writes the arrays meanwhile.
+/// `simulation` is a handle; `field` is null or a string; nobody writes the arrays meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_pack(
     simulation: *mut AbideSimulation,
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn abide_simulation_pack(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `field` is null or a string; nobody uses the arrays meanwhile.
+/// `simulation` is a handle; `field` is null or a string; nobody uses the arrays meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_unpack(
     simulation: *mut AbideSimulation,

@@ -68,7 +68,7 @@ pub struct AbideInput {
 ///
 /// # Safety
 ///
-/// `model` and `options` were handed out; `inputs` points to `count` inputs whose views describe arrays; `simulation` is the
+/// `model` is a handle, and `options` is one or null; `inputs` points to `count` inputs whose views describe arrays; `simulation` is the
 /// address of a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_new(
@@ -124,7 +124,7 @@ unsafe fn loaded(view: &AbideView, what: &str) -> Outcome<Loaded> {
 ///
 /// # Safety
 ///
-/// `simulation` is null, or was handed out and is not used any more.
+/// `simulation` is null, or a handle that is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_free(simulation: *mut AbideSimulation) {
     // SAFETY: as promised.
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn abide_simulation_free(simulation: *mut AbideSimulation)
 ///
 /// # Safety
 ///
-/// `simulation` is null or was handed out.
+/// `simulation` is null or a handle.
 unsafe fn with(
     simulation: *const AbideSimulation,
     work: impl FnOnce(&mut State) -> Outcome<()>,

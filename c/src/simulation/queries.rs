@@ -48,7 +48,7 @@ impl State {
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
+/// `simulation` is a handle; `buffer` has room for `size` bytes, or both are 0; `needed` is null or points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_text(
     simulation: *const AbideSimulation,
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn abide_simulation_text(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `step` points to a number.
+/// `simulation` is a handle; `step` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_step(
     simulation: *const AbideSimulation,
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn abide_simulation_step(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `count` points to a number.
+/// `simulation` is a handle; `count` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_fields(
     simulation: *const AbideSimulation,
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn abide_simulation_field_name(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `field` is a string; `axes` points to a number and `extents` to four.
+/// `simulation` is a handle; `field` is a string; `axes` points to a number and `extents` to four.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_field_extents(
     simulation: *const AbideSimulation,
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn abide_simulation_field_extents(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `name` is a string.
+/// `simulation` is a handle; `name` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_set_parameter(
     simulation: *mut AbideSimulation,
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn abide_simulation_set_parameter(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `name` is a string; `value` points to a number.
+/// `simulation` is a handle; `name` is a string; `value` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_parameter(
     simulation: *const AbideSimulation,
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn abide_simulation_scalar(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `count` points to a number.
+/// `simulation` is a handle; `count` points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_non_finite(
     simulation: *mut AbideSimulation,
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn abide_simulation_non_finite(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `path` is a string.
+/// `simulation` is a handle; `path` is a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_checkpoint(
     simulation: *mut AbideSimulation,

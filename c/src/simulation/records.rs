@@ -34,7 +34,7 @@ pub unsafe extern "C" fn abide_simulation_columns(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `steps` has room for `room` numbers, `values` for as many times the number of columns; `rows`
+/// `simulation` is a handle; `steps` has room for `room` numbers, `values` for as many times the number of columns; `rows`
 /// points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_records(

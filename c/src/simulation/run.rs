@@ -59,7 +59,7 @@ pub type AbideObserver = Option<unsafe extern "C" fn(user: *mut c_void, step: u6
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `report` is null or points to a report.
+/// `simulation` is a handle; `report` is null or points to a report.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_run(
     simulation: *mut AbideSimulation,
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn abide_simulation_run_observed(
 ///
 /// # Safety
 ///
-/// `simulation` was handed out; `seconds` is null or points to a number.
+/// `simulation` is a handle; `seconds` is null or points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn abide_simulation_advance(
     simulation: *mut AbideSimulation,
