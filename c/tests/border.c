@@ -242,6 +242,17 @@ static void runs(const char *folder) {
     FAILS(abide_simulation_checkpoint(heat, "/absent/heat.npz"), ABIDE_REFUSED, "/absent");
     abide_simulation_free(heat);
 
+    /* A condition on a computed scalar ends a run. */
+    const char *const timed[] = {"size", "24x24", "dtype", "f64", "until", "time>=0.2", NULL};
+    double time = 0;
+    abide_report report;
+    abide_simulation *gas = made("cloverleaf", timed, NULL, 0);
+    CHECK(abide_simulation_run(gas, 100000, &report));
+    CHECK(abide_simulation_scalar(gas, "time", &time));
+    HOLDS(time >= 0.2 && time < 0.4 && report.steps < report.steps_asked);
+    FAILS(abide_simulation_scalar(gas, "tome", &time), ABIDE_USAGE, "time");
+    abide_simulation_free(gas);
+
     /* Members of a batch, each with a parameter of its own. */
     const char *const spread[] = {"size", "5x6", "batch", "3", "param", "kappa=0.1:0.2", NULL};
     double members[3][5][6];

@@ -1,8 +1,26 @@
 ! The Fortran module: sections of all ranks, windows, texts, failures, checkpoints, systems and gases. Usage: module FOLDER
+module observers
+  use, intrinsic :: iso_c_binding
+  implicit none
+contains
+  !> Ends a run after 20 steps, and leaves the step where user points.
+  function after_20(user, step, seconds) result(ends) bind(c)
+    type(c_ptr), value :: user
+    integer(c_int64_t), value :: step
+    real(c_double), value :: seconds
+    integer(c_int32_t) :: ends
+    integer(c_int64_t), pointer :: seen
+    call c_f_pointer(user, seen)
+    seen = step
+    ends = merge(1_c_int32_t, 0_c_int32_t, step >= 20 .and. seconds >= 0)
+  end function
+end module observers
+
 program module_test
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: real32, real64, error_unit
   use abide
+  use observers
   implicit none
   integer :: faults = 0
   character(len=256) :: folder
@@ -101,6 +119,7 @@ contains
     real(real32), target :: a(16, 16), b(16, 16)
     type(abide_report) :: report
     integer(c_int64_t) :: step
+    integer(c_int64_t), target :: seen
     call made(one, "16x16", "input", "u=random:5")
     call one%run(10, report)
     call one%checkpoint(trim(folder)//"/fortran.npz")
@@ -111,6 +130,8 @@ contains
     call other%advance(5)
     call other%read("u", abide_view_of(b))
     call holds("a checkpoint", step == 10 .and. report%steps == 10 .and. all(abs(a - b) <= 0))
+    call one%run_observed(100, 5, after_20, c_loc(seen), report)
+    call holds("an observer", seen == 20 .and. report%steps == 5)
     call one%free()
     call other%free()
   end subroutine
