@@ -20,6 +20,21 @@ fn the_header_is_that_of_the_sources() {
     assert!(there == made, "include/abide.h is stale: ABIDE_UPDATE=1 cargo test -p abide-c header");
 }
 
+/// What names the shared library names it by the number of the interface.
+#[test]
+fn the_library_is_named_by_its_interface() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let number = abide_c::ABIDE_INTERFACE;
+    for (file, words) in [
+        ("build.rs", format!("-soname,libabide_c.so.{number}\"")),
+        ("../xtask/src/c.rs", format!("libabide_c{{ending}}.{number}\"")),
+        ("fortran/abide_binding.f90", format!("ABIDE_INTERFACE = {number}\n")),
+    ] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        assert!(text.contains(&words), "{file} lacks {words}");
+    }
+}
+
 /// The Fortran module binds all functions and has all constants of the header.
 #[test]
 fn the_fortran_module_has_all_of_the_header() {
