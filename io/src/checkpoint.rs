@@ -2,7 +2,6 @@
 //! the fields belong to.
 
 mod formulas;
-mod numbers;
 mod planes;
 
 use std::io::{Read, Seek};
@@ -12,16 +11,14 @@ use abide_core::backend::Part;
 use abide_core::domain::{BoundaryText, Sides};
 use abide_core::program::{Member, Named, Problem, check_name};
 use abide_core::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
-use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 use zip::ZipArchive;
 
-use super::archive::Layout;
-use super::parts::{self, Values, Whole};
-use super::{Axes, Range, Staged, npy};
+use super::parts::Whole;
+use super::{Axes, Number, Range, Staged, npy, npz, numbers};
 
 pub use self::formulas::Formulas;
-use self::numbers::Number;
+
 pub use self::planes::{Planes, changed};
 
 const ABOUT: &str = "abide.json";
@@ -207,41 +204,8 @@ pub fn write_pictured(
             .map_err(|e| foreign(path, e.to_string()))?;
         entries.push((format!("{name}.npy"), bytes));
     }
-    let before = entries.len();
-    let mut fields = Vec::new();
-    for (number, name) in about.fields.iter().enumerate() {
-        let header =
-            npy::header::bytes(problem.dtype, &super::extents(about.members, &problem.shape_of(number)?));
-        fields.push(Values::of(problem, number, header.len() as u64));
-        entries.push((format!("{name}.npy"), header));
-    }
-    let lengths: Vec<u64> = (0..entries.len())
-        .map(|entry| {
-            let values = entry.checked_sub(before).map_or(0, |field| fields[field].bytes);
-            entries[entry].1.len() as u64 + values
-        })
-        .collect();
-    let large = lengths.iter().any(|&length| length >= u64::from(u32::MAX) - (1 << 16));
-    let named = entries.iter().zip(&lengths).map(|((name, _), &length)| (name.clone(), length));
-    let layout = Layout::new(named, large);
-    for (number, field) in fields.iter_mut().enumerate() {
-        field.at += layout.begin(before + number);
-    }
-    parts::write(part, path, layout.length(), &fields, |sums| {
-        let mut placed = Vec::new();
-        let mut checksums = Vec::new();
-        for (entry, (_, bytes)) in entries.into_iter().enumerate() {
-            let mut sum = Hasher::new();
-            sum.update(&bytes);
-            if let Some(values) = entry.checked_sub(before).and_then(|field| sums.get(field)) {
-                sum.combine(values);
-            }
-            checksums.push(sum.finalize());
-            placed.push((layout.begin(entry), bytes));
-        }
-        placed.extend(layout.frame(&checksums));
-        placed
-    })
+    let all: Vec<usize> = (0..about.fields.len()).collect();
+    npz::write_entries(path, problem, entries, &all, part)
 }
 
 /// Returns the parameters and the scalars of all members of a batch, one member after another; none otherwise.

@@ -5,7 +5,7 @@ use std::path::Path;
 use abide_core::{Error, Result};
 use abide_text as text;
 
-use super::bounded;
+use super::{bounded, is_of_several, provenance};
 
 /// Reads a model file. Its name without the extension is the program's unless the file gives another.
 ///
@@ -52,9 +52,24 @@ pub fn is_model(name: &str) -> bool {
         return true;
     }
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+        || is_result(Path::new(name))
 }
 
-/// Returns the text of a model file, of which nothing is read yet.
+/// Returns whether a name is that of a file that may say which run its fields are the result of.
+pub fn is_result(path: &Path) -> bool {
+    is_of_several(path)
+}
+
+/// Returns the text of a model file, of which nothing is read yet; of a result, that of the run that it comes from.
+///
+/// # Errors
+///
+/// [`Error::File`] for a file that cannot be read or is no UTF-8, and for a result that does not say where it comes from.
 pub fn contents(path: &Path) -> Result<String> {
+    if is_result(path) {
+        let model = provenance(path)?.map(|own| own.model).filter(|model| !model.is_empty());
+        let change = "give a result that `abide run` wrote, or a model file";
+        return model.ok_or_else(|| Error::file(path, "it does not say which run it comes from", change));
+    }
     bounded::text(path, text::MOST_BYTES, "give a model file, a text in UTF-8")
 }

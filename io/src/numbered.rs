@@ -38,11 +38,21 @@ impl FromStr for Numbered {
 impl Numbered {
     /// Returns the file of a number.
     pub fn path(&self, number: u64) -> PathBuf {
-        PathBuf::from(format!("{}{number:0width$}{}", self.before, self.after, width = self.digits))
+        PathBuf::from(format!("{}{}{}", self.before, self.digits(number), self.after))
+    }
+
+    /// Returns a number as the names have it.
+    pub(super) fn digits(&self, number: u64) -> String {
+        format!("{number:0width$}", width = self.digits)
+    }
+
+    /// Returns what stands after the number.
+    pub(super) fn after(&self) -> &str {
+        &self.after
     }
 
     /// Returns the folder in which the number stands, and the name before and after the number there.
-    fn part(&self) -> (&str, &str, &str) {
+    pub(super) fn part(&self) -> (&str, &str, &str) {
         let folder = self.before.rfind(is_separator).map_or(0, |at| at + 1);
         let end = self.after.find(is_separator).unwrap_or(self.after.len());
         (&self.before[..folder], &self.before[folder..], &self.after[..end])
@@ -61,7 +71,7 @@ impl Numbered {
         let digits = name.strip_prefix(before)?.strip_suffix(after)?;
         let number: u64 =
             digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())??;
-        (format!("{number:0width$}", width = self.digits) == digits).then_some(number)
+        (self.digits(number) == digits).then_some(number)
     }
 
     /// Returns the files of any number that exist, sorted by number; also files that do not, in numbered folders that do.

@@ -117,6 +117,7 @@ pub(super) fn announced(path: &Path, axes: &Axes) -> Result<Announced> {
         members,
         dtype: None,
         form_bytes: picture.beside.saturating_add(picture.bytes() as u64),
+        is_read_whole: true,
     })
 }
 

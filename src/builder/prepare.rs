@@ -284,8 +284,7 @@ pub(super) fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
                 let Some(announced) = io::announced_as(path, &axes_of(problem))? else { continue };
                 let besides = announced.besides(problem.dtype);
                 host.reading = host.reading.max(besides);
-                if announced.dtype.is_none() {
-                    // A picture is read whole, also for a part of it.
+                if announced.is_read_whole {
                     let values = all_values(problem, number) * problem.dtype.bytes();
                     host.reading_whole = host.reading_whole.max(besides + values as u128);
                 }

@@ -33,7 +33,17 @@ pub(super) fn read_as(path: &Path, axes: &Axes) -> Result<Loaded> {
 /// Reads what a file's header announces of an array that [`read`] can read.
 pub(super) fn announced(path: &Path, axes: &Axes) -> Result<Option<Announced>> {
     let (mut reader, length) = super::open(path)?;
-    let header = read_header(&mut reader, path)?;
+    announced_in(&mut reader, length, path, axes)
+}
+
+/// Reads what the header of an array in a stream of at most `length` bytes announces.
+pub(super) fn announced_in(
+    reader: &mut impl Read,
+    length: u64,
+    path: &Path,
+    axes: &Axes,
+) -> Result<Option<Announced>> {
+    let header = read_header(reader, path)?;
     let dtype = match &header.descriptor {
         Descriptor::Plain(descriptor) if matches!(descriptor.as_str(), "<f4" | ">f4") => DType::F32,
         Descriptor::Plain(descriptor) if matches!(descriptor.as_str(), "<f8" | ">f8") => DType::F64,
@@ -48,6 +58,7 @@ pub(super) fn announced(path: &Path, axes: &Axes) -> Result<Option<Announced>> {
         members,
         dtype: Some(dtype),
         form_bytes,
+        is_read_whole: false,
     }))
 }
 

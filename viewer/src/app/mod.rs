@@ -13,6 +13,7 @@ mod timed;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use abide::io::Format;
 use eframe::{CreationContext, egui_wgpu::RenderState, wgpu};
 use egui::{CentralPanel, Context, Frame, Id, Margin, Panel, ScrollArea, Ui, UiBuilder, UiStackInfo};
 
@@ -149,7 +150,9 @@ impl App {
             let field =
                 self.state.problem().and_then(|p| p.program.fields().get(self.state.show.field).cloned());
             match field {
-                Some(field) if abide::io::is_input(&path) => {
+                // A `.npz` is a checkpoint here.
+                Some(field) if abide::io::is_input(&path) && Format::of(&path).ok() != Some(Format::Npz) => {
+                    let path = abide::io::naming(&path, &field);
                     self.state.orders.push(Order::Load { field, path })
                 }
                 _ => gallery::open(&mut self.state, &path.display().to_string()),

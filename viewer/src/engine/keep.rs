@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use abide::io::{Format, Staged};
-use abide::{Array, Error, Result, Simulation, io};
+use abide::{Error, Result, Simulation, io};
 
 use super::live::Live;
 use super::sampling::{self, Frame, View};
@@ -67,18 +67,14 @@ pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf
         }
         Keep::Field(path) => {
             let problem = simulation.problem();
-            let (shape, extents) = (problem.shape_of(view.field)?, problem.extents_of(view.field));
-            let all = Format::of(path)? == Format::Vti;
+            let extents = problem.extents_of(view.field);
+            let all = Format::of(path)?.holds_all();
             let is_wanted =
                 |field: usize| field == view.field || (all && problem.extents_of(field) == extents);
             let names = problem.program.fields().iter().enumerate();
             let wanted: Vec<String> =
                 names.filter(|(field, _)| is_wanted(*field)).map(|(_, name)| name.clone()).collect();
-            let values: Vec<Array> =
-                wanted.iter().map(|name| simulation.field(name)).collect::<Result<_>>()?;
-            let fields: Vec<(&str, &Array)> = wanted.iter().map(String::as_str).zip(&values).collect();
-            let space = simulation.problem().space_of(view.field);
-            io::write_as(path, None, &shape, &space, &fields, simulation.step(), None)?.commit()?;
+            io::write_as(path, &simulation.snapshot(&wanted)?, None)?.commit()?;
             Ok((Some(path.clone()), None))
         }
         Keep::Checkpoint(path) => {

@@ -7,7 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A number that comes back to the bit: one of JSON where it is finite, else a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Number(pub f64);
+pub struct Number(
+    /// The number.
+    pub f64,
+);
 
 /// Before the bits of a NaN whose sign or payload is not that of [`f64::NAN`].
 const NAN: &str = "NaN:";
