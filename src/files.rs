@@ -7,7 +7,7 @@ use abide_core::backend::Part;
 use crate::Result;
 use crate::backend::Session;
 use crate::io::parts::{Whole, agree};
-use crate::io::{Range, Staged, checkpoint, npy};
+use crate::io::{Provenance, Range, Staged, checkpoint, npy, npz};
 use crate::program::Problem;
 
 /// Does something with this process's part of a domain, which is all of it where there is one process.
@@ -49,4 +49,16 @@ pub(crate) fn write_npy(
 ) -> Result<Option<Staged>> {
     let field = problem.program.field(name)?;
     with_part(problem, session, |part| npy::write_parts(path, problem, field, part))
+}
+
+/// Writes fields to a `.npz` file beside its place; `None` in all processes but the first.
+pub(crate) fn write_npz(
+    problem: &Problem,
+    session: &mut dyn Session,
+    names: &[String],
+    provenance: Option<&Provenance>,
+    path: &Path,
+) -> Result<Option<Staged>> {
+    let fields = names.iter().map(|name| problem.program.field(name)).collect::<Result<Vec<_>>>()?;
+    with_part(problem, session, |part| npz::write_parts(path, problem, &fields, provenance, part))
 }

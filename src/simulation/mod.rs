@@ -1,5 +1,6 @@
 //! A program running on a domain: the library's front door.
 
+mod origin;
 mod running;
 mod values;
 
@@ -462,5 +463,19 @@ impl Simulation {
     /// written, the same in all processes of a run; the [device's](Simulation#errors-of-the-device).
     pub fn write_npy(&mut self, name: &str, path: impl AsRef<Path>) -> Result<Option<io::Staged>> {
         files::write_npy(&self.problem, self.session.here()?, name, path.as_ref())
+    }
+
+    /// Writes fields to a `.npz` file, as [`Simulation::write_npy`] does one, with where they come from.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::write_npy`].
+    pub fn write_npz(
+        &mut self,
+        names: &[String],
+        provenance: Option<&io::Provenance>,
+        path: impl AsRef<Path>,
+    ) -> Result<Option<io::Staged>> {
+        files::write_npz(&self.problem, self.session.here()?, names, provenance, path.as_ref())
     }
 }

@@ -78,6 +78,15 @@ impl Running<'_> {
         values::read(self.problem, self.session, name)
     }
 
+    /// Reads fields, as [`Simulation::snapshot`](crate::Simulation::snapshot) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Simulation::snapshot`](crate::Simulation::snapshot).
+    pub fn snapshot(&mut self, names: &[String]) -> Result<io::Snapshot<'static>> {
+        values::snapshot(self.problem, self.session, self.step, names)
+    }
+
     /// Reads the values of a field in the box `low..high`, slowest of three axes first.
     ///
     /// # Errors

@@ -1,8 +1,11 @@
 //! Values of fields, scalars and parameters by their names.
 
+use std::borrow::Cow;
+
 use abide_core::floating::standard;
 
 use crate::backend::Session;
+use crate::io::{Digest, Placed, Snapshot, extents};
 use crate::program::Problem;
 use crate::{Array, Error, Result};
 
@@ -95,4 +98,46 @@ pub fn set_parameters(
         all.chain([&mut problem.parameters]).for_each(|parameters| parameters[number] = own[0][number]);
     }
     Ok(())
+}
+
+/// Returns the time after a step: a scalar named `time` or `t`, else so many times the parameter `dt`, else the step.
+fn time(problem: &Problem, step: u64, scalars: &[(String, f64)]) -> f64 {
+    let own = ["time", "t"].iter().find_map(|name| scalars.iter().find(|(own, _)| own == name));
+    if let Some((_, time)) = own {
+        return *time;
+    }
+    match problem.program.parameter("dt").ok().filter(|_| !problem.is_batch()) {
+        Some(dt) => step as f64 * problem.parameters[dt],
+        None => step as f64,
+    }
+}
+
+pub fn snapshot(
+    problem: &Problem,
+    session: &mut dyn Session,
+    step: u64,
+    names: &[String],
+) -> Result<Snapshot<'static>> {
+    let scalars = if problem.is_batch() { Vec::new() } else { scalars(problem, session)? };
+    let field = |name: &String| {
+        let number = problem.program.field(name)?;
+        Ok(Placed {
+            name: Cow::Owned(name.clone()),
+            values: Cow::Owned(session.read(number)?),
+            shape: problem.shape_of(number)?,
+            space: problem.space_of(number),
+        })
+    };
+    let fields = names.iter().map(field).collect::<Result<_>>()?;
+    let members = problem.is_batch().then_some(problem.members());
+    Ok(Snapshot { members, fields, step, time: time(problem, step, &scalars), scalars, provenance: None })
+}
+
+pub fn digest(problem: &Problem, session: &mut dyn Session) -> Result<String> {
+    let members = problem.is_batch().then_some(problem.members());
+    let mut digest = Digest::default();
+    for (number, name) in problem.program.fields().iter().enumerate() {
+        digest.add(name, &extents(members, &problem.shape_of(number)?), &session.read(number)?);
+    }
+    Ok(digest.finish())
 }
