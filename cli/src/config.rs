@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use abide::io::{self, Staged};
+use abide::io::{self, Provenance, Staged};
 use abide::program::Problem;
-use abide::{Error, Program, Result, text};
+use abide::{Error, Program, Result, Simulation, text};
 use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
 
 use super::trust;
@@ -22,6 +22,9 @@ const BY_NAME: [&str; 2] = ["input", "param"];
 
 /// Options that contradict each other for a run, beside those that the parser knows.
 const CONTRADICT: [(&str, &str); 2] = [("input", "resume"), ("resume", "input")];
+
+/// Options of files that are written on the way, beside those that name them.
+const OF_FILES: [&str; 3] = ["every", "record-every", "probe"];
 
 /// The arguments of a command, those of a model file's table `run` among them.
 pub struct Arguments {
@@ -67,6 +70,10 @@ pub fn with_options(typed: &[OsString]) -> Result<Arguments> {
     for option in text::options(&contents(model)?, model)? {
         let (name, value) = split(&option);
         trust::check_option(model, name)?;
+        // A result is computed again, and written where the command line says.
+        if io::model::is_result(Path::new(model)) && (trust::writes(name) || OF_FILES.contains(&name)) {
+            continue;
+        }
         let Some(argument) = described.get_arguments().find(|argument| argument.get_long() == Some(name))
         else {
             // The parser reports an option that does not exist.
@@ -195,13 +202,24 @@ impl Given {
 
     /// Writes a run as a model file: its program, and the options that give the same bits again.
     pub fn write(&self, path: &Path, problem: &Problem) -> Result<()> {
+        let all = self.text(problem)?;
+        Staged::new(path)?.fill(|out| out.write_all(all.as_bytes()))?.commit()
+    }
+
+    /// Returns where the results of a run come from, with the run as a model file. A program that no text can say has none.
+    pub fn provenance(&self, simulation: &Simulation) -> Provenance {
+        let model = self.text(simulation.problem()).unwrap_or_default();
+        Provenance { model, ..simulation.provenance() }
+    }
+
+    /// Returns a run as a model file.
+    pub fn text(&self, problem: &Problem) -> Result<String> {
         let has = |name: &str| self.0.iter().any(|(given, _)| given == name);
         let mut options = self.0.clone();
         let own = [("size", problem.shape.to_string()), ("dtype", problem.dtype.to_string())];
         let missing = own.into_iter().filter(|(name, _)| !has(name));
         options.extend(missing.map(|(name, value)| (name.to_owned(), vec![value])));
-        let all = text_of(&problem.program, &options)?;
-        Staged::new(path)?.fill(|out| out.write_all(all.as_bytes()))?.commit()
+        text_of(&problem.program, &options)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Its program calls [`main`]; tools check arguments and tables in their own process.
 #![deny(missing_docs)]
 
+mod again;
 mod config;
 mod devices;
 mod devices_chosen;
@@ -11,7 +12,9 @@ mod finite;
 mod footprint;
 mod fusion;
 mod gas;
+mod growing;
 mod help;
+mod info;
 mod list;
 mod manual;
 mod measured;
@@ -63,6 +66,7 @@ Examples:
   abide run 2d5pt --size 509x1021 --steps 100 --dtype f64 --input x.npy --output y.npy
   abide solve matrix.mtx --rhs b.mtx --output x.mtx
   abide gas --mixture CH4:0.3,O2:0.7 --T 150:1000:50 --p 5e6
+  abide info run.h5
   abide list
   abide plan 2d5pt --size 3072x3072 --device a100
   abide bench stencils --stencil 2d5pt --baseline
@@ -100,6 +104,8 @@ enum Verb {
     List(list::List),
     /// List the backends and their devices
     Devices(devices::Devices),
+    /// Print what a file holds: fields, steps, and the run that it comes from
+    Info(info::Info),
     /// Explain how a device would run a problem; no device is needed
     Plan(Box<plan::PlanArgs>),
     /// Measure rates on the machine at hand
@@ -124,6 +130,7 @@ impl Verb {
             Verb::View(args) => args.execute(),
             Verb::List(args) => args.execute(),
             Verb::Devices(args) => args.execute(),
+            Verb::Info(args) => args.execute(),
             Verb::Plan(args) => args.execute(),
             Verb::Bench(args) => args.execute(),
             Verb::Evaluate(args) => args.execute(),

@@ -1,14 +1,15 @@
-//! The files that a run writes: results at the end, frames and checkpoints on the way.
+//! The files that a run writes: results at the end, and with [`growing`](super::growing) and checkpoints those on the way.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use abide::backend::processes;
-use abide::io::{self, Batch, Colours, Format, Movie, Numbered, Range, Staged, Written};
-use abide::program::Space;
-use abide::{Array, DType, Error, Program, Result, Running, Shape, Simulation};
+use abide::io::{self, Batch, Colours, Format, Movie, Provenance, Range, Snapshot, Staged, Written};
+use abide::{DType, Error, Program, Result, Running, Shape, Simulation};
 
 use super::every::Every;
+use super::growing::{self, Ended, Frame, Frames, Growing};
 use super::run_files::Asked;
 
 /// One `--output`.
@@ -30,48 +31,22 @@ impl FromStr for Output {
     }
 }
 
-/// Numbered files: `out_%05d.png`.
-#[derive(Clone)]
-pub struct Frames {
-    field: Option<String>,
-    pub names: Numbered,
-}
-
-impl FromStr for Frames {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Frames> {
-        let (field, rest) = super::named(text);
-        let names: Numbered = rest.parse()?;
-        match Format::of(&names.path(0))? {
-            Format::Gif => Err(Error::invalid(
-                format!("frames `{text}`"),
-                "a .gif holds all frames in one file: use --output",
-                "write them like out_%05d.png",
-            )),
-            _ => Ok(Frames { field: field.map(str::to_owned), names }),
-        }
-    }
-}
-
 /// All files that a run writes, in the order in which they were asked for.
 pub struct Writer {
+    /// Those that are written at the end.
     outputs: Vec<Output>,
+    /// Numbered `.npy` files of which several processes write a part each.
+    parts: Option<Frames>,
+    asked: growing::Asked,
+    growing: Option<Growing>,
     frames: Option<Frames>,
     checkpoint: Option<PathBuf>,
     every: Option<Every>,
     colours: Colours,
     /// The range of values in all frames so far, where no range was given: one scale for all frames.
     seen: Option<Range>,
-    /// The fields and files of movies that have not begun.
-    asked_movies: Vec<(String, PathBuf)>,
-    /// The movies under way. One that failed is none, and its field is read on, because all processes read the same; those
-    /// of all processes but the first are none.
-    movies: Vec<(String, PathBuf, Option<Movie>)>,
     /// The extents of each field, in a batch those of each member's.
     shapes: Vec<Shape>,
-    /// Where the values of each field stand.
-    spaces: Vec<Space>,
     /// The members of a batch.
     members: Option<usize>,
     names: Vec<String>,
@@ -80,6 +55,9 @@ pub struct Writer {
     first: u64,
     /// Frames of each movie so far.
     movie_frames: u64,
+    /// The step of the last frame of a file of several steps.
+    last: Option<u64>,
+    provenance: Option<Provenance>,
     lost: Lost,
 }
 
@@ -109,10 +87,11 @@ impl Writer {
     /// arguments that need each other.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape, members: Option<usize>) -> Result<Writer> {
         let Asked { outputs, frames, checkpoint, every, is_every_of_file, colours, .. } = asked;
+        let has = |format: Format| outputs.iter().any(|output| output.format == format);
         let needs = [
             ("--frames", frames.is_some()),
             ("--checkpoint", checkpoint.is_some()),
-            ("--output with .gif", outputs.iter().any(|o| o.format == Format::Gif)),
+            ("--output with .gif", has(Format::Gif)),
         ];
         if let (None, Some((what, _))) = (every, needs.iter().find(|(_, asked)| *asked)) {
             return Err(Error::invalid(
@@ -121,8 +100,9 @@ impl Writer {
                 "add how often, as in --every 100, or --every time=0.5",
             ));
         }
-        if every.is_some() && !is_every_of_file && needs.iter().all(|(_, asked)| !asked) {
-            let change = "add --frames, --checkpoint or a .gif --output, or leave it out";
+        let is_needed = has(Format::Hdf5) || needs.iter().any(|(_, asked)| *asked);
+        if every.is_some() && !is_every_of_file && !is_needed {
+            let change = "add --frames, --checkpoint or a .gif or .h5 --output, or leave it out";
             return Err(Error::invalid("--every", "nothing is written on the way", change));
         }
         let fields = outputs.iter().map(|o| &o.field).chain(frames.map(|f| &f.field));
@@ -130,7 +110,7 @@ impl Writer {
             program.field(field)?;
         }
         let whole = |format: Format, field: &Option<String>| format == Format::Vti && field.is_none();
-        let frames_format = frames.map(|f| Ok((Format::of(&f.names.path(0))?, &f.field))).transpose()?;
+        let frames_format = frames.map(|f| Ok((f.format()?, &f.field))).transpose()?;
         let mut files = outputs.iter().map(|o| (o.format, &o.field)).chain(frames_format);
         let alike = program.kinds().windows(2).all(|pair| pair[0].centring == pair[1].centring);
         if !alike && files.any(|(format, field)| whole(format, field)) {
@@ -140,44 +120,66 @@ impl Writer {
                     "the fields of {} stand on cells, faces and nodes, a file on one of them",
                     program.name()
                 ),
-                "name a field for each file, as in --output pressure=p.vti",
+                "name a field for each file, as in --output pressure=p.vti, or write .h5",
             ));
         }
-        let shown = program.fields()[program.shown()].clone();
-        let colours = Colours { is_batch: members.is_some(), ..colours };
+        let is_grown = |output: &&Output| every.is_some() && output.format.grows();
         let mut writer = Writer {
-            outputs: outputs.iter().filter(|o| o.format != Format::Gif).cloned().collect(),
+            outputs: outputs.iter().filter(|output| !is_grown(output)).cloned().collect(),
+            parts: None,
+            asked: growing::Asked::default(),
+            growing: None,
             frames: frames.cloned(),
             checkpoint: checkpoint.map(Path::to_owned),
             every: every.cloned(),
-            colours,
+            colours: Colours { is_batch: members.is_some(), ..colours },
             seen: None,
-            movies: Vec::new(),
-            asked_movies: Vec::new(),
             shapes: vec![shape; program.fields().len()],
-            spaces: vec![Space::default(); program.fields().len()],
             members,
             names: program.fields().to_vec(),
-            shown,
+            shown: program.fields()[program.shown()].clone(),
             first: 0,
             movie_frames: 0,
+            last: None,
+            provenance: None,
             lost: Lost::default(),
         };
-        let frames = frames.map(|frames| frames.names.path(0));
-        for path in outputs.iter().map(|output| output.path.clone()).chain(frames) {
-            if Format::of(&path)? != Format::Npy {
+        let paths = outputs.iter().map(|output| output.path.clone());
+        for path in paths.chain(frames.map(|frames| frames.names.path(0))) {
+            if !Format::of(&path)?.has_room_for_members() {
                 io::stacked(&path, members, &shape)?;
             }
         }
-        for output in outputs.iter().filter(|o| o.format == Format::Gif) {
-            Movie::new(&output.path, &io::stacked(&output.path, members, &shape)?, colours)?;
-            let field = output.field.clone().unwrap_or_else(|| writer.shown.clone());
-            writer.asked_movies.push((field, output.path.clone()));
+        for output in outputs.iter().filter(is_grown) {
+            let own = (output.path.clone(), writer.fields(output.field.as_ref(), output.format).to_vec());
+            match output.format {
+                Format::Gif => {
+                    Movie::new(&own.0, &io::stacked(&own.0, members, &shape)?, writer.colours)?;
+                    writer.asked.movies.push(own);
+                }
+                _ => writer.asked.series.push(own),
+            }
+        }
+        if let Some(frames) = frames {
+            let format = frames.format()?;
+            match format == Format::Npy && processes::count() > 1 {
+                true => writer.parts = Some(frames.clone()),
+                false => {
+                    let fields = writer.fields(frames.field.as_ref(), format).to_vec();
+                    writer.asked.numbers = Some((frames.clone(), fields));
+                }
+            }
         }
         Ok(writer)
     }
 
-    /// Returns the bytes that are held at once while a file is written: the fields in it, and a picture's
+    /// Returns whether a file says where the result comes from.
+    pub fn has_provenance(&self) -> bool {
+        let of_outputs = self.outputs.iter().any(|o| matches!(o.format, Format::Npz | Format::Hdf5));
+        of_outputs || !self.asked.series.is_empty()
+    }
+
+    /// Returns the bytes that are held at once while files are written: the fields in them, and a picture's
     /// pixels.
     pub fn bytes(&self, dtype: DType) -> u64 {
         let Some(shape) = self.shapes.iter().max_by_key(|shape| shape.cells()) else { return 0 };
@@ -192,82 +194,76 @@ impl Writer {
             1 => field,
             _ => self.shapes.iter().map(|shape| io::piece_bytes(shape, dtype)).fold(0, u64::max),
         };
+        let beside = |format: Format| match format {
+            Format::Png => pixels.saturating_mul(3),
+            Format::Gif => pixels.saturating_mul(2),
+            _ => 0,
+        };
         let one = |named: bool, format: Format| match format {
-            Format::Vti if !named => all,
-            Format::Vti => field,
-            Format::Npy => part,
-            Format::Png => field.saturating_add(pixels.saturating_mul(3)),
-            Format::Gif => field.saturating_add(pixels.saturating_mul(2)),
+            Format::Npy | Format::Npz => part,
+            Format::Vti | Format::Hdf5 if !named => all,
+            _ => field.saturating_add(beside(format)),
         };
         let outputs = self.outputs.iter().map(|output| one(output.field.is_some(), output.format));
-        let movies = self.asked_movies.iter().map(|_| one(true, Format::Gif));
-        let frames = self
-            .frames
-            .iter()
-            .filter_map(|frames| Some(one(frames.field.is_some(), Format::of(&frames.names.path(0)).ok()?)));
-        // A field at a time is read to write checkpoints.
-        outputs.chain(movies).chain(frames).fold(part, u64::max)
+        // A field at a time is read to write checkpoints, and for a digest.
+        let at_end = outputs.fold(part, u64::max);
+        let is_movie = !self.asked.movies.is_empty();
+        let numbered = self.frames.as_ref().and_then(|frames| frames.format().ok());
+        let pixels = numbered.map_or(0, beside).max(if is_movie { beside(Format::Gif) } else { 0 });
+        // One frame is written while the next is read.
+        let frame = field.saturating_mul(self.asked.fields().len() as u64);
+        at_end.max(frame.saturating_mul(2).saturating_add(pixels))
     }
 
-    /// Writes the files that are due before the first step.
-    pub fn begin(&mut self, simulation: &mut Simulation) -> Result<()> {
+    /// Writes the files that are due before the first step. `provenance` says where the result comes from, where a file says so.
+    pub fn begin(&mut self, simulation: &mut Simulation, provenance: Option<Provenance>) -> Result<()> {
         let problem = simulation.problem();
         self.shapes = (0..self.names.len()).map(|field| problem.shape_of(field)).collect::<Result<_>>()?;
-        self.spaces = (0..self.names.len()).map(|field| problem.space_of(field)).collect();
-        // Movies begin no earlier, so that a command that ends while a device is being prepared leaves no
-        // unfinished file.
-        for (field, path) in std::mem::take(&mut self.asked_movies) {
-            let movie =
-                || Movie::new(&path, &io::stacked(&path, self.members, &self.shape(&field))?, self.colours);
-            let movie = processes::is_first().then(movie).transpose()?;
-            self.movies.push((field, path, movie));
-        }
         let step = simulation.step();
-        self.seen = simulation.pictured();
         self.first = self.every.as_ref().and_then(Every::steps).map_or(0, |steps| step.div_ceil(steps));
+        // No earlier, so that a command that ends while a device is being prepared leaves no unfinished file.
+        let (first, colours) = (self.first, self.colours);
+        self.growing = Some(Growing::begin(&self.asked, problem, colours, first, provenance.as_ref())?);
+        self.provenance = provenance;
+        self.seen = simulation.pictured();
         if self.every.as_ref().is_none_or(|every| !every.is_due_at_first(step)) {
             return Ok(());
         }
-        // The movie of the run before ends with this frame, if it has one.
-        if step == 0 {
-            self.movie_frames += 1;
-            for (field, _, movie) in &mut self.movies {
-                let values = simulation.field(field)?;
-                movie.as_mut().map_or(Ok(()), |movie| movie.add(&values, field, step))?;
-            }
-        }
         let number = self.number(step, |name| simulation.scalar(name))?;
-        self.add_frame(step, number, simulation)?;
+        // The files of the run before end with this frame, if they have one.
+        self.movie_frames += u64::from(step == 0);
+        self.add_frame(number, step == 0, simulation)?;
         simulation.set_pictured(self.seen);
-        Ok(())
+        // What cannot be written at the beginning ends the run.
+        match self.growing.as_mut().map_or(Ok(Vec::new()), |growing| growing.wait().map(|()| growing.news()))
+        {
+            Ok(news) => news.into_iter().next().map_or(Ok(()), Err),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Writes the files that are due after an epoch. A file that cannot be written does not end the run,
     /// whose result may lie elsewhere; the new faults are returned.
     pub fn observe(&mut self, running: &mut Running<'_>) -> Result<Vec<Error>> {
-        if self.every.as_ref().is_none_or(|every| !every.is_due(running)) {
-            return Ok(Vec::new());
-        }
-        let step = running.step();
-        let number = self.number(step, |name| running.scalar(name))?;
-        let mut news = Vec::new();
-        self.movie_frames += 1;
-        for (field, _, movie) in &mut self.movies {
-            let values = running.field(field)?;
-            if let Some(Err(fault)) = movie.as_mut().map(|movie| movie.add(&values, field, step)) {
-                *movie = None;
-                news.push(fault);
+        let mut news = self.growing.as_mut().map_or_else(Vec::new, Growing::news);
+        if self.every.as_ref().is_some_and(|every| every.is_due(running)) {
+            let step = running.step();
+            let number = self.number(step, |name| running.scalar(name))?;
+            self.movie_frames += 1;
+            if let Some(fault) = of_a_file(self.add_frame(number, true, running))? {
+                self.lost.frames += 1;
+                if self.lost.frames == 1 {
+                    news.push(fault);
+                }
             }
-        }
-        if let Some(fault) = of_a_file(self.add_frame(step, number, running))? {
-            self.lost.frames += 1;
-            if self.lost.frames == 1 {
-                news.push(fault);
-            }
+            running.set_pictured(self.seen);
         }
         self.lost.faults.extend(news.iter().cloned());
-        running.set_pictured(self.seen);
-        if let Some(path) = &self.checkpoint {
+        if let (Some(path), Some(every)) = (&self.checkpoint, &self.every)
+            && every.is_due(running)
+        {
+            // A run that goes on from it has no frames of the steps before.
+            self.growing.as_mut().map_or(Ok(()), Growing::wait)?;
             let fault = of_a_file(running.checkpoint(path))?;
             self.lost.checkpoints += u64::from(fault.is_some());
             if self.lost.checkpoint.is_none() {
@@ -280,42 +276,38 @@ impl Writer {
 
     /// Writes as many as possible of the files that are due at the end, and returns the outcome of all files.
     pub fn finish(mut self, simulation: &mut Simulation) -> Wrote {
-        let (mut batch, mut notes) = (Batch::default(), Vec::new());
-        for (field, path, mut movie) in std::mem::take(&mut self.movies) {
-            // A movie has a frame at least. All processes read the field for it.
-            let mut last = Ok(());
-            if self.movie_frames == 0 {
-                let values = simulation.field(&field);
-                let step = simulation.step();
-                last = movie
-                    .as_mut()
-                    .map_or(Ok(()), |movie| values.and_then(|values| movie.add(&values, &field, step)));
-            }
-            let Some(movie) = movie else { continue };
-            batch.add(format!("{} ({field})", path.display()), last.and_then(|()| movie.finish()));
+        let (mut batch, mut notes, mut there) = (Batch::default(), Vec::new(), Vec::new());
+        let mut faults = std::mem::take(&mut self.lost.faults);
+        if let Some(own) = &mut self.provenance {
+            own.steps = simulation.step();
+            // A device that fails has no digest, and the faults of what is read from it next say so.
+            own.digest = simulation.digest().ok();
         }
-        for Output { field, path, format } in &self.outputs {
-            let fields = self.fields(field.as_ref(), *format);
-            let words = format!("{} ({})", path.display(), fields.join(", "));
-            if *format == Format::Npy {
-                let file = simulation.write_npy(&fields[0], path).transpose();
-                file.into_iter().for_each(|file| batch.add(words.clone(), file));
-                continue;
+        let ended = match self.end(simulation) {
+            Ok(ended) => ended,
+            Err(fault) => {
+                faults.push(fault);
+                Ended::default()
             }
-            let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>();
-            // An error is the same in all processes, and one of them reports it.
-            if !processes::is_first() && values.is_ok() {
-                continue;
+        };
+        self.lost.frames += ended.lost;
+        faults.extend(ended.faults);
+        for (words, file) in ended.staged {
+            match file.transpose() {
+                Some(file) => batch.add(words, file),
+                None => there.push(words),
             }
-            let file = values.and_then(|values| {
-                let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
-                let (step, shape) = (simulation.step(), self.shape(&fields[0]));
-                io::write_as(path, self.members, &shape, &self.space(&fields[0]), &named, step, self.colours)
-            });
-            batch.add(words, file);
         }
-        let Written { mut files, mut faults } = batch.commit();
-        faults.splice(0..0, self.lost.faults);
+        for output in &self.outputs {
+            let fields = self.fields(output.field.as_ref(), output.format);
+            let words = format!("{} ({})", output.path.display(), fields.join(", "));
+            if let Some(file) = self.result(simulation, output, fields).transpose() {
+                batch.add(words, file);
+            }
+        }
+        let Written { mut files, faults: unwritten } = batch.commit();
+        files.splice(0..0, there);
+        faults.extend(unwritten);
         if let Some(path) = &self.checkpoint {
             match simulation.checkpoint(path) {
                 Ok(()) => files.push(format!("{} (step {})", path.display(), simulation.step())),
@@ -334,24 +326,54 @@ impl Writer {
         Wrote { files, faults, notes }
     }
 
-    /// Returns the extents of a field of the program.
-    fn shape(&self, field: &str) -> Shape {
-        let number = self.names.iter().position(|name| name == field);
-        self.shapes[number.unwrap_or(0)]
+    /// Ends the files that grow. A movie has a frame at least, and a file of several steps the last one.
+    fn end(&mut self, simulation: &mut Simulation) -> Result<Ended> {
+        let Some(mut growing) = self.growing.take() else { return Ok(Ended::default()) };
+        let step = simulation.step();
+        let is_of_movies = self.movie_frames == 0 && !self.asked.movies.is_empty();
+        let is_of_series = self.last != Some(step) && !self.asked.series.is_empty();
+        if is_of_movies || is_of_series {
+            let snapshot = simulation.snapshot(&self.asked.fields())?;
+            growing.add(Frame {
+                snapshot,
+                number: None,
+                colours: self.colours,
+                is_of_movies,
+                is_of_series,
+            })?;
+        }
+        growing.finish(step, self.provenance.as_ref().and_then(|own| own.digest.as_deref()))
     }
 
-    /// Returns where the values of a field of the program stand.
-    fn space(&self, field: &str) -> Space {
-        let number = self.names.iter().position(|name| name == field);
-        self.spaces[number.unwrap_or(0)]
+    /// Writes a result; nothing in processes that write no part of it.
+    fn result(
+        &self,
+        simulation: &mut Simulation,
+        output: &Output,
+        fields: &[String],
+    ) -> Result<Option<Staged>> {
+        match output.format {
+            Format::Npy => simulation.write_npy(&fields[0], &output.path),
+            Format::Npz => simulation.write_npz(fields, self.provenance.as_ref(), &output.path),
+            _ => {
+                let snapshot = simulation.snapshot(fields)?;
+                // An error is the same in all processes, and one of them reports it.
+                if !processes::is_first() {
+                    return Ok(None);
+                }
+                let provenance = self.provenance.as_ref().map(Cow::Borrowed);
+                let snapshot = Snapshot { provenance, ..snapshot };
+                io::write_as(&output.path, &snapshot, self.colours).map(Some)
+            }
+        }
     }
 
     /// Returns the fields that a file of this format holds.
     fn fields<'a>(&'a self, asked: Option<&'a String>, format: Format) -> &'a [String] {
-        match (asked, format) {
-            (Some(field), _) => std::slice::from_ref(field),
-            (None, Format::Vti) => &self.names,
-            (None, _) => std::slice::from_ref(&self.shown),
+        match asked {
+            Some(field) => std::slice::from_ref(field),
+            None if format.holds_all() => &self.names,
+            None => std::slice::from_ref(&self.shown),
         }
     }
 
@@ -363,42 +385,43 @@ impl Writer {
         }
     }
 
-    fn add_frame(&mut self, step: u64, number: u64, state: &mut dyn State) -> Result<()> {
-        let Some(frames) = &self.frames else { return Ok(()) };
-        let path = frames.names.path(number);
-        let format = Format::of(&path)?;
-        let fields = self.fields(frames.field.as_ref(), format);
-        if format == Format::Npy {
-            return state.npy(&fields[0], &path)?.map_or(Ok(()), Staged::commit);
+    /// Hands a frame to the files that grow; `is_new` where movies and files of several steps have none of it yet.
+    fn add_frame(&mut self, number: u64, is_new: bool, state: &mut dyn State) -> Result<()> {
+        if let Some(frames) = &self.parts {
+            let fields = self.fields(frames.field.as_ref(), Format::Npy);
+            state.npy(&fields[0], &frames.names.path(number))?.map_or(Ok(()), Staged::commit)?;
         }
-        let values = fields.iter().map(|name| state.field(name)).collect::<Result<Vec<_>>>()?;
-        let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
-        let new = values.first().and_then(Range::of);
-        let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
-        let (shape, range) = (self.shape(&fields[0]), self.colours.ends(seen));
-        let written = match processes::is_first() {
-            true => {
-                let colours = Colours { range, ..self.colours };
-                io::write_as(&path, self.members, &shape, &self.space(&fields[0]), &named, step, colours)
-                    .and_then(Staged::commit)
-            }
-            false => Ok(()),
-        };
+        let fields = self.asked.fields();
+        let numbered = self.asked.numbers.as_ref().map(|(_, fields)| fields[0].clone());
+        if fields.is_empty() || (!is_new && numbered.is_none()) {
+            return Ok(());
+        }
+        let snapshot = state.snapshot(&fields)?;
         // In all processes, because all of them write the checkpoint.
-        self.seen = seen;
-        written
+        if let Some(shown) = &numbered {
+            let values = snapshot.fields.iter().find(|field| field.name == *shown);
+            let new = values.and_then(|field| Range::of(&field.values));
+            self.seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
+        }
+        let colours = Colours { range: self.colours.ends(self.seen), ..self.colours };
+        if is_new && !self.asked.series.is_empty() {
+            self.last = Some(snapshot.step);
+        }
+        let number = numbered.map(|_| number);
+        let frame = Frame { snapshot, number, colours, is_of_movies: is_new, is_of_series: is_new };
+        self.growing.as_mut().map_or(Ok(()), |growing| growing.add(frame))
     }
 }
 
 /// A simulation whose fields are written: before its first step, or between two epochs.
 trait State {
-    fn field(&mut self, name: &str) -> Result<Array>;
+    fn snapshot(&mut self, names: &[String]) -> Result<Snapshot<'static>>;
     fn npy(&mut self, name: &str, path: &Path) -> Result<Option<Staged>>;
 }
 
 impl State for Simulation {
-    fn field(&mut self, name: &str) -> Result<Array> {
-        Simulation::field(self, name)
+    fn snapshot(&mut self, names: &[String]) -> Result<Snapshot<'static>> {
+        Simulation::snapshot(self, names)
     }
 
     fn npy(&mut self, name: &str, path: &Path) -> Result<Option<Staged>> {
@@ -407,8 +430,8 @@ impl State for Simulation {
 }
 
 impl State for Running<'_> {
-    fn field(&mut self, name: &str) -> Result<Array> {
-        Running::field(self, name)
+    fn snapshot(&mut self, names: &[String]) -> Result<Snapshot<'static>> {
+        Running::snapshot(self, names)
     }
 
     fn npy(&mut self, name: &str, path: &Path) -> Result<Option<Staged>> {
@@ -423,19 +446,5 @@ fn of_a_file(result: Result<()>) -> Result<Option<Error>> {
         Ok(()) => Ok(None),
         Err(error @ Error::Device { .. }) => Err(error),
         Err(error) => Ok(Some(error)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_have_a_field_and_a_format() {
-        let frames: Frames = "v=a/%d.npy".parse().unwrap();
-        assert_eq!((frames.field.as_deref(), frames.names.path(7)), (Some("v"), PathBuf::from("a/7.npy")));
-        for bad in ["out.png", "%d.gif", "%d.txt", "f%+5d.npy"] {
-            assert!(bad.parse::<Frames>().is_err(), "{bad}");
-        }
     }
 }

@@ -105,16 +105,22 @@ impl FromStr for Input {
             Err(_) if rest == "own" => From::Own,
             Err(_) if io::is_input(path) => From::File(path.to_owned()),
             Err(_) if path.extension().is_none() => {
-                let known = ["random:SEED", "gaussian", "point", "own", "or a .npy, .png or .jpg file"];
+                let file = format!("or a {} file", io::inputs());
+                let known = ["random:SEED", "gaussian", "point", "own", &file];
                 return Err(Error::unknown("start", rest, known));
             }
             Err(_) => {
                 return Err(Error::file(
                     path,
                     "no input format has this extension",
-                    "give a .npy, .png or .jpg file, or random:SEED, gaussian, point or own",
+                    format!("give a {} file, or random:SEED, gaussian, point or own", io::inputs()),
                 ));
             }
+        };
+        let from = match (from, field) {
+            // In a file of several fields, the one of this name.
+            (From::File(path), Some(field)) => From::File(io::naming(&path, field)),
+            (from, _) => from,
         };
         Ok(Input { field: field.map(str::to_owned), from })
     }
@@ -128,6 +134,36 @@ impl Input {
             _ => None,
         }
     }
+}
+
+/// Returns inputs with one for each field of the program that a file of several holds, where none is named.
+///
+/// # Errors
+///
+/// [`Error::File`] where such a file holds no field of the program.
+pub fn each(inputs: &[Input], program: &Program) -> Result<Vec<Input>> {
+    let mut all = Vec::new();
+    for input in inputs {
+        let (None, From::File(path)) = (&input.field, &input.from) else {
+            all.push(input.clone());
+            continue;
+        };
+        let Some(names) = io::names(path)?.filter(|_| io::is_of_several(path)) else {
+            all.push(input.clone());
+            continue;
+        };
+        let own = program.fields().iter().filter(|field| names.contains(field));
+        let before = all.len();
+        all.extend(
+            own.map(|field| Input { field: Some(field.clone()), from: From::File(io::naming(path, field)) }),
+        );
+        if all.len() == before {
+            let message =
+                format!("it holds {}, the fields are {}", names.join(", "), program.fields().join(", "));
+            return Err(Error::file(path, message, "name one of its arrays, as in --input u=FILE:NAME"));
+        }
+    }
+    Ok(all)
 }
 
 /// A description checked as far as it can be without a device.

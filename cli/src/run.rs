@@ -14,12 +14,14 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::again::Again;
 use super::config::{Given, OfFile};
 use super::devices_chosen::DeviceArguments;
 use super::every::Every;
 use super::finite::{Noticed, Watch};
-use super::outputs::{Frames, Output, Writer, Wrote};
-use super::problem::{Domain, Input};
+use super::growing::Frames;
+use super::outputs::{Output, Writer, Wrote};
+use super::problem::{self, Domain, Input};
 use super::record::{Recorded, Recording};
 use super::run_files::{Asked, Read};
 use super::{Ended, Ending, complain, print_report, report, signals};
@@ -31,6 +33,9 @@ Examples:
   abide run heat --input kappa=k.npy --steps 1000 --output u.npy
   abide run gray-scott --input u=a.npy --input v=b.npy --steps 100 --output u=c.npy --output v=d.npy
   abide run wave --steps 600 --every 4 --output wave.gif
+  abide run gray-scott --steps 5000 --every 100 --output run.h5
+  abide run gray-scott --input run.h5 --steps 5000 --output more.h5
+  abide run run.h5 --output again.h5
   abide run life --steps 1000 --frames out_%05d.png --every 10
   abide run 3d7pt --size 200x200x200 --steps 500 --dtype f64 --output all.vti
   abide run heat --steps 100000 --checkpoint heat.npz --every 10000
@@ -64,17 +69,18 @@ pub struct Run {
     #[arg(long, value_name = "SCALAR OP NUMBER")]
     until: Option<String>,
 
-    /// Initial values: a .npy, .png or .jpg file (grey value 0 to 1), or random:SEED, gaussian, point or own
-    /// (the model's). FIELD=… for one field; without a name, for every field that the model changes
+    /// Initial values: a .npy or .tif file, an array of a .npz or .h5 file as in u=run.h5:u@-1 (the last step), a .png or
+    /// .jpg (grey value 0 to 1), or random:SEED, gaussian, point or own (the model's). FIELD=… for one field; without a name,
+    /// for every field that the model changes, and of a .npz or .h5 for each field that it holds
     #[arg(long = "input", value_name = "[FIELD=]SOURCE")]
     inputs: Vec<Input>,
 
-    /// A file for the result: .npy, .png, .vti, or .gif with --every. FIELD=… for one field; without a name,
-    /// the field that the model shows, in .vti all fields
+    /// A file for the result: .npy, .npz, .h5, .vti, .tif, .png, or .gif with --every; with it a .h5 grows by a step each time.
+    /// FIELD=… for one field; without a name, the field that the model shows, in .npz, .h5 and .vti all fields
     #[arg(long = "output", value_name = "[FIELD=]FILE")]
     outputs: Vec<Output>,
 
-    /// Numbered files on the way, as out_%05d.png (or .npy, .vti); the number is the step, or the scalar, over
+    /// Numbered files on the way, as out_%05d.png (or .npy, .npz, .vti, .tif); the number is the step, or the scalar, over
     /// --every
     #[arg(long, help_heading = OUTPUT, value_name = "[FIELD=]PATTERN")]
     frames: Option<Frames>,
@@ -194,15 +200,13 @@ impl Run {
                 is_batch: false,
             },
         };
-        let read = Read {
-            model: self.domain.model_file(),
-            inputs: &self.inputs,
-            resume: self.resume.as_deref(),
-            begun,
-        };
+        let again = Again::of(&self.domain)?;
         let program = self.domain.program(&self.inputs, resumed.as_ref())?;
+        let inputs = problem::each(&self.inputs, &program)?;
+        let read =
+            Read { model: self.domain.model_file(), inputs: &inputs, resume: self.resume.as_deref(), begun };
         asked.check(&read, &program, self.steps)?;
-        let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
+        let described = self.domain.describe(&inputs, resumed.as_ref())?;
         let members = self.domain.batch.or(resumed.as_ref().and_then(Head::members));
         let mut writer = Writer::new(asked, &described.program, described.shape, members)?;
         let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
@@ -227,7 +231,8 @@ impl Run {
         }
         signals::watch();
         let mut recording = Recording::begin(&self.recorded, &mut simulation)?;
-        writer.begin(&mut simulation)?;
+        let provenance = writer.has_provenance().then(|| self.given.provenance(&simulation));
+        writer.begin(&mut simulation, provenance)?;
         let mut watch = Watch::begin(&mut simulation)?;
         let bar = progress_bar(self.steps);
         let pace = Pace { every: self.every.as_ref().and_then(Every::steps), ..Pace::default() };
@@ -262,6 +267,7 @@ impl Run {
             None => {}
         }
         report.notes.extend(notes);
+        report.notes.extend(again.map(|again| again.compared(&mut simulation)).transpose()?);
         let ended = match (report.steps, report.steps_asked) {
             // A run that its condition ended is done.
             (steps, asked) if steps < asked && signals::received() => {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use abide::io::{self, Colours, Format, Targets};
-use abide::{Program, Result};
+use abide::io::{self, Collection, Colours, Format, Selected, Targets};
+use abide::{Error, Program, Result};
 
 use super::every::Every;
-use super::outputs::{Frames, Output};
+use super::growing::Frames;
+use super::outputs::Output;
 use super::problem::Input;
 
 /// The arguments of a run that concern files.
@@ -39,6 +40,14 @@ impl Asked<'_> {
         let shown = &program.fields()[program.shown()];
         let mut targets = Targets::default();
         for output in self.outputs {
+            let is_there = output.format == Format::Hdf5 && self.every.is_some() && output.path.exists();
+            if is_there && read.begun > 0 {
+                return Err(Error::file(
+                    &output.path,
+                    "it is there already, perhaps with the frames before the checkpoint, and would be replaced",
+                    "name another; xarray.open_mfdataset reads both as one",
+                ));
+            }
             match output.format {
                 Format::Npy => {
                     targets.output_of(&output.path, exactly(output.field.as_ref().unwrap_or(shown)))
@@ -62,6 +71,9 @@ impl Asked<'_> {
                 Every::Marks(..) => 0..=u64::MAX,
             };
             targets.numbered(frames.names.clone(), numbers);
+            if frames.format()? == Format::Vti {
+                targets.output(&Collection::path(&frames.names));
+            }
         }
         if let Some(path) = read.model {
             targets.input(path, Vec::new());
@@ -80,7 +92,7 @@ impl Asked<'_> {
                 }
                 _ => Vec::new(),
             };
-            targets.input(path, holds);
+            targets.input(&Selected::of(path).file, holds);
         }
         if let Some(path) = read.resume {
             targets.input(path, vec![CHECKPOINT.to_owned()]);

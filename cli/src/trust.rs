@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use abide::io::Numbered;
+use abide::io::{Format, Numbered, Selected};
 use abide::{Error, Result};
 
 use super::problem::Input;
@@ -16,20 +16,27 @@ pub const ID: &str = "trust_file";
 /// What an option of `run` does with the file that it names.
 enum Use {
     Reads,
-    /// Its extensions: a model file chooses no others.
-    Writes(&'static [&'static str]),
+    /// The extensions of these formats: a model file chooses no others.
+    Outputs(fn(Format) -> bool),
+    /// A file of this extension.
+    Writes(&'static str),
 }
 
 /// The options of `run` that name files.
 const FILES: [(&str, Use); 7] = [
     ("input", Use::Reads),
     ("resume", Use::Reads),
-    ("output", Use::Writes(&["npy", "png", "vti", "gif"])),
-    ("frames", Use::Writes(&["npy", "png", "vti"])),
-    ("record", Use::Writes(&["csv"])),
-    ("checkpoint", Use::Writes(&["npz"])),
-    ("write-config", Use::Writes(&["toml"])),
+    ("output", Use::Outputs(|_| true)),
+    ("frames", Use::Outputs(|format| !format.grows())),
+    ("record", Use::Writes("csv")),
+    ("checkpoint", Use::Writes("npz")),
+    ("write-config", Use::Writes("toml")),
 ];
+
+/// Returns whether an option names a file that a run writes.
+pub fn writes(option: &str) -> bool {
+    FILES.iter().any(|(name, files)| *name == option && !matches!(files, Use::Reads))
+}
 
 /// Refuses an option that a model file must not give.
 pub fn check_option(model: &str, option: &str) -> Result<()> {
@@ -79,7 +86,12 @@ pub fn check_path(model: &str, option: &str, value: &str) -> Result<()> {
     if [&path].into_iter().chain(&found).any(|path| leads_out(path)) {
         return refusal("a link leads out of the working folder".to_owned());
     }
-    if let Use::Writes(kinds) = files {
+    let kinds = match files {
+        Use::Reads => None,
+        Use::Outputs(is_asked) => Some(Format::all_extensions(is_asked)),
+        Use::Writes(kind) => Some(vec![*kind]),
+    };
+    if let Some(kinds) = kinds {
         let kind = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         if !kinds.contains(&kind.as_str()) {
             return refusal(format!("a model file names a .{} file here", kinds.join(", .")));
@@ -97,7 +109,7 @@ pub fn check_path(model: &str, option: &str, value: &str) -> Result<()> {
 /// Returns the file that an option's value names; `None` where it names none.
 fn path_of(option: &str, value: &str) -> Option<PathBuf> {
     match option {
-        "input" => value.parse::<Input>().ok()?.file().map(|(_, path)| path.to_owned()),
+        "input" => value.parse::<Input>().ok()?.file().map(|(_, path)| Selected::of(path).file),
         "output" | "frames" => Some(value_of(value).into()),
         _ => Some(value.into()),
     }

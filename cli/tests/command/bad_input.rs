@@ -133,7 +133,7 @@ fn inputs() {
         ("records.npy", &["it holds records"]),
         ("foreign.png", &["foreign.png"]),
         ("cut.jpg", &["cut.jpg"]),
-        ("x.csv", &["no input format has this extension", ".npy, .png or .jpg"]),
+        ("x.csv", &["no input format has this extension", ".tif, .png or .jpg"]),
     ] {
         place.fails(&format!("run 2d5pt --input {input} {rest}"), reasons);
     }
@@ -150,7 +150,7 @@ fn outputs() {
     let place = place();
     for (line, reasons) in [
         ("--output y.npy --output missing/z.npy", &["missing", "is not there"][..]),
-        ("--output y.npy --output z.txt", &["no output format", ".npy, .png, .vti or .gif"]),
+        ("--output y.npy --output z.txt", &["no output format", ".vti, .gif, .tif or .h5"]),
         ("--output y.npy --output q=z.npy", &["no field is named `q`"]),
         ("--output y.npy --output y.npy", &["two outputs have this name"]),
         ("--output y.npy --output z.gif", &["--output with .gif", "--every is missing"]),

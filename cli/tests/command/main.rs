@@ -16,6 +16,7 @@ mod models;
 mod new;
 mod others;
 mod record;
+mod results;
 mod resumed;
 mod run;
 mod solve;

@@ -161,7 +161,10 @@ fn no_file_of_a_run_replaces_another() {
     );
     place.fails(&format!("{line} --write-config c.npy"), &["it would hold a model file", "name it .toml"]);
     for name in ["u.jpg", "u.mp4", "u.jpeg", "u"] {
-        place.fails(&format!("{line} --output {name}"), &["name it .npy, .png, .vti or .gif"]);
+        place.fails(
+            &format!("{line} --output {name}"),
+            &["name it .npy, .npz, .png, .vti, .gif, .tif or .h5"],
+        );
     }
     place.works(&format!("{line} --record table.txt --every 1 --checkpoint state --write-config again"));
 }
