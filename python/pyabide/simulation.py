@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, MutableMapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _pyabide, words
 from .arguments import number_of, path_of, steps_of, text_of
+from .datasets import dataset
 from .errors import Invalid, Unknown
 from .exchange import handed_over, is_on_gpu
 from .fields import FieldValues, array, read_only
@@ -171,9 +172,25 @@ class Simulation:
         )
         return read_only(values)
 
-    def xarray(self, field: str) -> xarray.DataArray:
-        """Returns a copy of a field as an ``xarray.DataArray``; xarray must be installed."""
-        return self._on_host(field).xarray()
+    @overload
+    def xarray(self) -> xarray.Dataset: ...
+    @overload
+    def xarray(self, field: str) -> xarray.DataArray: ...
+    def xarray(self, field: str | None = None) -> xarray.DataArray | xarray.Dataset:
+        """Returns a copy of a field as an ``xarray.DataArray``; without a name, of all fields as an ``xarray.Dataset``, with
+        coordinates, the time and the step, and the parameters as attributes; xarray must be installed."""
+        if field is not None:
+            return self._on_host(field).xarray()
+        return dataset(self)
+
+    def save(self, path: str | PathLike[str], *fields: str) -> None:
+        """Writes fields to a file, whose name says the format.
+
+        ``.h5``, ``.npz`` and ``.vti`` hold all fields, unless some are named; ``.npy``, ``.tif`` and ``.png`` one, that which
+        the program shows unless another is named. ``.h5``, which ``xarray.open_dataset`` and ParaView open, and ``.npz`` say
+        where the result comes from: ``abide info`` prints it.
+        """
+        self._core.save(path_of(path), [_name(field) for field in fields])
 
     def png(self, field: str | None = None, *, range: tuple[float, float] | None = None) -> Picture:
         """Returns a picture of a field in false colours; of the program's first, unless named."""

@@ -343,6 +343,26 @@ impl Simulation {
         self.with(py, |simulation| simulation.checkpoint(&path).map_err(exception))
     }
 
+    /// Writes fields to a file, whose name says the format; all of them, or that which is shown, where none is named.
+    fn save(&self, py: Python<'_>, path: PathBuf, fields: Vec<String>) -> PyResult<()> {
+        self.with(py, |simulation| simulation.save(&path, &fields).map_err(exception))
+    }
+
+    /// The time: a scalar of that name, else the steps times the parameter `dt`, else the steps.
+    fn time(&self, py: Python<'_>) -> PyResult<f64> {
+        self.with(py, |simulation| Ok(simulation.snapshot(&[]).map_err(exception)?.time))
+    }
+
+    /// Where a field's values stand: the place of the first one along each axis, and the distance to the next.
+    fn places(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(f64, f64)>> {
+        let axes = self.extents(name)?.len();
+        self.with(py, |simulation| {
+            let problem = simulation.problem();
+            let space = problem.space_of(problem.program.field(name).map_err(exception)?);
+            Ok((3 - axes..3).map(|axis| (space.origin[axis], space.spacing[axis])).collect())
+        })
+    }
+
     /// The plan that runs.
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         self.with(py, |simulation| Ok(Plan(simulation.plan().clone())))

@@ -166,6 +166,8 @@ CALLS: dict[str, list[Callable[[Any], Any]]] = {
         lambda w: sim().movie(1, every=1, field=w, progress=False),
         lambda w: sim().movie(1, every=1, range=w, progress=False),
         lambda w: sim().checkpoint(w),
+        lambda w: sim().save(w),
+        lambda w: sim().save("u.npy", w),
     ],
     "View": [lambda w: ab.View(w, "u")],
     "bicgstab": [lambda w: ab.bicgstab(w, np.ones(4))],
