@@ -6,15 +6,15 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cargo::{TESTS, file_of, root, succeeds};
+use crate::cargo::{TESTS, command_of, file_of, root, succeeds};
 use crate::setup;
 use crate::summary::{Counts, counted};
 
 /// What is installed to build and test, beside the interpreter.
 const NEEDS: &str = "python/tests/requirements.txt";
 
-/// What is installed besides to run the notebooks.
-const NEEDS_OF_NOTEBOOKS: &str = "python/tests/requirements-full.txt";
+/// What is installed besides to run the notebooks, and to open files by VTK.
+const NEEDS_BESIDES: &str = "python/tests/requirements-full.txt";
 
 /// The interpreters beyond the first that the wheel is tested with, where they are.
 const OTHERS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
@@ -39,7 +39,7 @@ pub fn run(python: &Python) -> Result<bool> {
 pub fn check(counts: &mut Counts) -> Result<bool> {
     let folder = folder()?;
     let venv = environment(&folder)?;
-    Ok(installed_wheel(&folder, &venv)?.is_some() && seen(&venv, &folder, counts)?)
+    Ok(installed_wheel(&folder, &venv)?.is_some() && seen(&venv, &folder, None, counts)?)
 }
 
 /// Checks what Python sees of the module that the workspace's tests were built with, beside the package's sources: a wheel is
@@ -68,11 +68,11 @@ pub fn check_built(counts: &mut Counts) -> Result<bool> {
         copy(&path, path.file_name().unwrap_or_default())?;
     }
     copy(&module, if cfg!(windows) { "_pyabide.pyd" } else { "_pyabide.abi3.so" }.as_ref())?;
-    seen(&venv, &folder, counts)
+    seen(&venv, &folder, Some(&command_of(TESTS)?), counts)
 }
 
-/// Checks what Python sees of the installed package: types within and without, and tests.
-fn seen(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
+/// Checks what Python sees of the installed package: types within and without, and tests, with the command where it was built.
+fn seen(venv: &Path, folder: &Path, command: Option<&Path>, counts: &mut Counts) -> Result<bool> {
     let configured = root().join("python").join("pyproject.toml");
 
     println!("\n-- types");
@@ -83,7 +83,7 @@ fn seen(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
     let stubs = succeeds(stubtest.arg("pyabide").arg("--mypy-config-file").arg(&configured))?;
 
     println!("\n-- tests");
-    let passed = tests(venv, folder, counts)?;
+    let passed = tests(venv, folder, command, counts)?;
     Ok(typed && stubs && passed)
 }
 
@@ -103,17 +103,22 @@ pub fn check_full(counts: &mut Counts) -> Result<bool> {
         ok &= succeeds(Command::new(interpreter).args(["-m", "venv"]).arg(&venv).current_dir(root()))?
             && install(&venv, &folder, NEEDS)?
             && succeeds(tool(&venv, "python", &folder).args(PIP).arg("--no-deps").arg(&wheel))?
-            && tests(&venv, &folder, counts)?;
+            && tests(&venv, &folder, None, counts)?;
     }
 
     println!("\n-- examples");
     let venv = folder.join("venv");
-    let mut examples = pytest(&venv, &folder);
+    let mut examples = pytest(&venv, &folder, None);
     examples.args(["-k", "example"]).env("ABIDE_ALL", "1");
     ok &= counted(&mut examples, counts)?;
 
+    ok &= install(&venv, &folder, NEEDS_BESIDES)?;
+
+    println!("\n-- VTK");
+    let mut images = pytest(&venv, &folder, Some(&command_of(TESTS)?));
+    ok &= counted(images.args(["-k", "vtk"]), counts)?;
+
     println!("\n-- notebooks");
-    ok &= install(&venv, &folder, NEEDS_OF_NOTEBOOKS)?;
     let notebooks = root().join("python").join("notebooks");
     let entries =
         std::fs::read_dir(&notebooks).with_context(|| format!("cannot read {}", notebooks.display()))?;
@@ -136,18 +141,19 @@ fn install(venv: &Path, folder: &Path, needs: &str) -> Result<bool> {
 }
 
 /// Runs the package's tests in an environment. A run without any results is no success.
-fn tests(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
+fn tests(venv: &Path, folder: &Path, command: Option<&Path>, counts: &mut Counts) -> Result<bool> {
     let before = counts.passed;
-    Ok(counted(&mut pytest(venv, folder), counts)? && counts.passed > before)
+    Ok(counted(&mut pytest(venv, folder, command), counts)? && counts.passed > before)
 }
 
-/// Returns the command that runs the package's tests.
-fn pytest(venv: &Path, folder: &Path) -> Command {
+/// Returns the command that runs the package's tests, those of Abide's own command where there is one.
+fn pytest(venv: &Path, folder: &Path, command: Option<&Path>) -> Command {
     let sources = root().join("python");
     let mut tests = tool(venv, "pytest", folder);
     // Two at a time: most tests wait for a process of their own or compile one kernel.
     tests.args(["-q", "-n", "2", "-p", "no:cacheprovider", "-c"]).arg(sources.join("pyproject.toml"));
     tests.arg("--rootdir").arg(&sources).arg(sources.join("tests"));
+    command.map(|command| tests.env("ABIDE_COMMAND", command));
     tests
 }
 
