@@ -104,7 +104,7 @@ pub fn provenance(path: &Path) -> Result<Option<Provenance>> {
         let Ok(group) = file.root_group().group(PROVENANCE) else { return Ok(None) };
         let text = |name: &str| {
             let array = file.dataset(&format!("{PROVENANCE}/{name}")).map_err(|error| fault(path, error))?;
-            let size = array.element_size() as u64;
+            let size = array.element_size().saturating_mul(array.total_elements()) as u64;
             if size > Provenance::MOST_BYTES {
                 let limit = Provenance::MOST_BYTES;
                 return Err(fault(path, format!("its {name} has {size} bytes, the limit is {limit}")));
@@ -172,6 +172,12 @@ impl Picked {
         if kind == Kind::Other {
             let change = "give an array of f32, f64 or whole numbers";
             return Err(Error::file(path, format!("{name} holds no numbers"), change));
+        }
+        let elsewhere = !array.external_files().map_err(|error| fault(path, error))?.is_empty()
+            || !array.virtual_mappings().map_err(|error| fault(path, error))?.is_empty();
+        if elsewhere {
+            let change = "copy it into one file, as with h5repack";
+            return Err(Error::file(path, format!("the values of {name} stand in other files"), change));
         }
         let extents = array.shape();
         // An axis without an end is time: of its steps the last one is meant, unless another is named.
