@@ -98,10 +98,13 @@ def test_frames_of_the_command(tmp_path: Path) -> None:
         values = np.arange(60.0).reshape(3, 4, 5)
         file.create_dataset("group/a", data=values, chunks=(2, 2, 2), compression="gzip", shuffle=True)
         file["b"] = values.astype(">f4")
+        file.create_dataset("far", shape=(60,), dtype="f8", external=[(str(tmp_path / "raw"), 0, 480)])
     np.savez_compressed(tmp_path / "in.npz", a=values)
     for source in ("mask.tif", "in.h5:group/a", "in.h5:b", "in.npz:a"):
         run(tmp_path, f"run 3d7pt --input {source} --steps 0 --backend cpu --output out.npy")
         assert np.array_equal(np.load(tmp_path / "out.npy"), values), source
+    done = subprocess.run([COMMAND, "run", "2d5pt", "--input", "in.h5:far", "--steps", "0"], cwd=tmp_path, capture_output=True)
+    assert done.returncode != 0 and b"stand in other files" in done.stderr
 
 
 @pytest.mark.skipif(COMMAND is None, reason="the command was not built")
