@@ -163,7 +163,7 @@ fn a_process_that_is_killed_leaves_all_frames_that_it_has_closed() {
             std::thread::sleep(Duration::from_millis(1));
         }
         // Not a multiple of anything.
-        let wait = if has_all { 37 + 29 * kill } else { 3 + 17 * kill };
+        let wait = if has_all { 37 + 7 * kill } else { 3 + 17 * kill };
         std::thread::sleep(Duration::from_millis(wait));
         child.kill().unwrap();
         child.wait().unwrap();
