@@ -16,7 +16,7 @@ pub fn check(name: &str, bytes: &[u8]) -> Result<()> {
         "npz" => crate::checkpoint::steps(bytes).map(drop).with_context(|| name.to_owned()),
         "png" => ends(b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"),
         "gif" => ends(b"GIF89a", b"\0;"),
-        "vti" => ends(b"<?xml", b"</VTKFile>\n"),
+        "vti" | "pvd" => ends(b"<?xml", b"</VTKFile>\n"),
         "svg" => ends(b"<svg", b"</svg>\n"),
         "csv" => ends(b"iteration,residual\n", b"\n"),
         "mtx" => market(bytes).with_context(|| name.to_owned()),

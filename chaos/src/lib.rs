@@ -142,7 +142,7 @@ impl Chaos {
 pub fn short(root: &Path, binary: &Path) -> Result<(Vec<String>, bool)> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Trials wait for the disk most of their time, so there are more jobs than cores.
-    let tallies = campaign(root, binary, &[], Until::Kills(20), 1, 2 * cores)?;
+    let tallies = campaign(root, binary, &[], Until::Kills(10), 1, 2 * cores)?;
     let skipped =
         tallies.iter().filter_map(|tally| Some(format!("chaos {}: {}", tally.name, tally.skipped.as_ref()?)));
     Ok((skipped.collect(), tallies.iter().all(|tally| tally.failures.is_empty())))

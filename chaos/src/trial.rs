@@ -259,6 +259,10 @@ impl<'a> Trial<'a> {
                 _ if resumed && name.ends_with(".gif") => {
                     complete::check(&name, &found).is_ok() || is_old && leaves != Leaves::All
                 }
+                // It names the frames that there are, and grows with them.
+                _ if name.ends_with(".pvd") && (resumed || leaves != Leaves::All) => {
+                    is_old || complete::check(&name, &found).is_ok()
+                }
                 // Frames before the checkpoint are those of an earlier start, which may have had none to
                 // write.
                 Leaves::All if resumed && !work.finals().any(|last| last == name) => whole || is_old,

@@ -142,7 +142,11 @@ impl Work {
             files.push(CHECKPOINT.to_owned());
             let frames = self.pairs().filter(|(option, _)| *option == "--frames");
             for (_, pattern) in frames {
-                files.extend((0..=self.steps / self.every).map(|n| frame(file_name(pattern), n)));
+                let pattern = file_name(pattern);
+                files.extend((0..=self.steps / self.every).map(|n| frame(pattern, n)));
+                if let Some((before, _)) = pattern.split_once('%').filter(|_| pattern.ends_with(".vti")) {
+                    files.push(format!("{before}.pvd"));
+                }
             }
         }
         files
