@@ -73,6 +73,7 @@ from .expressions import (
 )
 from .fields import FieldValues
 from .models import load, loads
+from .noise import bernoulli, exponential, normal, uniform
 from .pictures import Movie, Picture
 from .programs import Program, plan, program, start, stencil
 from .simulation import Frame, Parameters, Records, Simulation
@@ -115,6 +116,7 @@ __all__ = [
     "arcsin",
     "arctan",
     "arctan2",
+    "bernoulli",
     "bicgstab",
     "catalogue",
     "cbrt",
@@ -132,6 +134,7 @@ __all__ = [
     "erf",
     "exp",
     "expm1",
+    "exponential",
     "extent",
     "field",
     "floor",
@@ -147,6 +150,7 @@ __all__ = [
     "maximum",
     "min",
     "minimum",
+    "normal",
     "parameter",
     "plan",
     "position",
@@ -166,6 +170,7 @@ __all__ = [
     "tanh",
     "temporary",
     "trunc",
+    "uniform",
     "wall",
     "where",
 ]

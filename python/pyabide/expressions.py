@@ -75,6 +75,8 @@ class Tape:
         """Of each operation: whether it is of parameters and numbers alone."""
         self._numbers: dict[Op, int] = {}
         self.parameters: set[str] = set()
+        self.streams = 0
+        """The streams of random numbers so far."""
         self.grid: dict[str, dict[int, float | str]] = {}
         """Spacing and origin of each axis: a number, or the name of a parameter."""
 
@@ -103,7 +105,7 @@ class Tape:
                 return True
             case "scalar":
                 return op[1] in self.parameters
-            case "tap" | "coord":
+            case "tap" | "coord" | "draw":
                 return False
             case _:
                 return all(self.on_host[operand] for operand in op[1:])

@@ -11,7 +11,7 @@ Op: TypeAlias = tuple[Any, ...]
 
 def operands(op: Op) -> tuple[int, ...]:
     """Returns the numbers of an operation's operands."""
-    return () if op[0] in {"constant", "scalar", "tap", "coord"} else op[1:]
+    return () if op[0] in {"constant", "scalar", "tap", "coord", "draw"} else op[1:]
 
 
 def needed(ops: Sequence[Op], outputs: Iterable[int]) -> set[int]:
@@ -66,6 +66,8 @@ def text(ops: Sequence[Op], number: int, limit: int = 400) -> str:
                 return str(op[1]) if op[2] is None else f"{op[1]}[{shown_offset(op[2])}]"
             case "coord":
                 return f"coord({op[1]})"
+            case "draw":
+                return f"uniform(stream={op[1]})" if op[2] == 0 else f"uniform(stream={op[1]}, part={op[2]})"
             case "Neg":
                 return f"-{shown(op[1])}"
             case sign if sign in _SIGNS:

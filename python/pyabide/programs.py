@@ -54,6 +54,9 @@ class Program:
         self.until = recorded.until
         self.parameters: dict[str, float] = dict(recorded.parameters)
         self._core = recorded.define()
+        # Random numbers bring the parameter of their seed.
+        for name, default, _ in self._core.parameters:
+            self.parameters.setdefault(name, default)
         self._definition: tuple[Any, ...] | None = recorded.definition
         self._given = frozenset(self._core.given)
         self.fields: tuple[str, ...] = tuple(self._core.fields)

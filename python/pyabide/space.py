@@ -82,6 +82,11 @@ def _shifted(value: Expr, axis: int, by: int) -> Expr:
             offset = [0] * tape.dimensions if op[2] is None else list(op[2])
             offset[axis] += by
             made[number] = tape.add("tap", op[1], tuple(offset))
+        elif op[0] == "draw":
+            raise Invalid(
+                "a formula at another cell: it draws random numbers, which are those of the cell; give them to a field "
+                "in a stage before, and read that"
+            )
         elif op[0] == "coord":
             index = tape.add(*op)
             made[number] = index + by if op[1] == axis else index

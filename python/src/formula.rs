@@ -18,6 +18,8 @@ pub enum Op {
     /// A field's value at an offset; at the place of the value itself where there is none.
     Tap(String, Option<Vec<i32>>),
     Coord(usize),
+    /// The first or the second random number of a stream.
+    Draw(usize, usize),
     Unary(Unary, usize),
     Binary(Binary, usize, usize),
     Fma(usize, usize, usize),
@@ -30,7 +32,7 @@ impl Op {
     fn operands(&self) -> impl Iterator<Item = usize> {
         let (list, len) = match *self {
             Op::Composed(row, operands) => (operands, row.operands),
-            Op::Constant(_) | Op::Scalar(_) | Op::Tap(..) | Op::Coord(_) => ([0; 3], 0),
+            Op::Constant(_) | Op::Scalar(_) | Op::Tap(..) | Op::Coord(_) | Op::Draw(..) => ([0; 3], 0),
             Op::Unary(_, a) => ([a, 0, 0], 1),
             Op::Binary(_, a, b) => ([a, b, 0], 2),
             Op::Fma(a, b, c) | Op::Select(a, b, c) => ([a, b, c], 3),
@@ -96,6 +98,7 @@ impl Tape {
                 Op::Tap(field, None) => scope.field(field).here(),
                 Op::Tap(field, Some(offset)) => scope.field(field).at_slice(offset),
                 Op::Coord(axis) => scope.coord(*axis),
+                Op::Draw(stream, part) => scope.drawn(*stream, *part),
                 Op::Unary(op, a) => graph.add(Node::Unary(*op, id(a))),
                 Op::Binary(op, a, b) => graph.add(Node::Binary(*op, id(a), id(b))),
                 Op::Fma(a, b, c) => graph.add(Node::Fma(id(a), id(b), id(c))),
@@ -119,6 +122,7 @@ fn operation(entry: &Bound<'_, PyTuple>) -> PyResult<Op> {
         "scalar" => Op::Scalar(entry.get_item(1)?.extract()?),
         "tap" => Op::Tap(entry.get_item(1)?.extract()?, entry.get_item(2)?.extract()?),
         "coord" => Op::Coord(operand(1)?),
+        "draw" => Op::Draw(operand(1)?, operand(2)?),
         "fma" => Op::Fma(operand(1)?, operand(2)?, operand(3)?),
         "select" => Op::Select(operand(1)?, operand(2)?, operand(3)?),
         name => {

@@ -291,6 +291,17 @@ CALLS["position"] = [
     lambda w: recorded(lambda u: u + ab.position(w)),
     lambda w: recorded(lambda u: u + ab.position("x", on=w)),
 ]
+for name in ("uniform", "normal"):
+    CALLS[name] = [
+        lambda w, f=getattr(ab, name): recorded(lambda u: u + f(w)),
+        lambda w, f=getattr(ab, name): recorded(lambda u: u + f(0.0, w)),
+        lambda w, f=getattr(ab, name): recorded(lambda u: u + f(stream=w)),
+    ]
+for name in ("exponential", "bernoulli"):
+    CALLS[name] = [
+        lambda w, f=getattr(ab, name): recorded(lambda u: u + f(w)),
+        lambda w, f=getattr(ab, name): recorded(lambda u: u + f(0.5, stream=w)),
+    ]
 CALLS["wall"] = [
     lambda w: staged(lambda u, s: ab.wall(w, "x-", dirichlet=0)),
     lambda w: staged(lambda u, s: ab.wall(u, w, dirichlet=0)),
