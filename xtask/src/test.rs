@@ -106,11 +106,11 @@ fn long(steps: &mut Steps, nvrtc: Option<&Path>) {
             && counts.passed > 0)
     });
     steps.run("features of the library", |_| features());
-    steps.run("tests that take minutes", |counts| ignored(counts, "abide", "cloverleaf::", nvrtc));
+    steps.run("tests that take minutes", |counts| ignored(counts, "abide", "", nvrtc));
     steps.run("ranks, depths and boundaries", |counts| ignored(counts, "abide-ranks", "bits::", nvrtc));
     steps.run("many random programs", |counts| ignored(counts, "abide-cpu", "programs::", nvrtc));
     steps.run("all cases on wgpu", |counts| {
-        let library = whole(counts, "abide", &["wgpu::", "on_wgpu"])?;
+        let library = whole(counts, "abide", &["wgpu::", "on_wgpu", "solvers::cpu::random"])?;
         let sampled = ["behaviour::", "catalogue::", "groups::", "overlapped::", "programs::", "streaming::"];
         Ok(whole(counts, "abide-wgpu", &sampled)? && library)
     });
