@@ -235,10 +235,10 @@ impl Program {
             walls: Vec::new(),
             declared: None,
         };
-        program.find_coefficients();
         if program.stages.iter().any(Stage::draws) {
             return Definition::of(&program).build();
         }
+        program.find_coefficients();
         program.check_count()?;
         program.check_names().map(|()| program)
     }

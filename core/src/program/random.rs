@@ -174,3 +174,64 @@ impl Definition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stencil;
+    use crate::program::{Centring, Program, Wall};
+
+    struct Noise;
+
+    impl Stencil for Noise {
+        fn name(&self) -> &str {
+            "noise"
+        }
+
+        fn dimensions(&self) -> usize {
+            2
+        }
+
+        fn define(&self, s: &Scope<'_>) {
+            s.set("u", s.field("u").here() + s.normal(5));
+        }
+    }
+
+    #[test]
+    fn a_program_that_draws_counts_its_steps_last() {
+        let program = Program::new(&Noise).unwrap();
+        let names =
+            |program: &Program| program.stages().iter().map(|stage| stage.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&program), ["noise", "random_turn", "random_step"]);
+        assert_eq!(program.parameters()[0].name, "seed");
+        // What is added comes before, and draws the same step's numbers.
+        let mut more = Definition::of(&program);
+        more.extend(0).stage("more", |s| s.set("u", s.field("u").here() * s.uniform(6)));
+        let more = more.build().unwrap();
+        assert_eq!(names(&more), ["noise", "more", "random_turn", "random_step"]);
+        assert_eq!((more.parameters().len(), more.scalars().len()), (1, 2));
+    }
+
+    #[test]
+    fn what_is_no_formula_of_cells_draws_nothing() {
+        let refused = |define: fn(&mut Definition)| {
+            let mut p = Definition::new("p", 1);
+            p.field("u", Centring::CELL).scalar("a", Some(0.0), "a scalar");
+            define(&mut p);
+            p.step().stage("same", |s| s.set("u", s.field("u").here()));
+            p.build().unwrap_err().to_string()
+        };
+        let wall = refused(|p| {
+            p.wall("u", "x-", |s| Wall::dirichlet(s.uniform(0)));
+        });
+        assert!(wall.contains("it draws random numbers, which are those of cells"), "{wall}");
+        let scalar = refused(|p| {
+            p.step().compute("a", |s| s.uniform(0));
+        });
+        assert!(scalar.contains("no function of a coordinate"), "{scalar}");
+        let spacing = refused(|p| {
+            p.spacing(0, |s| s.uniform(0));
+        });
+        assert!(spacing.contains("no function of a coordinate"), "{spacing}");
+    }
+}

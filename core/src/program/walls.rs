@@ -101,6 +101,14 @@ pub(super) fn walls_of(
     if let Some(fault) = graph.fault() {
         return Err(fault);
     }
+    if dag.nodes.iter().any(|node| matches!(node, Node::Draw(..))) {
+        let reason = "it draws random numbers, which are those of cells";
+        return Err(Error::invalid(
+            "condition at a wall",
+            reason,
+            "use scalars and the places along the wall",
+        ));
+    }
     let of = |&[axis, side]: &[usize; 2]| FieldWall { field, axis, side, condition, dag: dag.clone() };
     Ok(sides.iter().map(of).collect())
 }
