@@ -41,7 +41,7 @@ pub const ODD_OPERANDS: [f64; 14] = [
 pub const AROUND_CALLS: usize = 16;
 
 /// One of so many cases is checked in every run.
-const PARTS: usize = 48;
+const PARTS: usize = 24;
 
 /// Returns a part of the cases, or the others.
 pub fn part<T>(cases: impl IntoIterator<Item = T>, is_other: bool) -> Vec<T> {
