@@ -175,7 +175,7 @@ impl Writer {
 
     /// Returns whether a file says where the result comes from.
     pub fn has_provenance(&self) -> bool {
-        let of_outputs = self.outputs.iter().any(|o| matches!(o.format, Format::Npz | Format::Hdf5));
+        let of_outputs = self.outputs.iter().any(|output| output.format.has_provenance());
         of_outputs || !self.asked.series.is_empty()
     }
 

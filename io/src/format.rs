@@ -70,6 +70,11 @@ impl Format {
         matches!(self, Format::Gif | Format::Hdf5)
     }
 
+    /// Returns whether a file says where the result comes from.
+    pub fn has_provenance(self) -> bool {
+        matches!(self, Format::Npz | Format::Hdf5)
+    }
+
     /// Returns whether a file has room for the members of any batch.
     pub fn has_room_for_members(self) -> bool {
         self.most_axes() > 3

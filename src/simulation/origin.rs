@@ -104,7 +104,7 @@ impl Simulation {
             return Err(Error::file(path, message, "name one, or write .npz or .h5"));
         }
         let mut provenance = None;
-        if matches!(format, Format::Npz | Format::Hdf5) {
+        if format.has_provenance() {
             provenance = Some(Provenance { digest: Some(self.digest()?), ..self.provenance() });
         }
         let staged = match format {
