@@ -7,7 +7,7 @@ use abide::RunReport;
 use abide::backend::Pace;
 use abide_core::floating::kept;
 
-use super::{AbideSimulation, with};
+use super::{AbideSimulation, State, with};
 use crate::status::AbideStatus;
 
 /// The report on a run.
@@ -50,6 +50,16 @@ impl AbideReport {
     }
 }
 
+impl State {
+    /// Keeps the report on a run, and hands it out where it is asked for.
+    fn reported(&mut self, done: RunReport, asked: Option<&mut AbideReport>) {
+        if let Some(asked) = asked {
+            *asked = AbideReport::of(&done);
+        }
+        self.report = Some(done);
+    }
+}
+
 /// A function that sees the steps done since the start and the seconds of the run so far, and ends the run by any other
 /// value than 0. It must return: no exception and no `longjmp` may leave it. On the simulation that runs it may call nothing.
 pub type AbideObserver = Option<unsafe extern "C" fn(user: *mut c_void, step: u64, seconds: f64) -> i32>;
@@ -70,10 +80,7 @@ pub unsafe extern "C" fn abide_simulation_run(
     unsafe {
         with(simulation, |state| {
             let done = state.simulation.run(steps)?;
-            if let Some(report) = report.as_mut() {
-                *report = AbideReport::of(&done);
-            }
-            state.report = Some(done);
+            state.reported(done, report.as_mut());
             Ok(())
         })
     }
@@ -103,10 +110,7 @@ pub unsafe extern "C" fn abide_simulation_run_observed(
                 let ends = observe.is_some_and(|observe| kept(|| observe(user, step, seconds)) != 0);
                 Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
-            if let Some(report) = report.as_mut() {
-                *report = AbideReport::of(&done);
-            }
-            state.report = Some(done);
+            state.reported(done, report.as_mut());
             Ok(())
         })
     }
