@@ -19,7 +19,7 @@ import numpy as np
 
 from .arguments import number_of, whole
 from .errors import Invalid
-from .formulas import Op, shown_offset, text
+from .formulas import Op, is_draw, shown_offset, text
 from .refusals import Refusals
 
 __all__ = [
@@ -105,10 +105,10 @@ class Tape:
                 return True
             case "scalar":
                 return op[1] in self.parameters
-            case "tap" | "coord" | "draw":
+            case "tap" | "coord":
                 return False
             case _:
-                return all(self.on_host[operand] for operand in op[1:])
+                return not is_draw(op) and all(self.on_host[operand] for operand in op[1:])
 
     def expression(self, value: Operand) -> Expr:
         """Returns an operand as an expression on this tape."""

@@ -9,9 +9,14 @@ Op: TypeAlias = tuple[Any, ...]
 """A recorded operation: its name, and the numbers of its operands or what it stands for."""
 
 
+def is_draw(op: Op) -> bool:
+    """Returns whether an operation draws a random number: of the distribution in its name, from a stream."""
+    return bool(op[0].startswith("draw "))
+
+
 def operands(op: Op) -> tuple[int, ...]:
     """Returns the numbers of an operation's operands."""
-    return () if op[0] in {"constant", "scalar", "tap", "coord", "draw"} else op[1:]
+    return () if is_draw(op) or op[0] in {"constant", "scalar", "tap", "coord"} else op[1:]
 
 
 def needed(ops: Sequence[Op], outputs: Iterable[int]) -> set[int]:
@@ -66,8 +71,8 @@ def text(ops: Sequence[Op], number: int, limit: int = 400) -> str:
                 return str(op[1]) if op[2] is None else f"{op[1]}[{shown_offset(op[2])}]"
             case "coord":
                 return f"coord({op[1]})"
-            case "draw":
-                return f"uniform(stream={op[1]})" if op[2] == 0 else f"uniform(stream={op[1]}, part={op[2]})"
+            case name if is_draw(op):
+                return f"{name.removeprefix('draw ')}(stream={op[1]})"
             case "Neg":
                 return f"-{shown(op[1])}"
             case sign if sign in _SIGNS:

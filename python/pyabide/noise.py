@@ -10,8 +10,7 @@ from typing import Any
 
 from .arguments import whole
 from .errors import Limit
-from .expressions import Expr, Operand, Tape, current, log, sqrt
-from .expressions import cos as _cos
+from .expressions import Expr, Operand, Tape, current
 
 __all__ = ["bernoulli", "exponential", "normal", "uniform"]
 
@@ -30,14 +29,14 @@ def _is(value: Expr, number: float) -> bool:
     return value._tape.ops[value._number] == ("constant", number)
 
 
-def _drawn(stream: Any, parts: int) -> list[Expr]:
-    """Returns the first numbers of a stream, or of the next one that none has asked for."""
+def _drawn(distribution: str, stream: Any) -> Expr:
+    """Returns the number of a distribution, from a stream or from the next one that none has asked for."""
     tape: Tape = current()
     own = tape.streams if stream is None else whole("stream", stream)
     if not 0 <= own < _MOST_STREAMS:
         raise Limit(f"stream of random numbers: {own} asked, limit 0 to {_MOST_STREAMS - 1}; number streams from 0")
     tape.streams = max(tape.streams, own + 1)
-    return [tape.add("draw", own, part) for part in range(parts)]
+    return tape.add(f"draw {distribution}", own)
 
 
 def uniform(low: Operand = 0.0, high: Operand = 1.0, *, stream: int | None = None) -> Expr:
@@ -55,27 +54,21 @@ def uniform(low: Operand = 0.0, high: Operand = 1.0, *, stream: int | None = Non
 
         sim = noisy.start(shape=(256, 256), seed=7)
     """
-    (number,) = _drawn(stream, 1)
-    low = current().expression(low)
+    number, low = _drawn("uniform", stream), current().expression(low)
     return _scaled(number, low, high if _is(low, 0.0) else current().expression(high) - low)
 
 
 def exponential(scale: Operand = 1.0, *, stream: int | None = None) -> Expr:
     """Returns a random number of the cell and step of the exponential distribution of this mean: see `uniform`."""
-    (number,) = _drawn(stream, 1)
-    return _scaled(-log(1.0 - number), 0.0, scale)
+    return _scaled(_drawn("exponential", stream), 0.0, scale)
 
 
 def normal(mean: Operand = 0.0, deviation: Operand = 1.0, *, stream: int | None = None) -> Expr:
     """Returns a random number of the cell and step of the normal distribution: see `uniform`. By the formula of Box and
     Muller."""
-    first, second = _drawn(stream, 2)
-    # The order of operations is that of Rust and of models.
-    own = sqrt(2.0 * -log(1.0 - first)) * _cos(6.283185307179586 * second)
-    return _scaled(own, mean, deviation)
+    return _scaled(_drawn("normal", stream), mean, deviation)
 
 
 def bernoulli(probability: Operand, *, stream: int | None = None) -> Expr:
     """Returns 1 with this probability, else 0, for the cell and step: see `uniform`."""
-    (number,) = _drawn(stream, 1)
-    return number < probability
+    return _drawn("uniform", stream) < probability

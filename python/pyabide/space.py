@@ -7,7 +7,7 @@ from typing import Any
 from .arguments import text_of, whole
 from .errors import Invalid
 from .expressions import Expr, Operand, Tape, current
-from .formulas import needed, operands
+from .formulas import is_draw, needed, operands
 
 __all__ = ["d", "d2", "position"]
 
@@ -82,7 +82,7 @@ def _shifted(value: Expr, axis: int, by: int) -> Expr:
             offset = [0] * tape.dimensions if op[2] is None else list(op[2])
             offset[axis] += by
             made[number] = tape.add("tap", op[1], tuple(offset))
-        elif op[0] == "draw":
+        elif is_draw(op):
             raise Invalid(
                 "a formula at another cell: it draws random numbers, which are those of the cell; give them to a field "
                 "in a stage before, and read that"

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use abide::Expr;
 use abide::expr::{Binary, Composed, Node, Unary};
-use abide::program::Scope;
+use abide::program::{Distribution, Scope};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -18,8 +18,8 @@ pub enum Op {
     /// A field's value at an offset; at the place of the value itself where there is none.
     Tap(String, Option<Vec<i32>>),
     Coord(usize),
-    /// The first or the second random number of a stream.
-    Draw(usize, usize),
+    /// A random number of a distribution, from a stream.
+    Draw(&'static Distribution, usize),
     Unary(Unary, usize),
     Binary(Binary, usize, usize),
     Fma(usize, usize, usize),
@@ -98,7 +98,7 @@ impl Tape {
                 Op::Tap(field, None) => scope.field(field).here(),
                 Op::Tap(field, Some(offset)) => scope.field(field).at_slice(offset),
                 Op::Coord(axis) => scope.coord(*axis),
-                Op::Draw(stream, part) => scope.drawn(*stream, *part),
+                Op::Draw(distribution, stream) => (distribution.draw)(scope, *stream),
                 Op::Unary(op, a) => graph.add(Node::Unary(*op, id(a))),
                 Op::Binary(op, a, b) => graph.add(Node::Binary(*op, id(a), id(b))),
                 Op::Fma(a, b, c) => graph.add(Node::Fma(id(a), id(b), id(c))),
@@ -122,7 +122,6 @@ fn operation(entry: &Bound<'_, PyTuple>) -> PyResult<Op> {
         "scalar" => Op::Scalar(entry.get_item(1)?.extract()?),
         "tap" => Op::Tap(entry.get_item(1)?.extract()?, entry.get_item(2)?.extract()?),
         "coord" => Op::Coord(operand(1)?),
-        "draw" => Op::Draw(operand(1)?, operand(2)?),
         "fma" => Op::Fma(operand(1)?, operand(2)?, operand(3)?),
         "select" => Op::Select(operand(1)?, operand(2)?, operand(3)?),
         name => {
@@ -133,6 +132,9 @@ fn operation(entry: &Bound<'_, PyTuple>) -> PyResult<Op> {
                     *own = operand(at + 1)?;
                 }
                 return Ok(Op::Composed(row, operands));
+            }
+            if let Some(row) = name.strip_prefix("draw ").and_then(Distribution::named) {
+                return Ok(Op::Draw(row, operand(1)?));
             }
             let unary = Unary::ALL.iter().find(|op| format!("{op:?}") == name);
             let binary = Binary::ALL.iter().find(|op| format!("{op:?}") == name);

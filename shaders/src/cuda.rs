@@ -355,12 +355,12 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
 /// Writes what formulas of several points need: their operations, and the elementary functions that they call.
 fn points(text: &mut Text, program: &Program, count: usize) {
     text.file(POINTS);
-    let nodes = || program.stages().iter().flat_map(|stage| &stage.dag.nodes);
-    if crate::functions::draws(nodes()) {
+    if crate::functions::draws(program) {
         text.push("__device__ __forceinline__ Points drawn(const Points& z, const Points& y, const Points& x, real seed, real step, real turn, unsigned stream, unsigned part)");
         text.push("{ return each_point([&](int k) { return drawn(z.at[k], y.at[k], x.at[k], seed, step, turn, stream, part); }); }");
     }
-    for function in crate::functions::of(nodes()) {
+    let nodes = program.stages().iter().flat_map(|stage| &stage.dag.nodes);
+    for function in crate::functions::of(nodes) {
         let name = format!("formula_{}", function.name());
         let (arguments, values) = match function.arguments() {
             1 => ("const Points& a", "a.at[k]"),
@@ -477,9 +477,9 @@ fn parameters(text: &mut Text, count: usize, varying: &[usize], stages: usize) {
 
 /// Writes the elementary functions of a program's formulas.
 fn functions_of(text: &mut Text, problem: &Problem, program: &Program) {
-    let nodes = || program.stages().iter().flat_map(|stage| &stage.dag.nodes);
-    crate::functions::write(text, FUNCTIONS, &Cuda::PLAIN, problem.dtype, &crate::functions::of(nodes()));
-    if crate::functions::draws(nodes()) {
+    let nodes = program.stages().iter().flat_map(|stage| &stage.dag.nodes);
+    crate::functions::write(text, FUNCTIONS, &Cuda::PLAIN, problem.dtype, &crate::functions::of(nodes));
+    if crate::functions::draws(program) {
         text.file(RANDOM);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use abide_core::DType;
 use abide_core::expr::Node;
 use abide_core::functions::{Form, Function, Record, Step};
+use abide_core::{DType, Program};
 
 use crate::emit::Language;
 use crate::text::Text;
@@ -14,9 +14,9 @@ pub(crate) fn of<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<Func
     nodes.into_iter().filter_map(|node| node.function()).collect()
 }
 
-/// Returns whether nodes of a program draw random numbers.
-pub(crate) fn draws<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> bool {
-    nodes.into_iter().any(|node| matches!(node, Node::Draw(..)))
+/// Returns whether formulas of a program draw random numbers.
+pub(crate) fn draws(program: &Program) -> bool {
+    program.stages().iter().any(|stage| stage.dag.draws())
 }
 
 /// Writes functions in a language, after `operations`, the file of the operations that their steps are, unless that is

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use abide_core::Scope;
 use abide_core::domain::axis_name;
 use abide_core::expr::{Binary, COMPOSED, Composed, Expr, Index, Node, Unary};
-use abide_core::program::{Centring, MAX_STREAMS, Reduction};
+use abide_core::program::{Centring, DISTRIBUTIONS, Distribution, MAX_STREAMS, Reduction};
 use pest::Parser;
 use pest::error::{ErrorVariant, InputLocation};
 use pest::iterators::{Pair, Pairs};
@@ -47,8 +47,8 @@ pub(crate) const BINARY: [(&str, Binary); 4] =
 /// The functions that are no operators of one or two operands.
 const OTHERS: [&str; 6] = ["fma", "where", "coord", "laplacian", "d", "d2"];
 
-/// The random numbers of a cell and step, the first of whose operands is their stream.
-const RANDOM: [&str; 4] = ["uniform", "normal", "exponential", "bernoulli"];
+/// The random number that has a probability beside its stream.
+const BERNOULLI: &str = "bernoulli";
 
 /// The reductions of a region to a scalar; `dot` is the sum of the products of two formulas.
 const REDUCTIONS: [(&str, Reduction, usize); 4] = [
@@ -368,7 +368,9 @@ impl<'g> Meaning<'_, 'g> {
                 };
                 return Ok(derivative.into());
             }
-            _ if RANDOM.contains(&name) => return self.random(name, &all, at).map(Value::from),
+            _ if name == BERNOULLI || Distribution::named(name).is_some() => {
+                return self.random(name, &all, at).map(Value::from);
+            }
             _ => {}
         }
         let values = arguments.map(|argument| Ok(self.value(argument)?.expr));
@@ -406,7 +408,8 @@ impl<'g> Meaning<'_, 'g> {
                     .chain(BINARY.iter().map(|(name, _)| *name))
                     .chain(composed)
                     .chain(OTHERS)
-                    .chain(RANDOM);
+                    .chain(DISTRIBUTIONS.iter().map(|row| row.name))
+                    .chain([BERNOULLI]);
                 return Err(Fault::unknown(at, "function", name, known));
             }
         };
@@ -421,20 +424,16 @@ impl<'g> Meaning<'_, 'g> {
             let given = values.get(number)?.number?;
             (given >= 0.0 && given.fract() == 0.0 && given < MAX_STREAMS as f64).then_some(given as usize)
         };
-        match (name, whole(0), values.as_slice()) {
-            ("uniform", Some(stream), [_]) => Ok(self.scope.uniform(stream)),
-            ("uniform", Some(stream), [_, _]) if whole(1).is_some_and(|part| part < 2) => {
+        match (Distribution::named(name), whole(0), values.as_slice()) {
+            (Some(row), Some(stream), [_]) => Ok((row.draw)(self.scope, stream)),
+            (Some(_), Some(stream), [_, _]) if name == "uniform" && whole(1).is_some_and(|part| part < 2) => {
                 Ok(self.scope.drawn(stream, whole(1).unwrap_or(0)))
             }
-            ("normal", Some(stream), [_]) => Ok(self.scope.normal(stream)),
-            ("exponential", Some(stream), [_]) => Ok(self.scope.exponential(stream)),
-            ("bernoulli", Some(stream), [_, probability]) => {
-                Ok(self.scope.bernoulli(stream, probability.expr))
-            }
+            (None, Some(stream), [_, probability]) => Ok(self.scope.bernoulli(stream, probability.expr)),
             _ => {
                 let reason = format!("{name} takes the number of a stream, 0 to {}", MAX_STREAMS - 1);
                 let change = match name {
-                    "bernoulli" => "write it as bernoulli(0, 0.25), with the stream and the probability",
+                    BERNOULLI => "write it as bernoulli(0, 0.25), with the stream and the probability",
                     _ => {
                         "write it as uniform(0), normal(1) or exponential(2): each stream has numbers of its own"
                     }

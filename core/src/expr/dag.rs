@@ -60,6 +60,11 @@ impl Dag {
         })
     }
 
+    /// Returns whether the formula draws random numbers.
+    pub fn draws(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node, Node::Draw(..)))
+    }
+
     /// Evaluates all nodes at one cell into `values`, which is resized to the number of nodes.
     ///
     /// `coord` is the index along the three axes, slowest first; for a temporary it may lie beyond the domain.

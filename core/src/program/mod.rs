@@ -64,7 +64,7 @@ pub use self::names::{Named, check_name};
 pub use self::placed::Part;
 pub(crate) use self::placed::knows_where;
 pub use self::problem::Problem;
-pub use self::random::MAX_STREAMS;
+pub use self::random::{DISTRIBUTIONS, Distribution, MAX_STREAMS};
 pub use self::record::{Probe, Record, Rows};
 pub use self::region::Region;
 pub use self::repeated::Repeated;
@@ -235,7 +235,7 @@ impl Program {
             walls: Vec::new(),
             declared: None,
         };
-        if program.stages.iter().any(Stage::draws) {
+        if program.stages.iter().any(|stage| stage.dag.draws()) {
             return Definition::of(&program).build();
         }
         program.find_coefficients();

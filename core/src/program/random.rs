@@ -19,6 +19,28 @@ const COUNTED: [(&str, &str); 3] = [
 /// The number of the first of them in formulas while they are not declared: beyond those of all parameters and scalars.
 const UNDECLARED: u16 = u16::MAX - COUNTED.len() as u16;
 
+/// A distribution whose numbers follow from a stream alone.
+pub struct Distribution {
+    /// The name in formulas.
+    pub name: &'static str,
+    /// Returns a number of it, of the stream of a number.
+    pub draw: for<'s, 'g> fn(&'s Scope<'g>, usize) -> Expr<'g>,
+}
+
+impl Distribution {
+    /// Returns the distribution of a name.
+    pub fn named(name: &str) -> Option<&'static Distribution> {
+        DISTRIBUTIONS.iter().find(|row| row.name == name)
+    }
+}
+
+/// All such distributions.
+pub const DISTRIBUTIONS: &[Distribution] = &[
+    Distribution { name: "uniform", draw: |s, stream| s.uniform(stream) },
+    Distribution { name: "normal", draw: |s, stream| s.normal(stream) },
+    Distribution { name: "exponential", draw: |s, stream| s.exponential(stream) },
+];
+
 /// The most streams of random numbers.
 pub const MAX_STREAMS: usize = 1 << 16;
 
@@ -101,11 +123,6 @@ fn undeclared(node: &Node) -> Option<usize> {
 }
 
 impl Stage {
-    /// Returns whether its formulas draw random numbers.
-    pub(super) fn draws(&self) -> bool {
-        self.dag.nodes.iter().any(|node| matches!(node, Node::Draw(..)))
-    }
-
     fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         let looped = self.looped.iter_mut().flat_map(|looped| &mut looped.terms);
         self.dag.nodes.iter_mut().chain(looped.filter_map(|term| match term {
@@ -129,7 +146,7 @@ impl Definition {
                 }
             }
         }
-        if !self.steps.iter().flatten().any(Stage::draws) {
+        if !self.steps.iter().flatten().any(|stage| stage.dag.draws()) {
             return Ok(());
         }
         let [_, Some(step), Some(turn)] = COUNTED.map(|(name, _)| self.number_of(name)) else {

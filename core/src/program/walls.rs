@@ -101,7 +101,7 @@ pub(super) fn walls_of(
     if let Some(fault) = graph.fault() {
         return Err(fault);
     }
-    if dag.nodes.iter().any(|node| matches!(node, Node::Draw(..))) {
+    if dag.draws() {
         let reason = "it draws random numbers, which are those of cells";
         return Err(Error::invalid(
             "condition at a wall",

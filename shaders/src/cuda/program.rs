@@ -331,7 +331,7 @@ fn exact_functions(text: &mut Text, problem: &Problem, program: &Program) -> boo
         text.file(QUOTIENTS);
     }
     functions::write(text, "", &Cuda::PLAIN, problem.dtype, &of_fields);
-    if functions::draws(program.stages().iter().flat_map(|stage| &stage.dag.nodes)) {
+    if functions::draws(program) {
         text.file(RANDOM);
     }
     let exact = program.stages().iter().any(|stage| is_exact(&stage));

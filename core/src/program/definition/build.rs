@@ -17,10 +17,8 @@ impl Definition {
     /// are components; [`Error::Invalid`] for a temporary or a scalar without value that
     /// is used before a stage has made it.
     pub fn build(mut self) -> Result<Program> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
-        }
-        self.count_draws()?;
+        let counted = self.count_draws();
+        self.note(counted);
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
