@@ -2,6 +2,7 @@
 
 mod batch;
 mod beside;
+mod expected;
 mod fields;
 mod launches;
 mod linear;
@@ -29,6 +30,7 @@ use crate::slabs::Share;
 
 pub use self::batch::{Advance, MemberSessions, divide};
 pub use self::beside::beside;
+pub use self::expected::ExpectedTurns;
 pub use self::fields::{Fields, Given, planes_of};
 pub use self::launches::{LaunchTime, Timing, time_launches};
 pub use self::linear::{
@@ -152,6 +154,21 @@ pub trait Session: Send {
         ))
     }
 
+    /// Carries out the phase of a step with loops that comes next ([`Program::phases`](crate::Program::phases)), a loop for so many
+    /// turns at most, for a caller who does something between them. Neither the condition that ends the run nor its marks and
+    /// record are looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] where the session has no phases.
+    fn advance_phase(&mut self, _turns: u64) -> Result<Turns> {
+        Err(Error::unsupported(
+            format!("a program with loops ({})", self.plan().summary()),
+            "its session does not stop between their turns",
+            "run it on one device",
+        ))
+    }
+
     /// Returns the values that the problem's kernels have noted in the last advance, those of [`Problem::noted`] after each of
     /// its steps; none where the problem has none.
     ///
@@ -272,6 +289,17 @@ pub trait Session: Send {
     fn take_ranks(&mut self) -> Result<Vec<RankReport>> {
         Ok(Vec::new())
     }
+}
+
+/// What a session did of a phase ([`Session::advance_phase`]).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Turns {
+    /// How often the stages were carried out.
+    pub turns: u64,
+    /// Whether the phase is over, so that the next one follows.
+    pub is_over: bool,
+    /// Seconds that the device took.
+    pub seconds: f64,
 }
 
 /// What a rank of several devices did in a run.

@@ -7,10 +7,12 @@ mod euler;
 mod fdtd;
 mod fdtd_3d;
 mod finite_volume;
+mod implicit;
 mod lbm_cavity;
 mod linear;
 mod media;
 mod models;
+mod navier_stokes;
 mod seismic_shot;
 mod shallow_water;
 
@@ -21,9 +23,11 @@ pub use cloverleaf::{cloverleaf, cloverleaf_3d};
 pub use euler::euler;
 pub use fdtd::fdtd_tm;
 pub use fdtd_3d::fdtd_3d;
+pub use implicit::{heat_implicit, ocean_surface};
 pub use lbm_cavity::{lbm_d2q9, lbm_d3q19};
 pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
+pub use navier_stokes::navier_stokes;
 pub use seismic_shot::seismic_shot;
 pub use shallow_water::shallow_water;
 
@@ -89,6 +93,8 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         seismic_shot::ENTRIES,
         euler::ENTRIES,
         fdtd_3d::ENTRIES,
+        navier_stokes::ENTRIES,
+        implicit::ENTRIES,
     ];
     plain.into_iter().chain(codes).flatten()
 }
@@ -140,6 +146,9 @@ mod tests {
             "seismic-shot",
             "euler",
             "fdtd-3d",
+            "navier-stokes",
+            "heat-implicit",
+            "ocean-surface",
         ];
         assert_eq!(others.collect::<Vec<_>>(), expected);
     }

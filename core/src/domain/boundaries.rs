@@ -73,6 +73,16 @@ impl Boundaries {
         self.0.iter().flatten().any(|side| side.holds_value())
     }
 
+    /// Returns the boundaries of differences of fields that have these: 0 in place of each value beyond a side.
+    pub fn homogeneous(self) -> Boundaries {
+        Boundaries(self.0.map(|sides| {
+            sides.map(|side| match side {
+                Boundary::Constant(_) | Boundary::Scalar(_) => Boundary::Constant(0.0),
+                other => other,
+            })
+        }))
+    }
+
     /// Returns the boundaries with [`Boundary::Clamp`] for each that holds a number or a scalar's value, from an axis on.
     pub fn without_values(mut self, slowest: usize) -> Boundaries {
         let sides = self.0.iter_mut().skip(slowest).flatten();

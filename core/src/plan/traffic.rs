@@ -133,7 +133,7 @@ fn launched(problem: &Problem) -> [f64; 2] {
         .iter()
         .map(|stage| problem.stage_bytes(stage))
         .fold([0.0; 2], |sum, own| [sum[0] + own[0], sum[1] + own[1]]);
-    sum.map(|bytes| bytes / program.steps().len().max(1) as f64)
+    sum.map(|bytes| bytes / program.cycle().max(1) as f64)
 }
 
 /// Returns the bytes of reading every field once that a stage reads, and of writing every field once that a stage writes.

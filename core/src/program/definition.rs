@@ -4,6 +4,7 @@
 mod build;
 
 use super::centring::Centring;
+use super::phases::Loop;
 use super::stage::{Stage, StageKind, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
@@ -49,6 +50,10 @@ pub struct Definition {
     derived: Vec<(usize, Dag)>,
     pub(super) steps: Vec<Vec<Stage>>,
     pub(super) rare: Vec<Rare>,
+    /// The loops of all steps, in order.
+    pub(super) loops: Vec<Loop>,
+    /// The loop to which stages are added.
+    pub(super) open_loop: Option<Loop>,
     boundary: Boundary,
     sides: Sides,
     /// Conditions at walls, by the numbers of their fields.
@@ -56,6 +61,8 @@ pub struct Definition {
     /// The boundaries as they were written, of all fields or of the named one, whose conditions may name scalars that are
     /// declared later.
     written: Vec<(Option<String>, BoundaryText)>,
+    /// The sides of fields that were given conditions after so many of these.
+    given: Vec<(usize, String, Vec<[usize; 2]>)>,
     until: Option<String>,
     shown: Option<String>,
     fault: Option<Error>,
@@ -72,6 +79,8 @@ pub(super) struct Rare {
 pub(super) struct FieldPart {
     sides: Sides,
     start: Start,
+    /// The field whose corrections it has.
+    corrects: Option<String>,
 }
 
 pub(super) enum Value {
@@ -94,10 +103,13 @@ impl Definition {
             derived: Vec::new(),
             steps: Vec::new(),
             rare: Vec::new(),
+            loops: Vec::new(),
+            open_loop: None,
             boundary: Boundary::Fixed,
             sides: Sides::default(),
             walls: Vec::new(),
             written: Vec::new(),
+            given: Vec::new(),
             until: None,
             shown: None,
             fault,
@@ -126,13 +138,14 @@ impl Definition {
     pub fn of(program: &Program) -> Self {
         let program = program.declared();
         let fields = program.kinds.iter().zip(&program.starts).map(|(kind, start)| {
-            (kind.centring, Some(FieldPart { sides: kind.sides, start: start.clone() }))
+            let corrects = kind.corrects.map(|other| program.fields[other].clone());
+            (kind.centring, Some(FieldPart { sides: kind.sides, start: start.clone(), corrects }))
         });
         let temporaries = program.temporaries.iter().map(|temporary| (temporary.centring, None));
         let parameters = program.parameters.iter().cloned().map(Value::Parameter);
         let computed = program.scalars.iter().cloned().map(Value::Computed);
         let scalars = program.parameters.iter().map(|parameter| parameter.name.clone());
-        Definition {
+        let mut definition = Definition {
             name: program.name.clone(),
             names: Names {
                 dimensions: program.dimensions,
@@ -145,14 +158,19 @@ impl Definition {
             derived: program.derived.iter().map(|own| (own.parameter, own.dag.clone())).collect(),
             steps: program.steps.iter().map(|step| program.stages[step.clone()].to_vec()).collect(),
             rare: Vec::new(),
+            loops: Vec::new(),
+            open_loop: None,
             boundary: program.boundary,
             sides: program.sides,
             walls: program.walls.clone(),
             written: Vec::new(),
+            given: Vec::new(),
             until: program.until.map(|until| until.describe(program)),
             shown: program.fields.get(program.shown).cloned(),
             fault: None,
-        }
+        };
+        definition.join_phases(program);
+        definition
     }
 
     /// Returns the program's name.
@@ -234,7 +252,7 @@ impl Definition {
     /// unless [`Definition::start`] and [`Definition::boundary_of`] say otherwise.
     pub fn field(&mut self, name: &str, centring: Centring) -> &mut Self {
         self.new_name(name);
-        let part = FieldPart { sides: Sides::default(), start: Start::Constant(0.0) };
+        let part = FieldPart { sides: Sides::default(), start: Start::Constant(0.0), corrects: None };
         self.names.fields.push(name.to_owned());
         self.kinds.push((centring.of(self.names.dimensions), Some(part)));
         self
@@ -375,6 +393,7 @@ impl Definition {
         self.change(field, |part| {
             sides.iter().for_each(|&[axis, side]| part.sides.0[axis][side] = None);
         });
+        self.given.push((self.written.len(), field.to_owned(), sides.clone()));
         for (number, _) in self.names.fields.iter().enumerate().filter(|(_, name)| is_of(name, field)) {
             let own = walls.iter().map(|wall| FieldWall { field: number, ..wall.clone() });
             self.walls.retain(|known| {
@@ -383,6 +402,25 @@ impl Definition {
             });
             self.walls.extend(own);
         }
+        self
+    }
+
+    /// Returns whether a field has corrections of another one.
+    pub(super) fn corrects(&self, name: &str, of: &str) -> bool {
+        let number = self.names.fields.iter().position(|known| known == name);
+        let part = number.and_then(|number| self.kinds[number].1.as_ref());
+        part.is_some_and(|part| part.corrects.as_deref() == Some(of))
+    }
+
+    /// Lets a field have the boundaries and conditions at walls of another one, whichever a run gives that one, with 0 in place of
+    /// their values: see [`Definition::correction`].
+    pub fn correct(&mut self, name: &str, of: &str) -> &mut Self {
+        if self.on(of).is_none() || self.on(of) != self.on(name) || name == of {
+            let change = "name another field that stands where this one does";
+            let reason = format!("it cannot have corrections of {of}");
+            self.note(Err(Error::invalid(format!("field {name}"), reason, change)));
+        }
+        self.change(name, |part| part.corrects = Some(of.to_owned()));
         self
     }
 
@@ -527,7 +565,10 @@ impl Definition {
         }
         let centring = |field| self.centring(field);
         match single(parameter, &self.names, &centring, StageKind::Scalar(number), define) {
-            Ok(stage) => self.steps.iter_mut().for_each(|step| step.insert(0, stage.clone())),
+            Ok(stage) => {
+                self.steps.iter_mut().for_each(|step| step.insert(0, stage.clone()));
+                self.shift_loops();
+            }
             Err(fault) => self.note(Err(fault)),
         }
         self

@@ -20,12 +20,14 @@ mod linear;
 mod marks;
 mod member;
 mod names;
+mod phases;
 mod placed;
 mod problem;
 mod random;
 mod record;
 mod region;
 mod repeated;
+mod solve;
 mod split;
 mod stage;
 mod start;
@@ -61,6 +63,7 @@ pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
 pub use self::member::{Member, check_members};
 pub use self::names::{Named, check_name};
+pub use self::phases::{Phase, Repeat};
 pub use self::placed::Part;
 pub(crate) use self::placed::knows_where;
 pub use self::problem::Problem;
@@ -68,6 +71,7 @@ pub use self::random::{DISTRIBUTIONS, Distribution, MAX_STREAMS};
 pub use self::record::{Probe, Record, Rows};
 pub use self::region::Region;
 pub use self::repeated::Repeated;
+pub use self::solve::{Solve, SolveMethod, SystemFormula};
 pub use self::split::{Place, Split};
 pub use self::stage::{Stage, StageKind};
 pub use self::start::Start;
@@ -99,6 +103,8 @@ pub struct Program {
     /// The stages of all steps of the cycle, and the stages of each.
     stages: Vec<Stage>,
     steps: Vec<Range<usize>>,
+    /// What each of the steps is where a step has loops; see [`Program::phases`].
+    phases: Vec<Phase>,
     boundary: Boundary,
     /// The sides at which all fields have another boundary.
     sides: Sides,
@@ -121,6 +127,9 @@ pub struct FieldKind {
     pub centring: Centring,
     /// Its own boundary at each axis and side; `None` where it has the program's.
     pub sides: Sides,
+    /// The field whose corrections it has, by its number, and whose boundaries without their values
+    /// ([`Definition::correction`]).
+    pub corrects: Option<usize>,
 }
 
 /// A named intermediate of a step.
@@ -225,6 +234,7 @@ impl Program {
             scalars: Vec::new(),
             steps: std::iter::once(0..stages.len()).collect(),
             stages,
+            phases: Vec::new(),
             boundary: first.boundary(),
             sides: Sides::default(),
             until: None,
@@ -286,7 +296,8 @@ impl Program {
         &self.stages
     }
 
-    /// Returns the stages of each step of the cycle, by their numbers.
+    /// Returns the stages of each step of the cycle, by their numbers; of each phase of the steps where there are loops
+    /// ([`Program::phases`]).
     pub fn steps(&self) -> &[Range<usize>] {
         &self.steps
     }
@@ -337,6 +348,7 @@ impl Program {
     /// no boundary of their own, so that every schedule can run it.
     pub fn is_plain(&self) -> bool {
         self.steps.len() == 1
+            && self.phases.is_empty()
             && self.temporaries.is_empty()
             && self.scalars.is_empty()
             && self.kinds.iter().all(|kind| *kind == FieldKind::default())
@@ -476,20 +488,20 @@ impl Program {
     /// Returns the floating-point operations per cell and step; the mean of the cycle's steps. Those at points and of
     /// scalars are none of a cell's.
     pub fn flops(&self) -> usize {
-        self.sweeps().map(|stage| stage.footprint.flops).sum::<usize>().div_ceil(self.steps.len())
+        self.sweeps().map(|stage| stage.footprint.flops).sum::<usize>().div_ceil(self.cycle())
     }
 
     /// Returns the operations per cell and step that take a place in an arithmetic pipe; a fused multiply-add
     /// is one. Those of choices at single indices are none of most cells'. The stages are those of [`Program::flops`].
     pub fn operations(&self) -> usize {
-        self.sweeps().map(|stage| stage.dag.operations()).sum::<usize>().div_ceil(self.steps.len())
+        self.sweeps().map(|stage| stage.dag.operations()).sum::<usize>().div_ceil(self.cycle())
     }
 
     /// Returns the bytes per cell and step of a code that runs the stages in turn, and reads and writes each
     /// field once per stage. The stages are those of [`Program::flops`].
     pub fn bytes(&self, dtype: DType) -> usize {
         let bytes: usize = self.sweeps().map(|stage| stage.footprint.bytes(dtype)).sum();
-        bytes.div_ceil(self.steps.len())
+        bytes.div_ceil(self.cycle())
     }
 
     /// Returns the same program with every stage's formula simplified for a type of the fields; no value changes by a bit.

@@ -113,6 +113,13 @@ impl Problem {
         ))
     }
 
+    /// Returns what a plan says of loops, whose turns it does not know; `None` if there are none.
+    pub fn note_of_loops(&self) -> Option<String> {
+        let loops = self.program.phases().iter().filter(|phase| phase.repeat.is_some()).count();
+        let which = if loops == 1 { "the loop".to_owned() } else { format!("each of {loops} loops") };
+        (loops > 0).then(|| format!("{which} of the steps is estimated as one turn of it"))
+    }
+
     /// Returns the boundaries of a field while the parameters, and then the computed scalars, have these
     /// values.
     pub fn boundaries_with<T: Real>(&self, field: usize, scalars: &[T]) -> Boundaries {
@@ -239,6 +246,7 @@ impl Problem {
                 ));
             }
         }
+        self.check_corrections()?;
         if self.is_plain() {
             self.boundaries.check(&self.shape, program.radius(), self.dtype)?;
         } else {
@@ -246,6 +254,26 @@ impl Problem {
         }
         // After the boundaries, which the extents of fields depend on.
         self.record.as_ref().map_or(Ok(()), |record| record.check(self))
+    }
+}
+
+impl Problem {
+    /// Checks that corrections have the boundaries of their fields.
+    fn check_corrections(&self) -> Result<()> {
+        let kinds = self.program.kinds().iter().enumerate();
+        let mut corrections = kinds.filter_map(|(field, kind)| Some((field, kind.corrects?)));
+        let differs = |&(field, of): &(usize, usize)| {
+            self.boundaries_of(field).0[self.slowest()..]
+                != self.boundaries_of(of).homogeneous().0[self.slowest()..]
+        };
+        match corrections.find(differs) {
+            None => Ok(()),
+            Some((field, of)) => Err(Error::invalid(
+                format!("boundary of {}", self.program.fields()[field]),
+                format!("it has corrections of {}, and not its boundary", self.program.fields()[of]),
+                "call Problem::lower_walls once the boundaries are set",
+            )),
+        }
     }
 }
 

@@ -32,7 +32,7 @@ impl Problem {
     /// Returns the problem whose steps are some stages of this one; `None` where they do not repeat one formula, or are no
     /// steps of a plain problem: over all cells, without held cells and computed scalars, in a run that nothing ends early.
     pub fn repeated(&self, boxes: &Boxes, stages: &[usize]) -> Option<Repeated> {
-        let may_stop = self.until.is_some() || self.marks.is_some();
+        let may_stop = self.until.is_some() || self.marks.is_some() || self.program.has_conditions();
         if may_stop || self.is_batch() || !repeat(&self.program, boxes, stages) {
             return None;
         }
@@ -126,6 +126,7 @@ impl Problem {
             scalars: Vec::new(),
             stages: vec![Stage { dag, writes, footprint, ..stage.clone() }],
             steps: std::iter::once(0..1).collect(),
+            phases: Vec::new(),
             sides: Sides::default(),
             until: None,
             shown: 0,

@@ -166,7 +166,7 @@ impl<'g> Scope<'g> {
         self.fault.borrow_mut().get_or_insert(error);
     }
 
-    fn number(&self, field: &str) -> u16 {
+    pub(super) fn number(&self, field: &str) -> u16 {
         match self.names.fields.iter().position(|name| name == field) {
             Some(number) => number as u16,
             None => {

@@ -22,19 +22,28 @@ pub struct Storage {
     pub buffers: Vec<Buffer>,
     /// The buffer of each field before the first step; no two share one.
     pub first: Vec<usize>,
-    /// The steps from the first on, of which those from `repeated` on are repeated for ever.
+    /// The steps from the first on, of which those from `repeated` on are repeated for ever. Of a program with loops, each phase
+    /// with each way in which its fields may lie when it begins; how one leads to another, they say themselves.
     pub steps: Vec<Launches>,
-    /// The number of the first step that is repeated.
+    /// The number of the first step that is repeated; 0 for a program with loops.
     pub repeated: usize,
 }
 
-/// The launches of one step.
+/// The launches of one step, or of a phase of a step with loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launches {
+    /// The number of the step or phase in [`Program::steps`](super::Program::steps).
+    pub number: usize,
     /// The launches, in order.
     pub launches: Vec<Launch>,
+    /// The buffer of each field before the step.
+    pub before: Vec<usize>,
     /// The buffer of each field after the step.
     pub fields: Vec<usize>,
+    /// The place among [`Storage::steps`] of what follows: of the same loop again, after a turn of one.
+    pub next: usize,
+    /// The place of what follows where a loop has no turn more.
+    pub end: usize,
 }
 
 /// One stage, or a group of them, carried out over all values.
@@ -89,6 +98,15 @@ impl Storage {
     ///
     /// Those of [`Storage::of`].
     pub fn of_groups(problem: &Problem, boxes: &Boxes, groups: &Groups) -> Result<Storage> {
+        Storage::from_phase(problem, boxes, groups, problem.program.first_phase(problem.first_step))
+    }
+
+    /// Does the same from a phase of a step on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Storage::of`].
+    pub fn from_phase(problem: &Problem, boxes: &Boxes, groups: &Groups, phase: usize) -> Result<Storage> {
         let program = &problem.program;
         let fields = program.fields().len();
         let count = program.steps().len();
@@ -99,17 +117,13 @@ impl Storage {
             steps: Vec::new(),
             repeated: 0,
         };
-        let mut state = State {
+        let mut seen = vec![State {
             names: first.into_iter().map(Some).chain(program.temporaries().iter().map(|_| None)).collect(),
-            next: (problem.first_step % count as u64) as usize,
-        };
-        let mut seen: Vec<State> = Vec::new();
-        loop {
-            if let Some(repeated) = seen.iter().position(|known| *known == state) {
-                storage.repeated = repeated;
-                return Ok(storage);
-            }
-            if seen.len() == MOST_STEPS {
+            next: phase,
+        }];
+        let fields_of = |state: &State| state.names[..fields].iter().map(|own| own.unwrap_or(0)).collect();
+        while let Some(mut state) = seen.get(storage.steps.len()).cloned() {
+            if storage.steps.len() == MOST_STEPS {
                 return Err(Error::limit(
                     "steps after which the buffers of fields repeat",
                     format!("more than {MOST_STEPS}"),
@@ -117,15 +131,30 @@ impl Storage {
                     "use fewer copies between fields",
                 ));
             }
-            seen.push(state.clone());
-            let launches = storage.step(problem, boxes, &groups.steps[state.next], &mut state);
-            state.next = (state.next + 1) % count;
-            let fields = state.names[..fields].iter().map(|buffer| buffer.unwrap_or(0)).collect();
-            storage.steps.push(Launches { launches, fields });
+            let (number, before) = (state.next, fields_of(&state));
+            let behind = State { next: (number + 1) % count, ..state.clone() };
+            let launches = storage.step(problem, boxes, &groups.steps[number], &mut state);
+            let is_loop = program.repeat(number).is_some();
+            if !is_loop {
+                state.next = behind.next;
+            }
+            let fields = fields_of(&state);
+            let next = find(&mut seen, state);
+            let end = if is_loop { find(&mut seen, behind) } else { next };
+            storage.steps.push(Launches { number, launches, before, fields, next, end });
         }
+        if program.phases().is_empty() {
+            storage.repeated = storage.steps.last().map_or(0, |last| last.next);
+        }
+        Ok(storage)
     }
 
-    /// Returns the place among [`Storage::steps`] of a step, counted from the first.
+    /// Returns the number of the step, or of the phase of a step, that stands at a place.
+    pub fn number(&self, place: usize) -> usize {
+        self.steps.get(place).map_or(0, |step| step.number)
+    }
+
+    /// Returns the place among [`Storage::steps`] of a step, counted from the first, of a program without loops.
     pub fn place(&self, step: u64) -> usize {
         let (all, repeated) = (self.steps.len() as u64, self.repeated as u64);
         let place = if step < all { step } else { repeated + (step - repeated) % (all - repeated) };
@@ -240,6 +269,15 @@ impl Storage {
             self.buffers.len() - 1
         })
     }
+}
+
+/// Returns the place of a state among those seen, where it is added if it is none.
+fn find(seen: &mut Vec<State>, state: State) -> usize {
+    let known = seen.iter().position(|known| *known == state);
+    known.unwrap_or_else(|| {
+        seen.push(state);
+        seen.len() - 1
+    })
 }
 
 /// Returns whether a stage only copies, so that it gives its outputs other buffers and is never launched.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Centring, Definition, MAX_COMPONENTS, Problem, Reduction, Region, Start};
+use super::{Centring, Definition, MAX_COMPONENTS, Problem, Reduction, Region, Start, Wall};
 use crate::domain::{Boundary, BoundaryText, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
@@ -409,4 +409,35 @@ fn thousands_of_components_are_arrays_of_a_plain_program() {
     p.components("x", 10, Centring::CELL);
     p.step().stage("all", |s| s.set_components_of("x", 3, |i, _| i.value()));
     assert!(message(p).contains("a divisor of its 10 components"));
+}
+
+/// Of a rule for ghost cells and a condition at one side of a field, the later one holds.
+#[test]
+fn the_later_of_a_rule_and_a_condition_holds() {
+    let walls = |define: &dyn Fn(&mut Definition)| {
+        let mut p = Definition::new("walls", 2);
+        p.field("u", Centring::CELL).boundary(Boundary::Mirror);
+        define(&mut p);
+        p.step().stage("step", |s| s.set("u", s.field("u").here() + s.field("u").laplacian()));
+        p.build().unwrap().words_of_walls()
+    };
+    let one = |p: &mut Definition| {
+        p.wall("u", "y+", |s| Wall::dirichlet(s.constant(1.0)));
+    };
+    let expected = ["u y+: dirichlet"];
+    assert_eq!(walls(&one), expected);
+    assert_eq!(
+        walls(&|p| {
+            p.boundary_of("u", "x=constant=0,y=-mirror").boundaries("u:y+=reflect");
+            one(p);
+        }),
+        expected
+    );
+    assert!(
+        walls(&|p| {
+            one(p);
+            p.boundary_of("u", "y=-mirror");
+        })
+        .is_empty()
+    );
 }

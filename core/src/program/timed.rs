@@ -37,7 +37,8 @@ impl Program {
 
     /// Returns the program of other stages in one step, over the same fields, parameters and scalars.
     pub(super) fn of_stages(&self, stages: Vec<Stage>) -> Program {
-        Program { steps: std::iter::once(0..stages.len()).collect(), stages, until: None, ..self.clone() }
+        let steps = std::iter::once(0..stages.len()).collect();
+        Program { steps, phases: Vec::new(), stages, until: None, ..self.clone() }
     }
 
     /// Returns the steps of the cycle apart. `made` are the scalars that stages make. `None` where steps have other stages of

@@ -12,7 +12,7 @@ use super::Program;
 use super::stencil::{Names, Scope};
 use crate::domain::{Condition, axis_name};
 use crate::error::{Error, Result};
-use crate::expr::{Dag, Expr, Graph, Node};
+use crate::expr::{Constant, Dag, Expr, Graph, Id, Node};
 
 /// A condition at a wall while a program is defined, with its values.
 ///
@@ -75,6 +75,16 @@ pub struct FieldWall {
 }
 
 impl FieldWall {
+    /// Returns the condition that a difference of two fields meets which both meet this one.
+    fn without_value(&self) -> FieldWall {
+        let mut wall = self.clone();
+        if let Some(last) = wall.dag.outputs.last_mut() {
+            wall.dag.nodes.push(Node::Const(Constant::new(0.0)));
+            *last = (wall.dag.nodes.len() - 1) as Id;
+        }
+        wall
+    }
+
     /// Returns the side as in `x-`.
     pub fn side_name(&self) -> String {
         format!("{}{}", axis_name(self.axis), ["-", "+"][self.side])
@@ -130,6 +140,19 @@ impl Program {
             format!("{} {}: {}", self.fields[wall.field], wall.side_name(), wall.condition.name())
         };
         self.walls().iter().map(word).collect()
+    }
+
+    /// Returns the program with the conditions that corrections meet: those of their fields, with zeros in place of values.
+    fn with_walls_of_corrections(&self) -> Program {
+        let mut program = self.clone();
+        for (field, of) in
+            self.kinds.iter().enumerate().filter_map(|(field, kind)| Some((field, kind.corrects?)))
+        {
+            program.walls.retain(|wall| wall.field != field);
+            let own = self.walls.iter().filter(|wall| wall.field == of);
+            program.walls.extend(own.map(|wall| FieldWall { field, ..wall.without_value() }));
+        }
+        program
     }
 
     /// Checks a condition against the field that meets it.

@@ -1,9 +1,11 @@
 //! A definition made a program: its checks as a whole, and the order of its fields and scalars.
 
 use super::{Definition, FieldPart, Value};
+use crate::domain::is_of;
 use crate::error::{Error, Result};
 use crate::expr::{Node, Tap, Term};
 use crate::program::derived::Derived;
+use crate::program::phases::Cut;
 use crate::program::stage::{Stage, StageKind};
 use crate::program::{FieldKind, Footprint, Grid, MAX_CYCLE, MAX_FIELDS, Program, Scalar, Temporary};
 
@@ -39,11 +41,13 @@ impl Definition {
                 "call Definition::step, and add stages to the step",
             ));
         }
-        check_order(&self)?;
+        let cuts = self.cut_at_loops()?;
+        check_order(&self, &cuts)?;
         self.check_derived()?;
         self.check_grid()?;
         self.unroll()?;
         let (until, written) = (self.until.take(), std::mem::take(&mut self.written));
+        let given = std::mem::take(&mut self.given);
         let shown = match &self.shown {
             None => 0,
             Some(name) => self
@@ -56,8 +60,13 @@ impl Definition {
                 .ok_or_else(|| Error::unknown("field", name, &self.names.fields))?,
         };
         let mut program = self.program(shown);
-        for (field, text) in &written {
-            program.take_conditions(field.as_deref(), text)?;
+        program.phases = cuts.into_iter().map(|cut| cut.phase(&program)).collect::<Result<_>>()?;
+        for (number, (field, text)) in written.iter().enumerate() {
+            let is_later = |name: &str, side: [usize; 2]| {
+                let mut later = given.iter().filter(|(after, ..)| *after > number);
+                later.any(|(_, other, sides)| is_of(name, other) && sides.contains(&side))
+            };
+            program.take_conditions(field.as_deref(), text, is_later)?;
         }
         program.sort_walls();
         program.walls.iter().try_for_each(|wall| program.check_wall(wall))?;
@@ -158,6 +167,7 @@ impl Definition {
             scalars: Vec::new(),
             stages: Vec::new(),
             steps: Vec::new(),
+            phases: Vec::new(),
             boundary,
             sides,
             until: None,
@@ -168,15 +178,20 @@ impl Definition {
             walls: Vec::new(),
             declared: None,
         };
+        let mut corrections = Vec::new();
         for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
             match part {
-                Some(FieldPart { sides, start }) => {
+                Some(FieldPart { sides, start, corrects }) => {
                     program.fields.push(name);
-                    program.kinds.push(FieldKind { centring, sides });
+                    corrections.extend(corrects.map(|other| (program.kinds.len(), other)));
+                    program.kinds.push(FieldKind { centring, sides, corrects: None });
                     program.starts.push(start);
                 }
                 None => program.temporaries.push(Temporary { name, centring }),
             }
+        }
+        for (field, of) in corrections {
+            program.kinds[field].corrects = program.fields.iter().position(|known| *known == of);
         }
         for value in values {
             match value {
@@ -251,13 +266,15 @@ impl Stage {
 }
 
 /// Checks that temporaries are made in a step before it reads them, and scalars in the cycle.
-fn check_order(definition: &Definition) -> Result<()> {
+fn check_order(definition: &Definition, cuts: &[Cut]) -> Result<()> {
     let Definition { names, kinds, values, steps, .. } = definition;
     let has_value = values
         .iter()
         .map(|value| !matches!(value, Value::Computed(Scalar { initial: None, extent: None, .. })));
     let mut has_value: Vec<bool> = has_value.collect();
-    for step in steps {
+    for (number, step) in steps.iter().enumerate() {
+        // A loop may have no turn.
+        let before = cuts.get(number).filter(|cut| cut.repeat.is_some()).map(|_| has_value.clone());
         let mut made: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
         for stage in step {
             let unmade = |name: &str, what: &str| {
@@ -278,6 +295,13 @@ fn check_order(definition: &Definition) -> Result<()> {
                                 format!("it defines the temporary {name} by {name} itself"),
                                 "make it a field, which has an old value",
                             ),
+                            false if !cuts.is_empty() => Error::invalid(
+                                format!("stage {}", stage.name),
+                                format!(
+                                    "it uses the temporary {name}, which lives within its loop, or between two"
+                                ),
+                                "make it a field, or make it where it is used",
+                            ),
                             false => unmade(name, "temporary"),
                         });
                     }
@@ -292,6 +316,7 @@ fn check_order(definition: &Definition) -> Result<()> {
                 has_value[scalar] = true;
             }
         }
+        has_value = before.unwrap_or(has_value);
     }
     Ok(())
 }

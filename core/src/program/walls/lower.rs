@@ -35,7 +35,10 @@ impl Problem {
     /// [`Error::Limit`] for an axis that is shorter than formulas reach beyond its wall; [`Error::Invalid`] where the type of
     /// the fields cannot tell the indices of an axis apart.
     pub fn lower_walls(&mut self) -> Result<()> {
-        if self.program.walls.is_empty() {
+        let original = self.program.clone();
+        let declared = original.with_walls_of_corrections();
+        if declared.walls.is_empty() {
+            self.correct_sides();
             return Ok(());
         }
         if !self.tells_indices() {
@@ -45,17 +48,17 @@ impl Problem {
                 "choose f64 or a smaller size",
             ));
         }
-        let declared = self.program.clone();
         self.sides.resize(declared.fields.len(), Sides::default());
         for wall in &declared.walls {
             let stands_on_it = declared.centring(wall.field).is_on_nodes(wall.axis);
             let base = if stands_on_it { Boundary::Reflect } else { Boundary::Mirror };
             self.sides[wall.field].0[wall.axis][wall.side] = Some(base);
         }
+        self.correct_sides();
         let rules = self.rules(&declared);
         self.keep_coefficients(&declared);
         let lowering = Lowering { problem: self, program: &declared, rules };
-        let mut program = (*declared).clone();
+        let mut program = declared.clone();
         for stage in &mut program.stages {
             if let Some(dag) = lowering.formulas(stage)? {
                 // Loops would read ghost cells as they are.
@@ -66,10 +69,26 @@ impl Problem {
             }
         }
         program.walls.clear();
-        program.declared = Some(declared);
+        program.declared = Some(original);
         self.program = Arc::new(program);
         self.share_sides();
         Ok(())
+    }
+
+    /// Gives corrections the boundaries of their fields, without values.
+    fn correct_sides(&mut self) {
+        let corrections = self.program.kinds.iter().enumerate();
+        let corrections: Vec<_> =
+            corrections.filter_map(|(field, kind)| Some((field, kind.corrects?))).collect();
+        if !corrections.is_empty() {
+            self.sides.resize(self.program.fields.len(), Sides::default());
+        }
+        for (field, of) in corrections {
+            let boundaries = self.boundaries_of(of).homogeneous();
+            for axis in self.slowest()..3 {
+                self.sides[field].0[axis] = boundaries.0[axis].map(Some);
+            }
+        }
     }
 
     /// Returns what formulas choose beyond each side of each field: conditions, and for fields that have some also the signs and

@@ -21,16 +21,18 @@ impl Program {
             return Ok(self.clone());
         }
         let mut program = (**self).clone();
-        program.take_conditions(None, text)?;
+        program.take_conditions(None, text, |_, _| false)?;
         program.walls.iter().try_for_each(|wall| program.check_wall(wall))?;
         Ok(Arc::new(program))
     }
 
-    /// Takes the conditions of a text: of all fields and of those that it names, or of the one field that it is for.
+    /// Takes the conditions of a text: of all fields and of those that it names, or of the one field that it is for; none at the
+    /// axes and sides of fields that are kept.
     pub(in crate::program) fn take_conditions(
         &mut self,
         only: Option<&str>,
         text: &BoundaryText,
+        is_kept: impl Fn(&str, [usize; 2]) -> bool,
     ) -> Result<()> {
         let (own, all) = text.at_sides(&self.fields, self.dimensions)?;
         for (field, own) in own.into_iter().enumerate() {
@@ -49,7 +51,7 @@ impl Program {
                     }
                     _ => None,
                 };
-                if let Some(named) = named {
+                if let Some(named) = named.filter(|_| !is_kept(&self.fields[field], [axis, side])) {
                     self.walls.retain(|wall| !has_wall(wall));
                     if let Named::Condition(condition) = named {
                         let dag = self.dag_of(&condition)?;
