@@ -27,6 +27,6 @@ pub(crate) fn base(
         batch: None,
         ranks: None,
         compiled: Vec::new(),
-        notes: problem.note_of_coefficients().into_iter().collect(),
+        notes: problem.note_of_coefficients().into_iter().chain(problem.note_of_loops()).collect(),
     }
 }

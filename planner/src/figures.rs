@@ -60,7 +60,7 @@ fn bytes_are_those_of_the_footprints_and_never_less_than_possible() {
         let device = DeviceSpec::preset(preset).unwrap();
         let program = &problem.program;
         let footprint: usize = program.stages().iter().map(|s| s.footprint.bytes(problem.dtype)).sum();
-        let footprint = footprint as f64 / program.steps().len() as f64;
+        let footprint = footprint as f64 / program.cycle() as f64;
         let fields = 0..program.fields().len();
         let read =
             |&field: &usize| program.stages().iter().any(|s| s.footprint.field_radius[field].is_some());

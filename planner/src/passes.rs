@@ -63,7 +63,7 @@ impl Demand<'_> {
 /// steps.
 fn more_places(program: &Program, dtype: DType) -> f64 {
     let stages = program.stages().iter().filter(|stage| stage.sweeps());
-    stages.map(|stage| stage.dag.more_places(dtype)).sum::<f64>() / program.steps().len().max(1) as f64
+    stages.map(|stage| stage.dag.more_places(dtype)).sum::<f64>() / program.cycle().max(1) as f64
 }
 
 /// Returns the plans of kernels that come with their estimates in seconds per step, the fastest first. Those

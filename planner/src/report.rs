@@ -131,7 +131,7 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
         rows.push(row);
     }
     let (program, cells) = (problem.program.name().to_owned(), problem.shape.cells());
-    let cycle = problem.program.steps().len();
+    let cycle = problem.program.cycle();
     Ok(Some(Report { program, device: device.name.clone(), cells, cycle, groups: rows }))
 }
 

@@ -121,7 +121,7 @@ impl<'p> Model<'p> {
             reach: radius[1] as f64,
             own_cache,
             shared_cache: (device.l2_bytes as f64 / threads).max(own_cache),
-            stages: problem.program.stages().len() as f64 / problem.program.steps().len().max(1) as f64,
+            stages: problem.program.stages().len() as f64 / problem.program.cycle().max(1) as f64,
             is_cached,
             cells: std::array::from_fn(|axis| {
                 problem.boundaries.computed(axis, extents[axis], radius[axis]).len()

@@ -173,15 +173,18 @@ fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Stor
         (loads, stores) = (loads + loaded, stores + stored);
     }
     let mut traffic = Traffic::uncached(problem, device);
-    let per_cell = traffic.cells * repeated.len() as f64;
+    // Each phase of a step with loops counts as one turn of it.
+    let cycle = problem.program.cycle() as f64;
+    let steps = repeated.len() as f64 * cycle / problem.program.steps().len().max(1) as f64;
+    let per_cell = traffic.cells * steps;
     (traffic.load_bytes, traffic.store_bytes) = (loads / per_cell, stores / per_cell);
-    let steps = traffic.cells * problem.program.steps().len() as f64;
+    let cells = traffic.cells * cycle;
     for stage in problem.program.stages().iter().filter(|stage| !stage.points.is_empty()) {
         let [loaded, stored] = problem.stage_bytes(stage);
         (traffic.load_bytes, traffic.store_bytes) =
-            (traffic.load_bytes + loaded / steps, traffic.store_bytes + stored / steps);
+            (traffic.load_bytes + loaded / cells, traffic.store_bytes + stored / cells);
     }
-    traffic.overhead_seconds = device.launch_seconds * launches as f64 / repeated.len() as f64;
+    traffic.overhead_seconds = device.launch_seconds * launches as f64 / steps;
     traffic
 }
 

@@ -99,6 +99,16 @@ pub(super) fn persistent_in(
 
 /// Returns a plan of a launch per stage or group as one persistent kernel of the same stages and groups.
 pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> {
+    if !problem.program.phases().is_empty() {
+        return Err(Error::unsupported(
+            launched.device.name.clone(),
+            format!(
+                "{} has loops, and one kernel of all steps has a schedule that is known before",
+                problem.program.name()
+            ),
+            "leave the execution out",
+        ));
+    }
     let mut plan = launched.clone();
     let Some(tiles) = launched.stepwise() else {
         return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
@@ -116,7 +126,7 @@ pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> 
 /// unasked, because it has not been timed on a device yet.
 pub(crate) fn compare(problem: &Problem, launched: &mut Plan) {
     let has_passes = launched.stages().is_some_and(|tiles| tiles.partition.all().any(|g| g.pass.is_some()));
-    if !launched.device.has(Capability::Barrier) || has_passes {
+    if !launched.device.has(Capability::Barrier) || has_passes || !problem.program.phases().is_empty() {
         return;
     }
     let other = match persistent_of(problem, launched) {
