@@ -1,10 +1,12 @@
 //! What users of the crate can see of it, as one program.
 
 mod equivalence;
+mod loops;
 mod modes;
 mod programs;
 mod reference;
 mod scalars;
 mod session;
+mod solve;
 mod thin;
 mod walls;

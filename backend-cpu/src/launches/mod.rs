@@ -4,6 +4,7 @@
 mod deep;
 mod field_rows;
 mod group;
+mod phases;
 mod points;
 mod reduce;
 mod sweep;
@@ -14,13 +15,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{LaunchTime, check_field, check_values, check_window, rows_of, write_rows};
+use abide_core::backend::{LaunchTime, Turns, check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::communicator::Endpoint;
 use abide_core::expr::{Constant, Dag, Node};
 use abide_core::floating::standard;
 use abide_core::plan::Cpu;
 use abide_core::program::{
-    Boxes, Buffer, Indices, Launch, Launches, Probe, Reduction, Rows, StageKind, Storage, Watch,
+    Boxes, Buffer, Groups, Indices, Launch, Launches, Probe, Reduction, Rows, StageKind, Storage, Watch,
 };
 use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
@@ -29,6 +30,7 @@ use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 use self::deep::{Deep, deep};
 use self::field_rows::FieldRows;
 use self::group::{Finder, Group, SIZES, Sizes};
+use self::phases::Phase;
 use self::sweep::{Sweep, Work};
 use crate::bytecode::Bytecode;
 use crate::count;
@@ -75,6 +77,8 @@ pub struct Launched<T> {
     rounded: Vec<T>,
     /// The steps done since `storage` was made.
     steps: u64,
+    /// How far a step with loops has come.
+    phase: Phase,
     /// Steps of the last advance that were not done.
     remaining: u64,
     watch: Watch,
@@ -140,6 +144,7 @@ impl<T: Real> Launched<T> {
             scalars,
             rounded,
             steps: 0,
+            phase: Phase::default(),
             remaining: 0,
             watch,
             works,
@@ -152,80 +157,100 @@ impl<T: Real> Launched<T> {
         self.remaining = steps;
         self.refresh()?;
         self.watch.begin();
+        let has_loops = !self.field_rows.problem.program.phases().is_empty();
         while self.remaining > 0 && self.watch.goes_on() {
+            if has_loops {
+                self.step_with_loops()?;
+                self.remaining -= 1;
+                self.note()?;
+                continue;
+            }
             let place = self.storage.place(self.steps);
             let due = self.watch.until_due(self.field_rows.problem.first_step + self.steps);
             let most = if times.is_some() { 1 } else { self.remaining.min(due.unwrap_or(u64::MAX)) };
             let deep = self.deep[place].iter().find(|deep| deep.steps <= most);
-            let (steps, launches, groups) = match deep {
-                Some(deep) => (deep.steps, &deep.launches, std::slice::from_ref(&deep.group)),
-                None => (1, &self.storage.steps[place].launches, &*self.groups[place]),
+            let (steps, deep) = match deep {
+                Some(deep) => (deep.steps, Some(deep.number)),
+                None => (1, None),
             };
-            for group in groups {
-                let begun = times.is_some().then(Instant::now);
-                self.field_rows.set_scalars(&self.rounded);
-                let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
-                let sweep = |bytecode, launch: &Launch| Sweep {
-                    field_rows: &self.field_rows,
-                    bytecode,
-                    scalars: &self.rounded,
-                    chunk: self.chunk,
-                    reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
-                };
-                let task = |launch: &Launch| {
-                    let Stage::Update(bytecode) = &self.stages[launch.stage()] else { return None };
-                    let stage = &self.field_rows.problem.program.stages()[launch.stage()];
-                    sweep(bytecode, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
-                };
-                let own = &launches[group.launches.clone()];
-                // A single launch may make a scalar.
-                let made = match (own, own.first().map(|launch| &self.stages[launch.stage()])) {
-                    ([launch], Some(Stage::Update(_))) => {
-                        task(launch).iter().for_each(|task| task.run(&mut self.works));
-                        None
-                    }
-                    ([launch], Some(Stage::Points(dag))) => {
-                        let stage = &self.field_rows.problem.program.stages()[launch.stage()];
-                        points::update(&self.field_rows, stage, dag, &self.rounded, launch, &buffers);
-                        None
-                    }
-                    ([launch], Some(Stage::Reduce(bytecode, reduction, scalar))) => {
-                        let own = &self.boxes.stages[launch.stage()][0];
-                        let (sweep, works) = (sweep(bytecode, launch), &mut self.works);
-                        let together = self.together.as_ref().and_then(|all| all.of(launch.stage()));
-                        let value = match together {
-                            Some((share, all)) => {
-                                sweep.reduce_together(*reduction, own, works, share, all)?
-                            }
-                            None => sweep.reduce(*reduction, own, works),
-                        };
-                        Some((*scalar, value.to_f64()))
-                    }
-                    ([_], Some(Stage::Scalar(dag, scalar))) => {
-                        let mut values = Vec::new();
-                        dag.evaluate(&mut values, &self.scalars, [0; 3], |_| f64::NAN);
-                        Some((*scalar, values[dag.outputs[0] as usize]))
-                    }
-                    _ => {
-                        let tasks: Vec<_> = own.iter().filter_map(task).collect();
-                        group.run(&tasks, &mut self.works);
-                        None
-                    }
-                };
-                if let Some((scalar, value)) = made {
-                    self.scalars[scalar] = value;
-                    self.rounded[scalar] = T::from_f64(value);
-                }
-                if let (Some(times), Some(begun)) = (times.as_deref_mut(), begun) {
-                    let seconds = begun.elapsed().as_secs_f64();
-                    let mut stages: Vec<usize> = own.iter().map(Launch::stage).collect();
-                    stages.sort_unstable();
-                    times.push(LaunchTime { stages, seconds });
-                }
-            }
+            self.launch(place, deep, times.as_deref_mut())?;
             self.steps += steps;
             self.remaining -= steps;
             self.note()?;
+        }
+        Ok(())
+    }
+
+    /// Carries out the launches at a place of the storage, or those of a pass over several steps that begins there.
+    fn launch(
+        &mut self,
+        place: usize,
+        deep: Option<usize>,
+        mut times: Option<&mut Vec<LaunchTime>>,
+    ) -> Result<()> {
+        let (launches, groups) = match deep.map(|number| &self.deep[place][number]) {
+            Some(deep) => (&deep.launches, std::slice::from_ref(&deep.group)),
+            None => (&self.storage.steps[place].launches, &*self.groups[place]),
+        };
+        for group in groups {
+            let begun = times.is_some().then(Instant::now);
+            self.field_rows.set_scalars(&self.rounded);
+            let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
+            let sweep = |bytecode, launch: &Launch| Sweep {
+                field_rows: &self.field_rows,
+                bytecode,
+                scalars: &self.rounded,
+                chunk: self.chunk,
+                reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
+            };
+            let task = |launch: &Launch| {
+                let Stage::Update(bytecode) = &self.stages[launch.stage()] else { return None };
+                let stage = &self.field_rows.problem.program.stages()[launch.stage()];
+                sweep(bytecode, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
+            };
+            let own = &launches[group.launches.clone()];
+            // A single launch may make a scalar.
+            let made = match (own, own.first().map(|launch| &self.stages[launch.stage()])) {
+                ([launch], Some(Stage::Update(_))) => {
+                    task(launch).iter().for_each(|task| task.run(&mut self.works));
+                    None
+                }
+                ([launch], Some(Stage::Points(dag))) => {
+                    let stage = &self.field_rows.problem.program.stages()[launch.stage()];
+                    points::update(&self.field_rows, stage, dag, &self.rounded, launch, &buffers);
+                    None
+                }
+                ([launch], Some(Stage::Reduce(bytecode, reduction, scalar))) => {
+                    let own = &self.boxes.stages[launch.stage()][0];
+                    let (sweep, works) = (sweep(bytecode, launch), &mut self.works);
+                    let together = self.together.as_ref().and_then(|all| all.of(launch.stage()));
+                    let value = match together {
+                        Some((share, all)) => sweep.reduce_together(*reduction, own, works, share, all)?,
+                        None => sweep.reduce(*reduction, own, works),
+                    };
+                    Some((*scalar, value.to_f64()))
+                }
+                ([_], Some(Stage::Scalar(dag, scalar))) => {
+                    let mut values = Vec::new();
+                    dag.evaluate(&mut values, &self.scalars, [0; 3], |_| f64::NAN);
+                    Some((*scalar, values[dag.outputs[0] as usize]))
+                }
+                _ => {
+                    let tasks: Vec<_> = own.iter().filter_map(task).collect();
+                    group.run(&tasks, &mut self.works);
+                    None
+                }
+            };
+            if let Some((scalar, value)) = made {
+                self.scalars[scalar] = value;
+                self.rounded[scalar] = T::from_f64(value);
+            }
+            if let (Some(times), Some(begun)) = (times.as_deref_mut(), begun) {
+                let seconds = begun.elapsed().as_secs_f64();
+                let mut stages: Vec<usize> = own.iter().map(Launch::stage).collect();
+                stages.sort_unstable();
+                times.push(LaunchTime { stages, seconds });
+            }
         }
         Ok(())
     }
@@ -251,8 +276,8 @@ impl<T: Real> Launched<T> {
     /// Takes note of the step that was just done.
     fn note(&mut self) -> Result<()> {
         let problem = &self.field_rows.problem;
-        let (scalars, now) =
-            (&self.scalars[problem.parameters.len()..], self.storage.fields_after(self.steps));
+        let now = &self.storage.steps[self.place()].before;
+        let scalars = &self.scalars[problem.parameters.len()..];
         let probed = |probe: &Probe| {
             let values = &self.buffers[now[probe.field]];
             Ok(values[probe.position(problem.extents_of(probe.field))].to_f64())
@@ -260,10 +285,23 @@ impl<T: Real> Launched<T> {
         self.watch.step(problem.first_step + self.steps, |number| scalars[number], probed)
     }
 
+    /// Returns the place in the storage of what comes next.
+    fn place(&self) -> usize {
+        match self.field_rows.problem.program.phases().is_empty() {
+            true => self.storage.place(self.steps),
+            false => self.phase.place,
+        }
+    }
+
+    /// Returns the buffers in which the fields lie.
+    fn now(&self) -> &[usize] {
+        &self.storage.steps[self.place()].before
+    }
+
     /// Returns the number of the buffer that holds a field.
     fn buffer(&self, field: usize) -> Result<usize> {
         let names = self.field_rows.problem.program.fields();
-        let known = self.storage.fields_after(self.steps).get(field).copied();
+        let known = self.now().get(field).copied();
         known.ok_or_else(|| Error::unknown("field", field.to_string(), names))
     }
 
@@ -271,13 +309,14 @@ impl<T: Real> Launched<T> {
     /// the field to be written.
     fn part(&mut self, field: usize) -> Result<()> {
         let buffer = self.buffer(field)?;
-        if self.storage.fields_after(self.steps).iter().filter(|&&other| other == buffer).count() == 1 {
+        if self.now().iter().filter(|&&other| other == buffer).count() == 1 {
             return Ok(());
         }
         let mut problem = self.field_rows.problem.clone();
         problem.first_step += self.steps;
-        let storage = Storage::of(&problem, &self.boxes)?;
-        let now = self.storage.fields_after(self.steps).to_vec();
+        let phase = self.storage.number(self.place());
+        let storage = Storage::from_phase(&problem, &self.boxes, &Groups::alone(&problem.program), phase)?;
+        let now = self.now().to_vec();
         let mut own: Vec<Vec<T>> = Vec::with_capacity(storage.buffers.len());
         for (field, &buffer) in now.iter().enumerate() {
             // The last name that means a buffer takes it over; the others get copies.
@@ -302,6 +341,7 @@ impl<T: Real> Launched<T> {
         (self.groups, self.deep) =
             groups_of(&self.field_rows, &self.boxes, &storage, &self.stages, self.works.len(), self.sizes);
         (self.buffers, self.storage, self.steps) = (own, storage, 0);
+        self.phase.place = 0;
         self.field_rows.problem = problem;
         Ok(())
     }
@@ -366,9 +406,9 @@ fn groups_of(
     sizes: Option<Sizes>,
 ) -> (Vec<Vec<Group>>, Vec<Vec<Deep>>) {
     let finder = Finder::new(field_rows, boxes, stages, threads, sizes);
-    let all = field_rows.problem.program.stages();
-    let groups = |step: &Launches| finder.groups(all, &step.launches);
-    (storage.steps.iter().map(groups).collect(), deep(&finder, all, storage))
+    let program = &field_rows.problem.program;
+    let groups = |step: &Launches| finder.groups(program.stages(), &step.launches);
+    (storage.steps.iter().map(groups).collect(), deep(&finder, program, storage))
 }
 
 const SMALLER: &str = "choose a smaller size or f32";
@@ -471,6 +511,16 @@ impl<T: Real> Session for Launched<T> {
         self.is_stale = true;
         self.watch.go_on();
         Ok(())
+    }
+
+    fn advance_phase(&mut self, turns: u64) -> Result<Turns> {
+        let begun = Instant::now();
+        let pool = self.pool.clone();
+        let (turns, is_over) = on(pool.as_ref(), || {
+            self.refresh()?;
+            self.turns(turns)
+        })??;
+        Ok(Turns { turns, is_over, seconds: begun.elapsed().as_secs_f64() })
     }
 
     fn reduce_together(&mut self, shares: Vec<Option<Share>>, endpoint: Endpoint) -> Result<()> {

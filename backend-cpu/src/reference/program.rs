@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use abide_core::expr::{Dag, Tap};
@@ -57,10 +58,33 @@ impl<T: Real> State<T> {
     /// Runs the next step of the cycle; after each stage it calls `after` with the stage's number.
     pub fn step(&mut self, problem: &Problem, mut after: impl FnMut(usize, &Self)) {
         let program = &problem.program;
+        let mut place = program.first_phase(self.steps);
+        loop {
+            match program.repeat(place) {
+                None => self.stages(problem, program.steps()[place].clone(), &mut after),
+                Some(repeat) => {
+                    let parameters = problem.parameters.len();
+                    let mut turns = 0;
+                    while !repeat.ends(turns, |scalar| self.scalars[parameters + scalar]) {
+                        self.stages(problem, program.steps()[place].clone(), &mut after);
+                        turns += 1;
+                    }
+                }
+            }
+            if program.phases().get(place).is_none_or(|phase| phase.ends_step) {
+                break;
+            }
+            place += 1;
+        }
+        self.steps += 1;
+    }
+
+    /// Runs some stages in order.
+    fn stages(&mut self, problem: &Problem, stages: Range<usize>, after: &mut impl FnMut(usize, &Self)) {
+        let program = &problem.program;
         let names = program.fields().len();
         let mut temporaries: Vec<Option<Rc<Set<T>>>> = program.temporaries().iter().map(|_| None).collect();
-        let step = (self.steps % program.steps().len() as u64) as usize;
-        for number in program.steps()[step].clone() {
+        for number in stages {
             let stage = &program.stages()[number];
             let inputs = Rc::new(Inputs {
                 fields: self.fields.clone(),
@@ -107,7 +131,6 @@ impl<T: Real> State<T> {
             }
             after(number, self);
         }
-        self.steps += 1;
     }
 }
 
