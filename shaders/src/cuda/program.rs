@@ -11,6 +11,7 @@ mod persistent;
 #[cfg(test)]
 mod quotients;
 mod stages;
+mod turns;
 
 use std::collections::HashMap;
 
@@ -32,6 +33,7 @@ use crate::{boundary, functions};
 
 pub use self::end::StepEnd;
 pub use self::persistent::{STEPS_ENTRY, TaskSchedule};
+pub use self::turns::LoopKernels;
 
 const PROGRAM: &str = include_str!("../../kernels/cuda/program/program.cuh");
 const REDUCE: &str = include_str!("../../kernels/cuda/program/reduce.cuh");
@@ -53,10 +55,12 @@ pub struct ProgramKernels {
     pub leaves: usize,
     /// The kernel that ends each step, where the run may end or halt there, or has a record.
     pub end: Option<StepEnd>,
+    /// The kernels between the turns of loops, where a condition ends one.
+    pub loops: Option<LoopKernels>,
     /// The names of the kernels whose work a persistent kernel does, by their numbers there; empty where each is a kernel
     /// of its own.
     pub performed: Vec<String>,
-    /// Whether a condition may end or halt the run.
+    /// Whether a condition may end or halt the run, or end a loop.
     pub may_stop: bool,
 }
 
@@ -109,7 +113,7 @@ pub(crate) enum Part {
     Leaves(Grid),
     /// A formula of scalars.
     Scalar,
-    /// The end of a step.
+    /// The end of a step, or what stands between the turns of a loop.
     End,
 }
 
@@ -213,7 +217,9 @@ fn kernels(
     let end = StepEnd::of(problem);
     let slots = all.iter().map(|own| own.slots.len()).chain(end.iter().map(StepEnd::slots));
     let slots = slots.max().unwrap_or(0).max(1);
-    let may_stop = problem.until.is_some() || problem.marks.is_some();
+    let loops = LoopKernels::of(problem);
+    let may_end = end.is_some() && (problem.until.is_some() || problem.marks.is_some());
+    let may_stop = may_end || loops.is_some();
     let is_reduced = |body: &Body| body.entries.contains(&Entry::JoinLeaves);
     // Leaves are joined into as many values again.
     let leaves =
@@ -304,11 +310,14 @@ fn kernels(
             end.write_kernel(&mut text);
         }
     }
+    if let Some(loops) = &loops {
+        loops.write(&mut text, problem);
+    }
     let performed = match persistent {
         Some(plan) => persistent::write(&mut text, plan, &bodies, &groups, end.as_ref()),
         None => Vec::new(),
     };
-    Ok(ProgramKernels { groups: launched, text: text.into(), slots, leaves, end, performed, may_stop })
+    Ok(ProgramKernels { groups: launched, text: text.into(), slots, leaves, end, loops, performed, may_stop })
 }
 
 /// The namespace of what computes in f64 among fields of f32.

@@ -7,11 +7,12 @@
 
 // How far a run has come.
 struct Progress {
-    unsigned long long stopped;     // not 0 where launches do nothing more: the run has ended, or is at a mark
+    unsigned long long stopped;     // not 0 where launches do nothing more: the run has ended, is at a mark, or a loop is over
     unsigned long long steps;       // done
     unsigned long long rows;        // of the record that have not been taken yet
     unsigned long long until_due;   // steps to the next row
     double mark;                    // that a scalar reaches next
+    unsigned long long turns;       // of the loop that is under way
 };
 
 // A launch's buffers by their slots, all scalars (first the parameters) as stages of fields read them, the leaves of a

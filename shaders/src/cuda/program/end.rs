@@ -1,7 +1,7 @@
 //! The kernel that ends each step of a program that is not plain, where the run may end or halt there, or has a
 //! record.
 
-use abide_core::program::{Boxes, Launches};
+use abide_core::program::{Boxes, Launches, Until};
 use abide_core::{DType, Problem};
 
 use super::super::literal;
@@ -23,10 +23,23 @@ pub struct StepEnd {
     fields: Vec<usize>,
 }
 
+/// Returns the statement that names a computed scalar `value`.
+pub(super) fn value_of(problem: &Problem, scalar: usize) -> String {
+    format!("const double value = arguments.exact[{}];", problem.program.parameters().len() + scalar)
+}
+
+/// Returns whether a condition on `value` holds, as an expression.
+pub(super) fn holds(until: Until) -> String {
+    let relation = until.relation.relation().unwrap_or("==");
+    format!("value != value || value {relation} {}", literal(DType::F64, until.value))
+}
+
 impl StepEnd {
-    /// Returns what the kernel of a problem will be; `None` if nothing is noted at the end of a step.
+    /// Returns what the kernel of a problem will be; `None` if nothing is noted at the end of a step, or the host does so, which is
+    /// there between the steps of a program with loops.
     pub(super) fn of(problem: &Problem) -> Option<StepEnd> {
-        if problem.until.is_none() && problem.marks.is_none() && problem.record.is_none() {
+        let is_noted = problem.until.is_some() || problem.marks.is_some() || problem.record.is_some();
+        if !is_noted || !problem.program.phases().is_empty() {
             return None;
         }
         let mut fields: Vec<usize> = Vec::new();
@@ -77,20 +90,15 @@ impl StepEnd {
         text.push("__device__ static __forceinline__ unsigned long long stopped(const Arguments& arguments)");
         text.push("{");
         text.push("unsigned long long stopped = 0;");
-        let scalar = |number: usize| {
-            format!("const double value = arguments.exact[{}];", problem.program.parameters().len() + number)
-        };
         if let Some(until) = problem.until {
-            let relation = until.relation.relation().unwrap_or("==");
             text.push("{");
-            text.push(scalar(until.scalar));
-            let bound = literal(DType::F64, until.value);
-            text.push(format!("if (value != value || value {relation} {bound}) stopped |= ENDED;"));
+            text.push(value_of(problem, until.scalar));
+            text.push(format!("if ({}) stopped |= ENDED;", holds(until)));
             text.push("}");
         }
         if let Some(marks) = problem.marks {
             text.push("{");
-            text.push(scalar(marks.scalar));
+            text.push(value_of(problem, marks.scalar));
             text.push("if (value != value) stopped |= ENDED;");
             text.push("if (value >= arguments.progress->mark) stopped |= AT_MARK;");
             text.push("}");

@@ -7,7 +7,7 @@
 mod group;
 mod stages;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use abide_core::expr::Binary;
 use abide_core::plan::Stepwise;
@@ -26,6 +26,7 @@ use crate::wgsl::language::literal;
 const PROGRAM: &str = include_str!("../../../kernels/wgsl/program/program.wgsl");
 const SINGLE: &str = include_str!("../../../kernels/wgsl/program/f32.wgsl");
 const DOUBLE: &str = include_str!("../../../kernels/wgsl/program/f64.wgsl");
+const TURN: &str = include_str!("../../../kernels/wgsl/program/turn.wgsl");
 const UNTIL: &str = include_str!("../../../kernels/wgsl/program/until.wgsl");
 
 /// Where the numbers of a buffer of [`scalars`] lie.
@@ -178,6 +179,8 @@ pub struct ProgramKernels {
     pub leaves: usize,
     /// The number of the kernel that ends each step where a condition may end the run.
     pub until: Option<usize>,
+    /// What goes before each turn of a loop that a condition ends, by the loop's number among the program's phases.
+    pub turns: BTreeMap<usize, usize>,
     launches: HashMap<Variant, Dispatches>,
 }
 
@@ -289,19 +292,27 @@ pub fn program_kernels(
         let kernels = numbers.collect();
         launches.insert(variant, Dispatches { kernels, slots });
     }
-    let until = problem.until.map(|until| {
-        let body = end_of_step(problem, until, layout);
+    // Between the steps of a program with loops the host is there itself.
+    let until = problem.until.filter(|_| problem.program.phases().is_empty()).map(|until| {
+        let body = tested(problem, until, layout, UNTIL);
         let text = String::from(body.text.as_ref());
         bodies.number(&text, body, "the end of a step")
     });
+    let phases = problem.program.phases().iter().enumerate();
+    let turns = phases.filter_map(|(number, phase)| {
+        let body = tested(problem, phase.repeat?.until?, layout, TURN);
+        let text = String::from(body.text.as_ref());
+        Some((number, bodies.number(&text, body, "a turn of a loop")))
+    });
+    let turns = turns.collect();
     let leaves = bodies.all.iter().map(|(body, _)| body.leaves).max().unwrap_or(0);
     let kernels =
         bodies.all.into_iter().map(|(body, names)| finished(problem, body, &names, layout)).collect();
-    Ok(ProgramKernels { kernels, leaves, until, launches })
+    Ok(ProgramKernels { kernels, leaves, until, turns, launches })
 }
 
-/// Returns the kernel that counts a step and tests the run's condition after it.
-fn end_of_step(problem: &Problem, until: Until, layout: ScalarLayout) -> Body {
+/// Returns the kernel that counts a step, or a turn of a loop, and tests a condition.
+fn tested(problem: &Problem, until: Until, layout: ScalarLayout, what: &str) -> Body {
     let mut text = Text::default();
     text.file(comparisons(layout.kept));
     text.push("fn holds(value: real) -> bool {");
@@ -317,7 +328,7 @@ fn end_of_step(problem: &Problem, until: Until, layout: ScalarLayout) -> Body {
     let scalar = problem.program.parameters().len() + until.scalar;
     let value = std::iter::once(format!("let value = {};", layout.kept_name(scalar))).collect();
     let ended = std::iter::once("if parameters.ended != 0u { return; }").collect();
-    text.filled(UNTIL, &[("ended", ended), ("value", value)]);
+    text.filled(what, &[("ended", ended), ("value", value)]);
     Body { real: layout.kept, ..Body::single(text, problem.dtype) }
 }
 

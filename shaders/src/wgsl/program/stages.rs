@@ -296,7 +296,10 @@ impl StageContext<'_> {
 
     /// Returns the statement that ends kernels after the run has ended, if a condition may end it.
     pub fn ended(&self) -> Text {
-        self.problem.until.iter().map(|_| "if parameters.ended != 0u { return; }").collect()
+        let program = &self.problem.program;
+        let may_end = self.problem.until.is_some() && program.phases().is_empty();
+        let may_stop = may_end || program.has_conditions();
+        may_stop.then_some("if parameters.ended != 0u { return; }").into_iter().collect()
     }
 
     /// Returns the functions that join two values of a reduction.

@@ -42,7 +42,8 @@ fn every_kernel_of_programs_is_valid() {
                     let shape = Shape::new(&extents[3 - dimensions..]).unwrap();
                     let mut problem = Problem::unchecked(program.clone(), shape, dtype);
                     // Some of them have walls at which cells are held, so that one cell has no room.
-                    if problem.check().is_err()
+                    if problem.lower_walls().is_err()
+                        || problem.check().is_err()
                         || problem.is_plain()
                         || check(&problem, &Boxes::of(&problem).unwrap()).is_err()
                     {
@@ -54,7 +55,9 @@ fn every_kernel_of_programs_is_valid() {
                         .map(|scalar| Until::parse(&format!("{} >= 0.1", scalar.name), &program).unwrap());
                     for has_f64 in [true, false] {
                         let made = kernels_of(&problem, has_f64);
-                        assert_eq!(made.until.is_some(), problem.until.is_some());
+                        let loops = program.phases().iter().filter(|phase| phase.repeat.is_some()).count();
+                        assert_eq!(made.until.is_some(), problem.until.is_some() && loops == 0);
+                        assert_eq!(made.turns.len(), loops, "{}", program.name());
                         made.kernels.iter().for_each(check_names);
                         let uses = made.kernels.iter().any(|kernel| kernel.text.contains("f64;"));
                         assert!(has_f64 || dtype == DType::F64 || !uses, "{}", program.name());
