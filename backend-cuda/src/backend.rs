@@ -177,6 +177,11 @@ impl Backend for CudaBackend {
             return Ok(Box::new(Batch::new(problem, plan, &self.context, &kernels, &fields, counter)?));
         }
         if let Some(program) = code.program {
+            // Between the steps of a program with loops the host is there itself.
+            let has_loops = !problem.program.phases().is_empty();
+            let cut = if has_loops { Segmented::new(problem, &fields)? } else { None };
+            let alone = Problem { record: None, marks: None, ..problem.clone() };
+            let problem = if has_loops { &alone } else { problem };
             let (counter, put_kernel) = (self.counter.clone(), self.put_kernel.clone());
             let loaded = (&kernels, program, code.passes);
             let carried = plan.stages().map_or(Vec::new(), |tiles| tiles.partition.carried.clone());
@@ -187,7 +192,7 @@ impl Backend for CudaBackend {
                 let reductions = Reductions::new(&found, &self.device, &self.context, &self.nvrtc)?;
                 session.carry(reductions);
             }
-            return Ok(Box::new(session));
+            return Ok(Segmented::around(cut, Box::new(session)));
         }
         let cut = Segmented::new(problem, &fields)?;
         let fields = Fields::new(problem, &self.context, &fields)?;

@@ -26,6 +26,7 @@ by_parts!(
     rows_are_recorded_without_a_gpu,
     quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu,
     random_numbers_have_the_references_bits_without_a_gpu,
+    loops_have_the_references_bits_without_a_gpu,
     a_mark_halts_a_run_without_a_gpu,
 );
 
@@ -90,6 +91,15 @@ fn random_numbers_have_the_references_bits_without_a_gpu(is_other: bool) {
     let draws: Vec<Case> =
         cases().unwrap().into_iter().filter(|case| case.name.starts_with("draws")).collect();
     check(&compiler, if is_other { &draws[..] } else { &draws[2..4] });
+}
+
+/// Loops that a condition ends after several turns or none, or that have a number of turns; behind their last turn comes another
+/// one, which changes nothing.
+fn loops_have_the_references_bits_without_a_gpu(is_other: bool) {
+    let Some(compiler) = common::compiler() else { return };
+    let loops: Vec<Case> =
+        cases().unwrap().into_iter().filter(|case| case.name.starts_with("loops")).collect();
+    check(&compiler, if is_other { &loops[..] } else { &loops[2..4] });
 }
 
 /// Returns CloverLeaf, or a flow that is compiled in a fifth of the time: with the same names and time steps, the third of which

@@ -163,7 +163,7 @@ int main(int, char** words)
     Memory rows(number() * sizeof(double)), progress(sizeof(Progress));
     arguments.rows = reinterpret_cast<double*>(rows.first());
     arguments.progress = reinterpret_cast<Progress*>(progress.first());
-    *arguments.progress = {0, 0, 0, number(), 0.0};
+    *arguments.progress = {0, 0, 0, number(), 0.0, 0};
     const unsigned long long mark = number();
     memcpy(&arguments.progress->mark, &mark, sizeof mark);
     launch_all();

@@ -48,7 +48,7 @@ pub struct Form {
 const SCHEDULES: usize = 2;
 
 /// Words of the kernels' `Progress`.
-const PROGRESS: usize = 5;
+const PROGRESS: usize = 6;
 
 /// The end of a run.
 pub struct Ended {
@@ -120,7 +120,8 @@ impl<'a> Program<'a> {
         let text = replaced(&kernels.text, changes)?;
         let mut entries: Vec<String> = Vec::new();
         let launches = kernels.groups.values().flat_map(|group| &group.launches);
-        for launch in launches.chain(kernels.end.iter().map(|end| &end.kernel)) {
+        let loops = kernels.loops.iter().flat_map(|loops| loops.turns.values().chain([&loops.leave]));
+        for launch in launches.chain(kernels.end.iter().map(|end| &end.kernel)).chain(loops) {
             if !entries.contains(&launch.entry) {
                 entries.push(launch.entry.clone());
             }
@@ -189,9 +190,13 @@ impl<'a> Program<'a> {
         add(&mut script, mark.to_bits());
         let launches =
             Script { split: problem, storage: &storage, kernels: &self.kernels, entries: &self.entries };
+        let mut now = storage.fields_after(steps);
         match &self.persistent {
             Some(plan) => launches.add_schedules(&mut script, plan, steps + beyond, seed)?,
-            None => launches.add_launches(&mut script, steps + beyond)?,
+            None if problem.program.phases().is_empty() => {
+                launches.add_launches(&mut script, steps + beyond)?
+            }
+            None => now = launches.add_phases(&mut script, &self.phases(start, steps)?)?,
         }
         self.emulation.write("launches", script)?;
         self.emulation.run([seed])?;
@@ -202,8 +207,7 @@ impl<'a> Program<'a> {
             contents.push(own);
             rest = others;
         }
-        let fields = storage
-            .fields_after(steps)
+        let fields = now
             .iter()
             .map(|&number| array(dtype, &gather(contents[number], rows(&storage.buffers[number], dtype))));
         let (scalars, rest) = rest.split_at(scalars.len());
@@ -222,6 +226,24 @@ impl<'a> Program<'a> {
             recorded,
             progress,
         })
+    }
+
+    /// Returns the phases that the reference carries out in each step, turn by turn.
+    fn phases(&self, start: &[Array], steps: u64) -> Result<Vec<Vec<usize>>, String> {
+        let (mut problem, mut fields) = (self.problem.clone(), start.to_vec());
+        let step = |_| {
+            let places = problem.program.steps();
+            let mut found = Vec::new();
+            let mut note = |stage: usize, _: &[Array], _: &[f64]| {
+                found.extend(places.iter().position(|place| place.start == stage));
+            };
+            let scalars =
+                abide_cpu::reference::run_program(&problem, &mut fields, 1, &mut note).map_err(said)?;
+            problem.scalars = scalars;
+            problem.first_step += 1;
+            Ok(found)
+        };
+        (0..steps).map(step).collect()
     }
 
     /// Compares the kernels with the reference after some steps, in several orders of their lanes.

@@ -2,7 +2,7 @@
 
 use abide_core::Problem;
 use abide_core::plan::PersistentProgram;
-use abide_core::program::{Boxes, Launch, Storage};
+use abide_core::program::{Boxes, Launch, Launches, Storage};
 use abide_shaders::cuda::{KernelLaunch, ProgramKernels, TaskSchedule};
 
 /// The launches of a problem whose stages may be in parts.
@@ -14,18 +14,70 @@ pub struct Script<'a> {
     pub entries: &'a [String],
 }
 
-impl Script<'_> {
+/// What a host launches.
+pub enum Own<'a> {
+    /// A stage or a group of them.
+    Launch(&'a Launch),
+    /// What ends a step, where something does.
+    End(&'a Launches),
+    /// A kernel that names no buffer.
+    Kernel(&'a KernelLaunch),
+}
+
+impl<'s> Script<'s> {
     /// Adds the launches of some steps to a script.
     pub fn add_launches(&self, script: &mut Vec<u8>, steps: u64) -> Result<(), String> {
-        let all = (0..steps).map(|step| &self.storage.launches(step).launches[..]);
-        self.add_each(script, all.enumerate().map(|(step, launches)| (launches, Some(step as u64))))
+        let steps = (0..steps).map(|step| self.storage.launches(step));
+        self.add_each(
+            script,
+            steps.flat_map(|step| step.launches.iter().map(Own::Launch).chain([Own::End(step)])),
+        )
     }
 
-    /// Adds launches to a script; behind each of these lists of them what ends a step, where it is given.
+    /// Adds the launches of steps with loops, by the phases of each step that are carried out, turn by turn. Behind the last turn
+    /// of a loop that a condition ends comes another one, which is to change nothing. Returns the buffers of the fields then.
+    pub fn add_phases(&self, script: &mut Vec<u8>, steps: &[Vec<usize>]) -> Result<&'s [usize], String> {
+        let (storage, phases) = (self.storage, self.split.program.phases());
+        let (mut all, mut place, mut turns) = (Vec::new(), 0, 0);
+        for step in steps {
+            let mut left = &step[..];
+            loop {
+                let here = &storage.steps[place];
+                let launches = || here.launches.iter().map(Own::Launch);
+                let phase = phases.get(here.number).ok_or("a step has phases that the program has not")?;
+                let loops = self.kernels.loops.as_ref();
+                let turn = loops.and_then(|loops| Some((loops.turns.get(&here.number)?, &loops.leave)));
+                let is_turn = left.first() == Some(&here.number);
+                let is_tested = phase.repeat.is_some_and(|repeat| turns < repeat.most);
+                all.extend(turn.filter(|_| is_tested).map(|(turn, _)| Own::Kernel(turn)));
+                if is_turn {
+                    all.extend(launches());
+                    (left, place, turns) = (&left[1..], here.next, turns + 1);
+                    if phase.repeat.is_some() {
+                        continue;
+                    }
+                } else {
+                    if let Some((_, leave)) = turn {
+                        all.extend(launches().filter(|_| is_tested).chain([Own::Kernel(leave)]));
+                    }
+                    place = here.end;
+                }
+                turns = 0;
+                if phase.ends_step {
+                    all.push(Own::End(here));
+                    break;
+                }
+            }
+        }
+        self.add_each(script, all.into_iter())?;
+        Ok(&storage.steps[place].before)
+    }
+
+    /// Adds launches to a script.
     pub fn add_each<'l>(
         &self,
         script: &mut Vec<u8>,
-        lists: impl Iterator<Item = (&'l [Launch], Option<u64>)>,
+        all: impl Iterator<Item = Own<'l>>,
     ) -> Result<(), String> {
         let mut launches: Vec<u64> = Vec::new();
         let mut count = 0;
@@ -39,13 +91,15 @@ impl Script<'_> {
                 count += 1;
                 Ok::<(), String>(())
             };
-        for (list, step) in lists {
-            for own in list {
-                let group = self.kernels.of(own).ok_or("no kernels")?;
-                group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
-            }
-            if let (Some(end), Some(step)) = (&self.kernels.end, step) {
-                launch(&end.kernel, &end.buffers(self.storage.launches(step)))?;
+        for own in all {
+            match (own, &self.kernels.end) {
+                (Own::Launch(own), _) => {
+                    let group = self.kernels.of(own).ok_or("no kernels")?;
+                    group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
+                }
+                (Own::End(step), Some(end)) => launch(&end.kernel, &end.buffers(step))?,
+                (Own::End(_), None) => {}
+                (Own::Kernel(kernel), _) => launch(kernel, &[])?,
             }
         }
         add(script, count);

@@ -48,18 +48,24 @@ pub struct Progress {
     pub until_due: u64,
     /// The mark that a scalar reaches next.
     pub mark: f64,
+    /// Turns of the loop that is under way.
+    pub turns: u64,
+    /// Whether its condition holds.
+    pub is_loop_over: bool,
 }
 
 impl Progress {
-    fn words(self) -> [u64; 5] {
-        let Progress { has_ended, is_at_mark, steps, rows, until_due, mark } = self;
-        [u64::from(has_ended) | u64::from(is_at_mark) << 1, steps, rows, until_due, mark.to_bits()]
+    fn words(self) -> [u64; 6] {
+        let Progress { has_ended, is_at_mark, steps, rows, until_due, mark, turns, is_loop_over } = self;
+        let stopped = u64::from(has_ended) | u64::from(is_at_mark) << 1 | u64::from(is_loop_over) << 2;
+        [stopped, steps, rows, until_due, mark.to_bits(), turns]
     }
 
-    fn of(words: [u64; 5]) -> Progress {
-        let [stopped, steps, rows, until_due, mark] = words;
-        let (has_ended, is_at_mark) = (stopped & 1 != 0, stopped & 2 != 0);
-        Progress { has_ended, is_at_mark, steps, rows, until_due, mark: f64::from_bits(mark) }
+    fn of(words: [u64; 6]) -> Progress {
+        let [stopped, steps, rows, until_due, mark, turns] = words;
+        let [has_ended, is_at_mark, is_loop_over] = [1, 2, 4].map(|bit| stopped & bit != 0);
+        let mark = f64::from_bits(mark);
+        Progress { has_ended, is_at_mark, steps, rows, until_due, mark, turns, is_loop_over }
     }
 }
 

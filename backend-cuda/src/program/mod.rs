@@ -10,6 +10,7 @@ mod device_clock;
 mod memory;
 mod pass;
 mod peer;
+mod phases;
 mod recorder;
 mod reducer;
 mod reductions;
@@ -20,7 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{LaunchTime, Peer, check_field, check_values, check_window};
+use abide_core::backend::{LaunchTime, Peer, Turns, check_field, check_values, check_window};
 use abide_core::communicator::Endpoint;
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
@@ -31,6 +32,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaStream, result};
 use self::carried::Carried;
 use self::memory::{Memory, Progress};
 use self::pass::Pass;
+use self::phases::Phase;
 use self::recorder::Recorder;
 pub(crate) use self::reducer::Reductions;
 use self::reductions::SlabReductions;
@@ -68,6 +70,8 @@ pub(crate) struct ProgramSession {
     recorder: Option<Recorder>,
     /// The steps done since the storage's first.
     steps: u64,
+    /// How far a step with loops has come.
+    phase: Phase,
     /// Steps of the last advance that were not done.
     remaining: u64,
     /// Whether the last advance ended at a mark.
@@ -130,6 +134,7 @@ impl ProgramSession {
             true => None,
             false => Some(Steps::new(problem, &plan, loaded, (&kernels, &storage), &memory)?),
         };
+        let phase = Phase::load(loaded, &kernels)?;
         let timer = Timer::new(&memory.stream)?;
         let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
         let mut session = ProgramSession {
@@ -146,6 +151,7 @@ impl ProgramSession {
             recorder,
             memory,
             steps: 0,
+            phase,
             remaining: 0,
             is_at_mark: false,
             mark,
@@ -172,11 +178,12 @@ impl ProgramSession {
         }
         let until_due = self.recorder.as_ref().map_or(0, |recorder| recorder.until_due(self.step()));
         let (steps, mark) = (self.steps, self.mark);
-        self.memory.set_progress(Progress { has_ended, is_at_mark: false, steps, rows: 0, until_due, mark })
+        self.memory.set_progress(Progress { has_ended, steps, until_due, mark, ..Progress::default() })
     }
 
     /// Forgets that a condition has ended the run, and what the next step would take over, because a field or a parameter is set.
     fn go_on(&mut self) -> Result<()> {
+        self.phase.has_ended = false;
         self.carried.iter_mut().for_each(|carried| carried.is_there = false);
         if self.kernels.end.is_some() && self.drain()?.has_ended {
             self.set_progress(false)?;
@@ -250,9 +257,17 @@ impl ProgramSession {
         recorded(&self.memory.stream, || steps.try_for_each(|step| self.launch(step)))
     }
 
+    /// Returns the buffers in which the fields lie.
+    fn now(&self) -> &[usize] {
+        match self.problem.program.phases().is_empty() {
+            true => self.storage.fields_after(self.steps),
+            false => &self.storage.steps[self.phase.place].before,
+        }
+    }
+
     /// Returns the buffer in which a field lies.
     fn buffer(&self, field: usize) -> Result<usize> {
-        let buffers = self.storage.fields_after(self.steps);
+        let buffers = self.now();
         buffers.get(field).copied().ok_or_else(|| {
             Error::limit(
                 "number of a field",
@@ -266,7 +281,7 @@ impl ProgramSession {
     /// Returns the buffer in which a field lies alone. All fields keep their buffers until the next step, so that
     /// several can be exported at once.
     fn own_buffer(&mut self, field: usize) -> Result<usize> {
-        let names = self.storage.fields_after(self.steps);
+        let names = self.now();
         if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
             self.unalias()?;
         }
@@ -278,9 +293,18 @@ impl ProgramSession {
         let has_ended = self.kernels.end.is_some() && self.drain()?.has_ended;
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
-        let storage = Storage::of_groups(&problem, &self.boxes, &self.groups)?;
-        self.memory.unalias(self.storage.fields_after(self.steps), &storage)?;
+        let storage = match problem.program.phases().is_empty() {
+            true => Storage::of_groups(&problem, &self.boxes, &self.groups)?,
+            false => {
+                let phase = self.storage.number(self.phase.place);
+                Storage::from_phase(&problem, &self.boxes, &self.groups, phase)?
+            }
+        };
+        let names = self.now().to_vec();
+        self.memory.unalias(&names, &storage)?;
         (self.problem, self.storage, self.steps, self.recording) = (problem, storage, 0, None);
+        self.phase.place = 0;
+        self.phase.graphs.clear();
         if let Some(persistent) = &mut self.persistent {
             persistent.unalias(&self.problem, (&self.kernels, &self.storage), &self.memory)?;
         }
@@ -326,6 +350,9 @@ impl Session for ProgramSession {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        if !self.problem.program.phases().is_empty() {
+            return self.advance_with_loops(steps);
+        }
         if let Some(mut together) = self.together.take() {
             let seconds = self.advance_together(&mut together, steps);
             self.together = Some(together);
@@ -385,7 +412,7 @@ impl Session for ProgramSession {
     }
 
     fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
-        if self.persistent.is_some() {
+        if self.persistent.is_some() || !self.problem.program.phases().is_empty() {
             return Ok(Vec::new());
         }
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
@@ -407,6 +434,15 @@ impl Session for ProgramSession {
         let times = times.map(|(stages, seconds)| LaunchTime { stages, seconds }).collect();
         self.steps += 1;
         Ok(times)
+    }
+
+    fn advance_phase(&mut self, turns: u64) -> Result<Turns> {
+        self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        self.timer.start(&self.memory.stream)?;
+        let (turns, is_over) = self.turns(turns)?;
+        let seconds = self.timer.stop(&self.memory.stream)?;
+        self.neighbours.done();
+        Ok(Turns { turns, is_over, seconds })
     }
 
     fn remaining(&self) -> u64 {
@@ -481,6 +517,7 @@ impl Session for ProgramSession {
         if !self.passes.is_empty() {
             // A recording has the parameters of passes as they were.
             self.recording = None;
+            self.phase.graphs.clear();
             self.passes.values_mut().for_each(|pass| pass.set_parameters(&self.problem.parameters));
         }
         self.go_on()

@@ -48,7 +48,9 @@ impl ProgramSession {
         let (end, may_end) = (self.steps + steps, self.problem.until.is_some());
         self.timer.start(&self.memory.stream)?;
         while self.steps < end && !(may_end && self.drain()?.has_ended) {
-            self.step_together(together)?;
+            let place = self.storage.place(self.steps);
+            self.launch_together(together, place)?;
+            self.launch_end(self.steps)?;
             self.steps += 1;
         }
         let seconds = self.timer.stop(&self.memory.stream)?;
@@ -57,8 +59,9 @@ impl ProgramSession {
         Ok(seconds)
     }
 
-    fn step_together(&mut self, together: &mut SlabReductions) -> Result<()> {
-        for launch in &self.storage.launches(self.steps).launches.clone() {
+    /// Launches what stands at a place of the storage.
+    pub(super) fn launch_together(&mut self, together: &mut SlabReductions, place: usize) -> Result<()> {
+        for launch in &self.storage.steps[place].launches.clone() {
             self.launch_group(launch, false)?;
             let reduced = launch.stages.iter().find_map(|&stage| {
                 let does = &self.problem.program.stages()[stage].does;
@@ -80,7 +83,7 @@ impl ProgramSession {
             })?;
             self.memory.set_scalar(scalar, value)?;
         }
-        self.launch_end(self.steps)
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use abide_planner::fused::plan_pass;
 use abide_shaders::cuda::{program_scalars, source};
 
 use super::{Ended, Program, array, gather, loaded, rows, said, scatter};
-use crate::schedule::{Script, add};
+use crate::schedule::{Own, Script, add};
 use crate::{Compiler, Launch as Launched};
 
 /// The compute capability times 100 that passes are compiled for.
@@ -103,7 +103,7 @@ impl Program<'_> {
             add(&mut script, number);
         }
         let launches = Script { split: problem, storage, kernels: &self.kernels, entries: &self.entries };
-        launches.add_each(&mut script, std::iter::once((&**waiting, None)))?;
+        launches.add_each(&mut script, waiting.iter().map(Own::Launch))?;
         waiting.clear();
         self.emulation.write("launches", script)?;
         self.emulation.run([seed])?;

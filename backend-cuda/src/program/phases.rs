@@ -1,0 +1,206 @@
+//! Steps with loops, phase by phase.
+//!
+//! A kernel before each turn tests whether the loop is over, and stops the launches that follow. So the device is given several
+//! turns at a time, about as many as the loop had in the step before, and the host looks how many there were.
+
+use std::collections::HashMap;
+
+use abide_core::backend::ExpectedTurns;
+use abide_core::program::Repeat;
+use abide_core::{Error, Result};
+use abide_shaders::cuda::KernelLaunch;
+use cudarc::driver::{CudaFunction, CudaGraph};
+
+use super::{ProgramSession, launch_kernel};
+use crate::driver::during;
+use crate::graph::recorded;
+use crate::kernels::Kernels;
+
+/// Turns of a loop that a graph has.
+const GRAPH_TURNS: u64 = 8;
+
+/// How far a step with loops has come.
+#[derive(Default)]
+pub(super) struct Phase {
+    /// The place in the storage of the phase that comes next, or of the next turn of the loop that is under way.
+    pub place: usize,
+    /// The turns that this loop has had.
+    turns: u64,
+    /// Whether the problem's condition has ended the run.
+    pub has_ended: bool,
+    expected: ExpectedTurns,
+    /// Turns of loops from places of the storage on.
+    pub graphs: HashMap<usize, CudaGraph>,
+    /// The kernels before turns, by the numbers of their loops, and that behind the last.
+    functions: HashMap<usize, CudaFunction>,
+    leave: Option<CudaFunction>,
+}
+
+impl Phase {
+    /// Loads the kernels between turns, and begins at the first phase.
+    pub fn load(loaded: &Kernels, kernels: &abide_shaders::cuda::ProgramKernels) -> Result<Phase> {
+        let Some(loops) = &kernels.loops else { return Ok(Phase::default()) };
+        let load = |kernel: &KernelLaunch| loaded.function(&kernel.entry, kernel.shared_bytes);
+        let functions = loops.turns.iter().map(|(&number, kernel)| Ok((number, load(kernel)?)));
+        let functions = functions.collect::<Result<_>>()?;
+        Ok(Phase { functions, leave: Some(load(&loops.leave)?), ..Phase::default() })
+    }
+}
+
+impl ProgramSession {
+    /// Advances steps of a program with loops.
+    pub(super) fn advance_with_loops(&mut self, steps: u64) -> Result<f64> {
+        let end = self.steps + steps;
+        self.timer.start(&self.memory.stream)?;
+        while self.steps < end && !self.phase.has_ended {
+            let step = self.steps;
+            while self.steps == step {
+                self.turns(u64::MAX)?;
+            }
+            if let Some(until) = self.problem.until {
+                self.phase.has_ended = until.ends(self.scalar(until.scalar)?);
+            }
+        }
+        let seconds = self.timer.stop(&self.memory.stream)?;
+        self.neighbours.done();
+        self.remaining = end - self.steps;
+        Ok(seconds)
+    }
+
+    /// Carries out the phase that comes next, a loop for so many turns at most. Returns how many there were, and whether the
+    /// phase is over.
+    pub(super) fn turns(&mut self, most: u64) -> Result<(u64, bool)> {
+        let number = self.storage.number(self.phase.place);
+        let Some(&phase) = self.problem.program.phases().get(number) else { return Ok((0, true)) };
+        let (done, is_over) = match phase.repeat {
+            None => {
+                self.launch_turn(self.phase.place)?;
+                self.phase.place = self.storage.steps[self.phase.place].next;
+                (1, true)
+            }
+            Some(repeat) => {
+                let (done, is_over) = self.turns_of(number, repeat, most)?;
+                self.phase.turns += done;
+                (done, is_over || self.phase.turns >= repeat.most)
+            }
+        };
+        if is_over {
+            if phase.repeat.is_some() {
+                self.phase.expected.had(number, self.phase.turns);
+                self.phase.place = self.storage.steps[self.phase.place].end;
+            }
+            self.phase.turns = 0;
+            self.steps += u64::from(phase.ends_step);
+        }
+        Ok((done, is_over))
+    }
+
+    /// Carries out turns of a loop, and returns how many there were, and whether its condition holds.
+    fn turns_of(&mut self, number: usize, repeat: Repeat, most: u64) -> Result<(u64, bool)> {
+        let most = most.min(repeat.most - self.phase.turns);
+        let Some(until) = repeat.until else {
+            self.launch_turns(most)?;
+            self.follow(most);
+            return Ok((most, false));
+        };
+        let mut done = 0;
+        if self.together.is_some() {
+            // The host joins the reductions of each turn.
+            while done < most {
+                if until.ends(self.scalar(until.scalar)?) {
+                    return Ok((done, true));
+                }
+                self.launch_turns(1)?;
+                self.follow(1);
+                done += 1;
+            }
+            return Ok((done, false));
+        }
+        let mut is_over = false;
+        while done < most && !is_over {
+            let more = self.phase.expected.next(number, self.phase.turns + done).min(most - done);
+            self.launch_turns(more)?;
+            let progress = self.memory.progress()?;
+            self.follow(progress.turns.saturating_sub(done));
+            (done, is_over) = (progress.turns, progress.is_loop_over);
+        }
+        let leave = self.kernels.loops.as_ref().map(|loops| &loops.leave);
+        if let (Some(kernel), Some(function)) = (leave, &self.phase.leave) {
+            let arguments = self.memory.arguments(&[], self.kernels.slots);
+            launch_kernel(function, kernel, &arguments, &self.memory.stream)?;
+        }
+        Ok((done, is_over))
+    }
+
+    /// Goes on by so many turns from place to place of the storage.
+    fn follow(&mut self, turns: u64) {
+        self.phase.place = self.after_turns(self.phase.place, turns);
+    }
+
+    /// Returns the place of the storage after so many turns of a loop.
+    fn after_turns(&self, place: usize, turns: u64) -> usize {
+        let mut place = place;
+        for _ in 0..turns {
+            let next = self.storage.steps[place].next;
+            if next == place {
+                break;
+            }
+            place = next;
+        }
+        place
+    }
+
+    /// Launches so many turns of the loop that is under way.
+    fn launch_turns(&mut self, turns: u64) -> Result<()> {
+        let (mut place, mut left) = (self.phase.place, turns);
+        while left > 0 {
+            if left >= GRAPH_TURNS && self.together.is_none() {
+                if !self.phase.graphs.contains_key(&place) {
+                    let graph = recorded(&self.memory.stream, || {
+                        (0..GRAPH_TURNS)
+                            .try_for_each(|turn| self.launch_turn_of(self.after_turns(place, turn)))
+                    })?;
+                    self.phase.graphs.insert(place, graph);
+                }
+                if let Some(graph) = self.phase.graphs.get(&place) {
+                    graph.launch().map_err(during("replaying a graph"))?;
+                }
+                (place, left) = (self.after_turns(place, GRAPH_TURNS), left - GRAPH_TURNS);
+                continue;
+            }
+            self.launch_turn(place)?;
+            (place, left) = (self.storage.steps[place].next, left - 1);
+        }
+        Ok(())
+    }
+
+    /// Launches what stands at a place of the storage, whose reductions the host joins where they go over several slabs.
+    fn launch_turn(&mut self, place: usize) -> Result<()> {
+        match self.together.take() {
+            Some(mut together) => {
+                let launched = self.launch_together(&mut together, place);
+                self.together = Some(together);
+                launched
+            }
+            None => self.launch_turn_of(place),
+        }
+    }
+
+    fn launch_turn_of(&self, place: usize) -> Result<()> {
+        let step = &self.storage.steps[place];
+        let kernel = self.kernels.loops.as_ref().and_then(|loops| loops.turns.get(&step.number));
+        if let Some(kernel) = kernel {
+            let none = || Error::device("cuda", "launching a turn of a loop", "it has no kernel");
+            let function = self.phase.functions.get(&step.number).ok_or_else(none)?;
+            let arguments = self.memory.arguments(&[], self.kernels.slots);
+            launch_kernel(function, kernel, &arguments, &self.memory.stream)?;
+        }
+        step.launches.iter().try_for_each(|launch| self.launch_group(launch, true))
+    }
+
+    /// Returns the value of a computed scalar.
+    fn scalar(&self, number: usize) -> Result<f64> {
+        let all = self.memory.scalars()?;
+        Ok(all.get(self.problem.parameters.len() + number).copied().unwrap_or(f64::NAN))
+    }
+}
