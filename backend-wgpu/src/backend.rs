@@ -261,9 +261,10 @@ impl Backend for WgpuBackend {
             let open = |problem: &Problem, plan: &Plan, fields| Backend::open(self, problem, plan, fields);
             return Ok(Box::new(MemberSessions::open(problem, plan, fields, open)?));
         }
-        // A program records by itself, but halts at no mark; a clock takes note of both.
+        // A program records by itself, but halts at no mark unless its steps have loops; a clock takes note of both.
         let by_clock = Clock::on_device(problem, false).is_some_and(|clock| is_of_clock(plan, &clock));
-        if by_clock || (!problem.is_plain() && problem.marks.is_none()) {
+        let notes = !problem.program.phases().is_empty() || problem.marks.is_none();
+        if by_clock || (!problem.is_plain() && notes) {
             return Ok(Box::new(block_on(self.open_async(problem, plan, fields))?));
         }
         let cut = Segmented::new(problem, &fields)?;

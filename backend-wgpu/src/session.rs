@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use abide_core::backend::{Halt, LaunchTime, Segmented, check_field, check_values};
+use abide_core::backend::{Halt, LaunchTime, Segmented, Turns, check_field, check_values};
 use abide_core::program::Rows;
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 
@@ -175,6 +175,20 @@ impl Session for WgpuSession {
         block_on(self.advance_async(steps))
     }
 
+    fn advance_phase(&mut self, turns: u64) -> Result<Turns> {
+        match &mut self.inner {
+            Inner::Program(session) => {
+                let (turns, is_over, seconds) = block_on(session.turns(turns))?;
+                Ok(Turns { turns, is_over, seconds })
+            }
+            Inner::Plain(session) => Err(Error::unsupported(
+                session.plan.summary(),
+                "its steps have no loops",
+                "call Session::advance",
+            )),
+        }
+    }
+
     fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
         match &mut self.inner {
             Inner::Plain(_) => Ok(Vec::new()),
@@ -193,7 +207,11 @@ impl Session for WgpuSession {
     }
 
     fn is_at_mark(&self) -> bool {
-        self.clocked.as_ref().is_some_and(|(_, cut)| cut.is_at_mark())
+        match (&self.clocked, &self.inner) {
+            (Some((_, cut)), _) => cut.is_at_mark(),
+            (None, Inner::Program(session)) => session.is_at_mark(),
+            (None, Inner::Plain(_)) => false,
+        }
     }
 
     fn take_rows(&mut self) -> Result<Rows> {

@@ -64,6 +64,17 @@ fn programs_agree_with_the_reference() {
     }
 }
 
+/// Loops have as many turns as the reference's: the device counts them, and the host looks.
+#[test]
+fn loops_agree_with_the_reference() {
+    let Some(backend) = backend() else { return };
+    let loops = cases().unwrap().into_iter().filter(|case| case.name.starts_with("loops"));
+    for case in common::sampled(loops, 2) {
+        let [off, bound] = follow(&backend, &case).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        println!("{}: {off:.1} of {bound:.1}", case.name);
+    }
+}
+
 #[test]
 fn cloverleaf_agrees_with_the_reference() {
     let Some(backend) = backend() else { return };

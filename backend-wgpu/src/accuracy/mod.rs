@@ -76,6 +76,10 @@ fn bound(
     values: f64,
     magnitude: f64,
 ) -> f64 {
+    if !program.phases().is_empty() {
+        // How many turns a loop has is not known.
+        return f64::INFINITY;
+    }
     let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
     // Simplification changes no bit, so the parts that it removes cannot differ.
     let program = program.simplified(DType::F64);

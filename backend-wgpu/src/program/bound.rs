@@ -53,6 +53,7 @@ impl Dispatches {
         let mut steps = Vec::with_capacity(made.storage.steps.len());
         for step in &made.storage.steps {
             let (mut own, mut launches) = (Vec::new(), Vec::with_capacity(step.launches.len()));
+            own.extend(made.kernels.turns.get(&step.number).map(|&turn| number(turn, Vec::new())));
             for launch in &step.launches {
                 let (kernels, buffers) = made.kernels.dispatches(launch);
                 let first = own.len();

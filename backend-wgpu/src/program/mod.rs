@@ -5,17 +5,19 @@
 
 mod bound;
 mod memory;
+mod phases;
 mod recorder;
 
 use std::sync::Arc;
 
 use abide_core::backend::{LaunchTime, check_fields};
-use abide_core::program::{Boxes, Rows, Storage};
+use abide_core::program::{Boxes, Rows, Storage, Watch};
 use abide_core::{Array, Error, Plan, Problem, Result};
 use abide_shaders::wgsl::{ProgramKernels, ScalarLayout, program_kernels};
 
 use self::bound::Dispatches;
 use self::memory::Memory;
+use self::phases::Phases;
 use self::recorder::Recorder;
 use crate::gpu::Gpu;
 use crate::pace::Pace;
@@ -38,12 +40,20 @@ impl Made {
     /// Makes the launches and kernels of a problem for its plan, from its first step on, for a device that computes in
     /// f64 or does not.
     pub fn of(problem: &Problem, plan: &Plan, has_f64: bool) -> Result<Made> {
+        Made::from_phase(problem, plan, has_f64, problem.program.first_phase(problem.first_step))
+    }
+
+    /// Does the same from a phase of a step on, if steps have loops.
+    fn from_phase(problem: &Problem, plan: &Plan, has_f64: bool, phase: usize) -> Result<Made> {
+        let has_loops = !problem.program.phases().is_empty();
+        let phase = if has_loops { phase } else { problem.program.first_phase(problem.first_step) };
         plan.check(problem)?;
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
         let problem = &tiles.partition.split_problem(problem)?;
-        let storage = Storage::of_groups(problem, &Boxes::of(problem)?, &tiles.partition.groups())?;
+        let groups = tiles.partition.groups();
+        let storage = Storage::from_phase(problem, &Boxes::of(problem)?, &groups, phase)?;
         let layout = ScalarLayout::of(problem, has_f64);
         let kernels = program_kernels(problem, tiles, &storage, layout)?;
         Ok(Made { storage, kernels, layout })
@@ -65,6 +75,8 @@ pub(crate) struct ProgramSession {
     pace: Pace,
     /// The steps done since the storage's first.
     steps: u64,
+    /// How far a step with loops has come.
+    phases: Phases,
     /// Steps of the last advance that were not done.
     pub remaining: u64,
     /// Whether the condition is known to have ended the run.
@@ -81,6 +93,7 @@ impl ProgramSession {
         fields: Vec<Array>,
     ) -> Result<ProgramSession> {
         check_fields(problem, &fields)?;
+        let phases = Phases::new(Watch::new(problem, &fields)?);
         let memory = Memory::new(&gpu, problem, &made).await?;
         let dispatches = Dispatches::new(&gpu, &made, &memory).await?;
         for (&buffer, field) in made.storage.first.iter().zip(&fields) {
@@ -91,21 +104,38 @@ impl ProgramSession {
             pace: Pace::new(plan, dispatches.of_a_step()),
             problem: problem.clone(),
             plan: plan.clone(),
-            recorder: Recorder::new(&gpu, problem, made.layout, &fields).await?,
+            recorder: match problem.program.phases().is_empty() {
+                true => Recorder::new(&gpu, problem, made.layout, &fields).await?,
+                false => None,
+            },
             made,
             memory,
             dispatches,
             staging: Staging::default(),
             gpu,
             steps: 0,
+            phases,
             remaining: 0,
             has_ended: false,
         })
     }
 
+    /// Returns whether steps have loops.
+    fn has_loops(&self) -> bool {
+        !self.problem.program.phases().is_empty()
+    }
+
+    /// Returns the buffers in which the fields lie.
+    fn now(&self) -> &[usize] {
+        match self.has_loops() {
+            true => &self.made.storage.steps[self.phases.place].before,
+            false => self.made.storage.fields_after(self.steps),
+        }
+    }
+
     /// Returns the number of the buffer that holds a field, whose number has been checked.
     fn buffer(&self, field: usize) -> usize {
-        self.made.storage.fields_after(self.steps)[field]
+        self.now()[field]
     }
 
     /// Returns the buffer that holds a field's current values; the field's number has been checked.
@@ -116,6 +146,9 @@ impl ProgramSession {
     /// Advances exactly `steps` steps, or as many as the condition lets it, and returns the seconds that the
     /// device took.
     pub async fn advance(&mut self, steps: u64) -> Result<f64> {
+        if self.has_loops() {
+            return self.advance_with_loops(steps).await;
+        }
         let (end, is_watched, mut seconds) = (self.steps + steps, self.problem.until.is_some(), 0.0);
         while self.steps < end && !self.has_ended {
             let most = if is_watched { STEPS_AT_ONCE } else { u64::MAX };
@@ -138,6 +171,9 @@ impl ProgramSession {
 
     /// Advances one step, a submission for each launch, and returns the time of each.
     pub async fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
+        if self.has_loops() {
+            return Ok(Vec::new());
+        }
         let place = self.made.storage.place(self.steps);
         let launches = &self.made.storage.steps[place].launches;
         let mut times = Vec::with_capacity(launches.len());
@@ -157,7 +193,16 @@ impl ProgramSession {
 
     /// Returns the rows recorded since the last call.
     pub fn take_rows(&mut self) -> Rows {
-        self.recorder.as_mut().map_or_else(Rows::default, Recorder::take)
+        match &mut self.recorder {
+            Some(recorder) => recorder.take(),
+            // It has none where steps have loops.
+            None => self.phases.watch.take_rows(),
+        }
+    }
+
+    /// Returns whether the last step reached a mark.
+    pub fn is_at_mark(&self) -> bool {
+        self.has_loops() && self.phases.watch.is_at_mark()
     }
 
     /// Reads the steps done since this was last asked, which the device then counts anew, and whether the run
@@ -205,7 +250,7 @@ impl ProgramSession {
 
     /// Gives a field that is to be written a buffer of its own.
     async fn prepare_write(&mut self, field: usize) -> Result<()> {
-        let names = self.made.storage.fields_after(self.steps);
+        let names = self.now();
         if names.iter().filter(|&&name| name == names[field]).count() > 1 {
             self.unalias().await?;
         }
@@ -214,6 +259,7 @@ impl ProgramSession {
 
     /// Forgets that a condition has ended the run, because a field or a parameter is set.
     async fn go_on(&mut self) -> Result<()> {
+        self.phases.watch.go_on();
         if std::mem::take(&mut self.has_ended) {
             self.memory.set_progress(&self.gpu, [0, 0]).await?;
         }
@@ -224,11 +270,12 @@ impl ProgramSession {
     async fn unalias(&mut self) -> Result<()> {
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
-        let made = Made::of(&problem, &self.plan, self.gpu.adapter.f64)?;
-        let names = self.made.storage.fields_after(self.steps).to_vec();
+        let phase = self.made.storage.number(self.phases.place);
+        let made = Made::from_phase(&problem, &self.plan, self.gpu.adapter.f64, phase)?;
+        let names = self.now().to_vec();
         self.memory.unalias(&self.gpu, &names, &made.storage).await?;
         self.dispatches = Dispatches::new(&self.gpu, &made, &self.memory).await?;
-        (self.problem, self.made, self.steps) = (problem, made, 0);
+        (self.problem, self.made, self.steps, self.phases.place) = (problem, made, 0, 0);
         Ok(())
     }
 
