@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use abide_core::communicator::{CommError, Communicator, Endpoint, RankFailure};
 use abide_core::plan::Exchanging;
-use abide_core::program::Until;
+use abide_core::program::{Phase, Until};
 use abide_core::slabs::{Share, Slabs};
 use abide_core::{Problem, Session};
 
@@ -23,6 +23,9 @@ pub struct Rank {
     keeps_to_own: bool,
     /// Steps for which the halos are deep enough.
     left: u64,
+    /// The phases of steps, where these have loops, and the one that comes next.
+    phases: Vec<Phase>,
+    phase: usize,
     /// The condition that ends the run, and whether it has.
     until: Option<Until>,
     has_ended: bool,
@@ -79,6 +82,8 @@ impl Rank {
             endpoint,
             halo,
             left: u64::from(slabs.depth),
+            phases: slab.program.phases().to_vec(),
+            phase: slab.program.first_phase(slab.first_step),
             until: slab.until,
             has_ended: false,
             prepared: BTreeSet::new(),
@@ -128,6 +133,9 @@ impl Rank {
     }
 
     fn try_advance(&mut self, steps: u64) -> Result<Advanced, RankFailure> {
+        if !self.phases.is_empty() {
+            return self.advance_with_loops(steps);
+        }
         self.prepare(steps)?;
         let (begun, before) = (Instant::now(), self.seconds);
         let (mut remaining, mut has_begun) = (steps, false);
@@ -173,6 +181,48 @@ impl Rank {
             // The host saw none of the exchanges: they took what the device did not compute.
             let computed = self.seconds[0] - before[0];
             self.seconds[1] = before[1] + (begun.elapsed().as_secs_f64() - computed).max(0.0);
+        }
+        let wall = Instant::now();
+        let seconds = self.agree(remaining, begun.elapsed().as_secs_f64())?;
+        self.seconds[1] += wall.elapsed().as_secs_f64();
+        Ok(Advanced { remaining, seconds })
+    }
+
+    /// Advances steps of a program with loops: what a phase or a turn reads beyond the slab is exchanged before it. All ranks have
+    /// the same scalars, so that a loop has as many turns on each.
+    fn advance_with_loops(&mut self, steps: u64) -> Result<Advanced, RankFailure> {
+        let (begun, mut remaining) = (Instant::now(), steps);
+        while remaining > 0 && !self.has_ended {
+            loop {
+                if self.left == 0 {
+                    self.exchange()?;
+                }
+                if self.halo.way().is_of_devices() {
+                    self.halo.flush(self.session.as_mut())?;
+                }
+                let wall = Instant::now();
+                let turned = self.session.advance_phase(1);
+                let gathering = self.endpoint.take_seconds();
+                self.seconds[0] += (wall.elapsed().as_secs_f64() - gathering).max(0.0);
+                self.seconds[1] += gathering;
+                let turned = match turned {
+                    Ok(turned) => turned,
+                    Err(error) => return Err(self.endpoint.failed().unwrap_or_else(|| error.into())),
+                };
+                self.left -= turned.turns;
+                if turned.is_over {
+                    let ends_step = self.phases[self.phase].ends_step;
+                    self.phase = (self.phase + 1) % self.phases.len();
+                    if ends_step {
+                        break;
+                    }
+                }
+            }
+            remaining -= 1;
+            if let Some(until) = self.until {
+                let scalars = self.session.scalars()?;
+                self.has_ended = scalars.get(until.scalar).is_some_and(|&value| until.ends(value));
+            }
         }
         let wall = Instant::now();
         let seconds = self.agree(remaining, begun.elapsed().as_secs_f64())?;

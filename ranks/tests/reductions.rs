@@ -77,6 +77,22 @@ fn cloverleaf_3d_has_the_same_bits() {
     cloverleaf("cloverleaf-3d", &[131, 5, 3], &cuts);
 }
 
+/// A system of a step has as many iterations on any ranks, each with the bits of one device: the flow's pressure and the
+/// temperature, with walls where a rank has them.
+#[test]
+fn systems_of_steps_have_the_same_bits() {
+    for (name, extents) in [("navier-stokes", &[45, 9][..]), ("heat-implicit", &[67, 5, 3])] {
+        let problem = problem(name, extents, DType::F64);
+        let mut fields = start(&problem);
+        fields[0] = Array::from_fn(DType::F64, fields[0].len(), |i| (i as f64 * 0.37).sin());
+        for weights in [&[1, 1][..], &[1, 2, 1]] {
+            let ranked = ranked(weights).every(1);
+            assert_same_from(&problem, fields.clone(), &ranked, &Options::default(), 3);
+        }
+        assert!(ranked(&[1, 1]).every(2).plan(&problem, &Options::default()).is_err(), "{name}");
+    }
+}
+
 /// Every reduction over every region, with zeros of both signs and NaN among the values; staggered fields; walls.
 #[test]
 fn every_reduction_has_the_same_bits() {
