@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use abide_core::domain::{Sides, axis_name};
 use abide_core::expr::{Dag, Id, Tap};
-use abide_core::program::{Centring, Program, Stage, StageKind};
+use abide_core::program::{Centring, Program, Repeat, Stage, StageKind};
 
 use crate::print::{Names, lines};
 
@@ -61,6 +61,9 @@ fn described(program: &Program, is_whole: bool) -> String {
     }
     for (number, (name, kind)) in program.fields().iter().zip(program.kinds()).enumerate() {
         let mut words = format!("field {name}: on {}", kind.centring.words(axes));
+        if let Some(other) = kind.corrects {
+            write!(words, ", corrects {}", program.fields()[other]).ok();
+        }
         if kind.sides != Sides::default() {
             write!(words, ", boundary {}", kind.sides).ok();
         }
@@ -97,7 +100,12 @@ fn described(program: &Program, is_whole: bool) -> String {
         }
         line(words);
     }
-    for (number, step) in program.steps().iter().enumerate() {
+    let mut number = 0;
+    for (place, step) in program.steps().iter().enumerate() {
+        if let Some(Repeat { most, until }) = program.repeat(place) {
+            let until = until.map_or(String::new(), |until| format!(" until {}", until.describe(program)));
+            line(format!("step {}, repeat {most}{until}: {} stages", number + 1, step.len()));
+        }
         for stage in &program.stages()[step.clone()] {
             line(format!(
                 "step {}{}",
@@ -105,6 +113,7 @@ fn described(program: &Program, is_whole: bool) -> String {
                 stage_words(program, stage, [&fields, &scalars], is_whole)
             ));
         }
+        number += usize::from(program.phases().get(place).is_none_or(|phase| phase.ends_step));
     }
     text
 }

@@ -26,7 +26,11 @@ pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) ->
         }
         let own_start = match part {
             Some(part) => {
-                part.only("key of a field", &["on", "components", "boundary", "start"])?;
+                part.only("key of a field", &["on", "components", "corrects", "boundary", "start"])?;
+                if let Some(other) = part.get("corrects") {
+                    p.correct(key, other.string()?);
+                    check(p, other)?;
+                }
                 if let Some(boundary) = part.get("boundary") {
                     p.boundary_of(key, boundary.string()?);
                     check(p, boundary)?;

@@ -1,8 +1,10 @@
 //! The stages of a model file.
 
+use std::cell::RefCell;
+
 use abide_core::Scope;
 use abide_core::expr::Expr;
-use abide_core::program::{Centring, Definition, Region};
+use abide_core::program::{Centring, Definition, Region, Solve, SolveMethod};
 
 use crate::document::{Entry, Item, Table};
 use crate::fault::Fault;
@@ -44,6 +46,14 @@ pub(crate) fn add(
 ) -> Result<(), Fault> {
     let dimensions = p.dimensions();
     let (fields, scalars) = (p.fields().to_vec(), p.scalars().to_vec());
+    let is_word = |key: &str| !fields.iter().chain(&scalars).any(|name| name == key);
+    if let Some(stages) = table.get("stages").filter(|stages| is_word("stages") && stages.is_array()) {
+        return repeat(p, step, table, stages, default, tables);
+    }
+    if let Some(unknown) = table.get("solve").filter(|_| is_word("solve")) {
+        let known = Known { fields: &fields, scalars: &scalars, tables, on: None };
+        return solve(p, step, table, unknown, known);
+    }
     let known = Known { fields: &fields, scalars: &scalars, tables, on: None };
     let formulas: Vec<Entry<'_>> = table.entries().filter(|entry| !WORDS.contains(&entry.key)).collect();
     for entry in &formulas {
@@ -103,6 +113,85 @@ pub(crate) fn add(
             }
             Ok(())
         }
+    }
+}
+
+/// Adds a loop: its stages, how often they are carried out at most, and the condition that ends it.
+fn repeat(
+    p: &mut Definition,
+    step: usize,
+    table: Table<'_>,
+    stages: Item<'_>,
+    default: &str,
+    tables: &[Constants],
+) -> Result<(), Fault> {
+    table.only("key of a loop", &["repeat", "until", "stages"])?;
+    let Some(most) = table.get("repeat") else {
+        let change = "add repeat = 100, the most turns";
+        return Err(Fault::new(
+            table.at(),
+            "it has stages, and does not say how often they are repeated",
+            change,
+        ));
+    };
+    let until = table.get("until").map(Item::string).transpose()?;
+    p.begin_loop(step, most.whole()?, until);
+    for (number, stage) in stages.array()?.into_iter().enumerate() {
+        add(p, step, stage.table()?, &format!("{default}.{}", number + 1), tables)?;
+    }
+    p.end_loop();
+    check_at(p, table.at())
+}
+
+/// Adds the stages that solve a linear system.
+fn solve(
+    p: &mut Definition,
+    step: usize,
+    table: Table<'_>,
+    unknown: Item<'_>,
+    known: Known<'_>,
+) -> Result<(), Fault> {
+    table
+        .only("key of a solve", &["solve", "operator", "rhs", "method", "tolerance", "most", "null_space"])?;
+    let formula = |key: &str| {
+        let missing = || {
+            let change = "write operator = \"...\", a formula linear in the unknown, and rhs = \"...\"";
+            Fault::new(table.at(), format!("the solve has no `{key}`"), change)
+        };
+        let item = table.get(key).ok_or_else(missing)?;
+        item.string().map(|_| item)
+    };
+    let (operator, rhs) = (formula("operator")?, formula("rhs")?);
+    let mut how = Solve::default();
+    if let Some(method) = table.get("method") {
+        how.method = SolveMethod::named(method.string()?).map_err(|error| Fault::of(method.at(), error))?;
+    }
+    how.tolerance = table.get("tolerance").map_or(Ok(how.tolerance), Item::number)?;
+    how.most = table.get("most").map_or(Ok(how.most), Item::whole)?;
+    if let Some(item) = table.get("null_space") {
+        let wrong = || Fault::new(item.at(), "it is neither true nor false", "write null_space = true");
+        how.null_space = item.truth().ok_or_else(wrong)?;
+    }
+    let unknown = unknown.string()?;
+    let known = Known { on: p.on(unknown), ..known };
+    let fault = RefCell::new(None);
+    fn value<'g>(
+        scope: &Scope<'g>,
+        item: Item<'_>,
+        known: Known<'_>,
+        fault: &RefCell<Option<Fault>>,
+    ) -> Expr<'g> {
+        read(item, scope, known, &[]).unwrap_or_else(|found| {
+            fault.borrow_mut().get_or_insert(found);
+            scope.constant(0.0)
+        })
+    }
+    p.extend(step).solve(unknown, &how, &|scope| value(scope, operator, known, &fault), &|scope| {
+        value(scope, rhs, known, &fault)
+    });
+    match fault.into_inner() {
+        Some(fault) => Err(fault),
+        None => check_at(p, table.at()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use abide_core::domain::{Sides, axis_name};
 use abide_core::expr::{Dag, Id, Node};
-use abide_core::program::{Centring, FieldWall, Program, Reduction, Region, Stage, StageKind, Start};
+use abide_core::program::{Centring, FieldWall, Program, Reduction, Region, Repeat, Stage, StageKind, Start};
 use abide_core::{Error, Result};
 use toml::Value;
 
@@ -74,6 +74,9 @@ fn written_out(program: &Program) -> Result<String> {
         if !kind.centring.is_cell() {
             entries.push(("on", quoted(kind.centring.words(axes))));
         }
+        if let Some(other) = kind.corrects {
+            entries.push(("corrects", quoted(&program.fields()[other])));
+        }
         if kind.sides != Sides::default() {
             entries.push(("boundary", quoted(kind.sides.to_string())));
         }
@@ -135,15 +138,26 @@ fn written_out(program: &Program) -> Result<String> {
         }
     }
     let (names, scalars) = (program.names(), scalars(program));
-    for step in program.steps() {
-        let is_single = program.steps().len() == 1;
-        if !is_single {
+    let stages = if program.cycle() == 1 { "stages" } else { "steps.stages" };
+    let mut begins = program.cycle() > 1;
+    for (place, step) in program.steps().iter().enumerate() {
+        if std::mem::take(&mut begins) {
             section(&mut text, "[steps]");
         }
+        let mut own = format!("[{stages}]");
+        if let Some(Repeat { most, until }) = program.repeat(place) {
+            section(&mut text, &own);
+            entry(&mut text, "repeat", most);
+            if let Some(until) = until {
+                entry(&mut text, "until", quoted(until.describe(program)));
+            }
+            own = format!("[{stages}.stages]");
+        }
         for stage in &program.stages()[step.clone()] {
-            section(&mut text, if is_single { "[stages]" } else { "[steps.stages]" });
+            section(&mut text, &own);
             write_stage(&mut text, program, stage, [&names, &scalars])?;
         }
+        begins = program.cycle() > 1 && program.phases().get(place).is_none_or(|phase| phase.ends_step);
     }
     Ok(text)
 }

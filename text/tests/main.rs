@@ -2,6 +2,7 @@
 
 mod faults;
 mod loops;
+mod loops_of_steps;
 mod meaning;
 mod round_trip;
 mod same_bits;

@@ -51,6 +51,7 @@ fn check(program: &Program) -> Result<(), TestCaseError> {
         parameters,
         scalars,
         steps,
+        phases,
         boundary,
         shown,
         is_plain

@@ -1,0 +1,94 @@
+//! Loops and solves of model files: they are what Rust says, and what is wrong about them has its place.
+
+use abide_core::program::{Centring, Definition, Solve, SolveMethod};
+
+const MODEL: &str = "axes = 2
+boundary = 'mirror'
+
+[fields]
+u = 0
+f = 1
+
+[scalars]
+change = { start = 1 }
+
+[[stages]]
+change = '1'
+
+[[stages]]
+repeat = 40
+until = 'change <= 0.01'
+
+[[stages.stages]]
+name = 'sweep'
+u = '0.25*(u[-1,0] + u[1,0] + u[0,-1] + u[0,1])'
+
+[[stages.stages]]
+change = '0.5*change'
+
+[[stages]]
+solve = 'u'
+operator = 'u - 0.5*(u[-1,0] + u[1,0] - 2*u)'
+rhs = 'f'
+method = 'bicgstab'
+tolerance = 1e-6
+most = 50
+";
+
+#[test]
+fn a_model_file_says_what_rust_says() {
+    let mut p = Definition::new("loops", 2);
+    p.boundary(abide_core::Boundary::Mirror).field("u", Centring::CELL).field("f", Centring::CELL);
+    p.scalar("change", Some(1.0), "");
+    let mut step = p.step();
+    step.compute("change", |s| s.constant(1.0));
+    step.repeat(40, Some("change <= 0.01"), |turn| {
+        turn.stage("sweep", |s| {
+            let u = s.field("u");
+            s.set("u", 0.25 * (u.at([-1, 0]) + u.at([1, 0]) + u.at([0, -1]) + u.at([0, 1])));
+        });
+        turn.compute("change", |s| 0.5 * s.param("change"));
+    });
+    let how = Solve { method: SolveMethod::BiCgStab, tolerance: 1e-6, most: 50, ..Solve::default() };
+    step.solve(
+        "u",
+        &how,
+        &|s| {
+            let u = s.field("u");
+            u.here() - 0.5 * (u.at([-1, 0]) + u.at([1, 0]) - 2.0 * u.here())
+        },
+        &|s| s.field("f").here(),
+    );
+    let program = p.build().unwrap();
+    let read = abide_text::read(MODEL, "loops.toml").unwrap().program;
+    assert_eq!(read.phases(), program.phases());
+    assert_eq!(read.kinds(), program.kinds());
+    assert_eq!(read.steps(), program.steps());
+    assert_eq!(abide_text::formulas(&read), abide_text::formulas(&program));
+    // What is written of it is the same again.
+    let written = abide_text::write(&read).unwrap();
+    let again = abide_text::read(&written, "again.toml").unwrap().program;
+    assert_eq!((again.phases(), again.kinds()), (read.phases(), read.kinds()), "{written}");
+    assert_eq!(abide_text::formulas(&again), abide_text::formulas(&read));
+}
+
+#[test]
+fn what_is_wrong_has_its_place() {
+    for (from, to, words) in [
+        ("repeat = 40", "turns = 40", "key of a loop"),
+        ("repeat = 40", "repeat = 0", "it has no turns"),
+        ("repeat = 40\n", "", "does not say how often"),
+        ("until = 'change <= 0.01'", "until = 'changes <= 0.01'", "changes"),
+        ("rhs = 'f'\n", "", "has no `rhs`"),
+        ("rhs = 'f'", "rhs = 'g'", "g"),
+        ("operator = 'u - ", "operator = 'u*f + 1 - ", "not linear in u"),
+        ("method = 'bicgstab'", "method = 'multigrid'", "bicgstab"),
+        ("tolerance = 1e-6", "tolerance = 0", "tolerance"),
+        ("solve = 'u'", "solve = 'w'", "w"),
+        ("most = 50", "null_space = 1", "neither true nor false"),
+    ] {
+        assert!(MODEL.contains(from), "{from}");
+        let error = abide_text::read(&MODEL.replace(from, to), "loops.toml").unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("loops.toml"), "{to}: {error}");
+    }
+}
