@@ -72,6 +72,7 @@ from .expressions import (
     where,
 )
 from .fields import FieldValues
+from .loops import repeat, solve
 from .models import load, loads
 from .noise import bernoulli, exponential, normal, uniform
 from .pictures import Movie, Picture
@@ -155,12 +156,14 @@ __all__ = [
     "plan",
     "position",
     "program",
+    "repeat",
     "resume",
     "rint",
     "scalar",
     "sign",
     "sin",
     "sinh",
+    "solve",
     "sqrt",
     "stage",
     "start",

@@ -15,6 +15,7 @@ from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart
 from .errors import Invalid, Limit, Unknown
 from .expressions import Field, Tape
 from .formulas import Op, needed, operands, text
+from .loops import Repeat, Solve
 
 RESERVED = (
     "backend",
@@ -239,6 +240,16 @@ class Recorder:
             numbers = [self._number(value) for value in described.values]
             self.walls.append((described.field, described.sides, described.condition, numbers))
             return
+        if isinstance(described, Repeat):
+            self._repeat(described)
+            return
+        if isinstance(described, Solve):
+            own = described
+            formulas = (self._number(own.operator), self._number(own.rhs))
+            self.steps[-1].append(
+                ("solve", own.unknown, formulas, own.method, own.tolerance, own.most, own.null_space)
+            )
+            return
         stage = Stage(described) if isinstance(described, Mapping) else described
         if not isinstance(stage, Stage):
             raise Invalid(
@@ -262,6 +273,15 @@ class Recorder:
             self._update(stage, fields)
         else:
             self._scalars(stage, scalars)
+
+    def _repeat(self, loop: Repeat) -> None:
+        self.steps[-1].append(("repeat", loop.most, loop.until))
+        for stage in loop.stages:
+            if isinstance(stage, (declare.EndOfStep, Repeat, Solve)):
+                kind = "the end of a step" if isinstance(stage, declare.EndOfStep) else "another loop"
+                raise Invalid(f"{self.name}: a loop has {kind} within; write the turns of one of the two out")
+            self._add(stage)
+        self.steps[-1].append(("end of loop",))
 
     def _update(self, stage: Stage, fields: Mapping[str, Any]) -> None:
         sets = []
@@ -355,5 +375,9 @@ class Recorder:
 def _outputs(stage: tuple[Any, ...]) -> list[int]:
     if stage[0] == "set":
         return [number for _, number in stage[2]] + ([] if stage[3] is None else [stage[3]])
+    if stage[0] == "solve":
+        return list(stage[2])
+    if stage[0] in ("repeat", "end of loop"):
+        return []
     number: int = stage[-1]
     return [number]

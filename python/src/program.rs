@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide::program::{Centring, Condition, Definition, Reduction, Region, Scope, Start, Wall};
+use abide::program::{
+    Centring, Condition, Definition, Reduction, Region, Scope, Solve, SolveMethod, Start, Wall,
+};
 use abide::{Error, Expr, text};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -68,10 +70,10 @@ impl Program {
             if let Some(until) = until {
                 definition.until(until);
             }
-            for stages in &steps {
-                let mut step = definition.step();
+            for (number, stages) in steps.iter().enumerate() {
+                definition.step();
                 for stage in stages {
-                    add(&mut step, dimensions, &tape, stage)?;
+                    add(&mut definition, number, &tape, stage)?;
                 }
             }
             Ok(Program(Arc::new(definition.build().map_err(exception)?)))
@@ -205,14 +207,25 @@ fn declare(definition: &mut Definition, dimensions: usize, part: &Bound<'_, PyTu
     Ok(())
 }
 
-fn add(
-    step: &mut abide::program::Step<'_>,
-    dimensions: usize,
-    tape: &Tape,
-    stage: &Bound<'_, PyTuple>,
-) -> PyResult<()> {
-    let kind: String = stage.get_item(0)?.extract()?;
+/// Adds a stage to a step of the cycle, or begins or ends a loop there.
+fn add(definition: &mut Definition, number: usize, tape: &Tape, stage: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let (kind, dimensions): (String, usize) = (stage.get_item(0)?.extract()?, definition.dimensions());
+    let mut step = definition.extend(number);
     match kind.as_str() {
+        "repeat" => {
+            let (_, most, until): (String, u64, Option<String>) = stage.extract()?;
+            definition.begin_loop(number, most, until.as_deref());
+        }
+        "end of loop" => definition.end_loop(),
+        "solve" => {
+            type Solved = (String, String, (usize, usize), String, f64, u64, bool);
+            let (_, unknown, (operator, rhs), method, tolerance, most, null_space): Solved =
+                stage.extract()?;
+            tape.check([operator, rhs].into_iter())?;
+            let method = SolveMethod::named(&method).map_err(exception)?;
+            let how = Solve { method, tolerance, most, null_space };
+            step.solve(&unknown, &how, &|s| tape.replay(s, &[operator])[0], &|s| tape.replay(s, &[rhs])[0]);
+        }
         "set" => {
             type Set = (String, String, Vec<(String, usize)>, Option<usize>, Vec<Vec<usize>>);
             let (_, name, sets, mask, points): Set = stage.extract()?;

@@ -302,6 +302,20 @@ for name in ("exponential", "bernoulli"):
         lambda w, f=getattr(ab, name): recorded(lambda u: u + f(w)),
         lambda w, f=getattr(ab, name): recorded(lambda u: u + f(0.5, stream=w)),
     ]
+CALLS["repeat"] = [
+    lambda w: staged(lambda u, s: ab.repeat(w, most=3)),
+    lambda w: staged(lambda u, s: ab.repeat([{"u": u}], most=w)),
+    lambda w: staged(lambda u, s: ab.repeat([{"u": u}], most=3, until=w)),
+]
+CALLS["solve"] = [
+    lambda w: staged(lambda u, s: ab.solve(w, operator=u, rhs=1.0)),
+    lambda w: staged(lambda u, s: ab.solve(u, operator=w, rhs=1.0)),
+    lambda w: staged(lambda u, s: ab.solve(u, operator=u, rhs=w)),
+    *(
+        (lambda w, name=name: staged(lambda u, s: ab.solve(u, operator=u, rhs=1.0, **{name: w})))
+        for name in ("tolerance", "most", "method", "null_space")
+    ),
+]
 CALLS["wall"] = [
     lambda w: staged(lambda u, s: ab.wall(w, "x-", dirichlet=0)),
     lambda w: staged(lambda u, s: ab.wall(u, w, dirichlet=0)),
