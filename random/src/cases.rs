@@ -306,6 +306,66 @@ fn noisy(dimensions: usize, boundary: Boundary) -> Result<Program> {
     p.build()
 }
 
+/// Loops: sweeps until they change little, turns of a number that differs from step to step, one at the beginning and one at the
+/// end of a step, and one that is over before its first turn; what they make changes buffers in each turn.
+fn loops(dimensions: usize) -> Result<Program> {
+    let fast = dimensions - 1;
+    let mut p = Definition::new("loops", dimensions);
+    p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("f", Centring::face(dimensions, fast));
+    p.field("old", Centring::CELL).temporary("flux", Centring::face(dimensions, fast));
+    p.scalar("change", Some(1.0), "largest change").scalar("left", Some(2.0), "turns that are left");
+    p.scalar("turns", Some(0.0), "turns so far").scalar("total", None, "a sum");
+    let mut step = p.step();
+    step.repeat(3, Some("left <= 0"), |turn| {
+        turn.stage("drift", |s| {
+            let u = s.field("u");
+            s.set("u", u.here() + 0.03125 * (u.along(fast, -1) - u.along(0, 1)) + 0.01 * s.param("left"));
+        });
+        turn.compute("left", |s| s.param("left") - 1.0);
+        turn.compute("turns", |s| s.param("turns") + 1.0);
+    });
+    step.stage("keep", |s| s.set("old", s.field("u").here()));
+    step.compute("change", |s| s.constant(1.0));
+    step.repeat(40, Some("change <= 0.02"), |turn| {
+        turn.stage("flux", |s| {
+            let u = s.field("u");
+            s.set("flux", 0.21 * (u.along(fast, 0) - u.along(fast, -1)) + 0.01 * s.field("f").here());
+        });
+        turn.reduce("change", Reduction::Max, Centring::CELL, |s| {
+            let flux = s.field("flux");
+            (flux.along(fast, 1) - flux.along(fast, 0)).abs()
+        });
+        turn.stage("relax", |s| {
+            let flux = s.field("flux");
+            s.set("u", s.field("u").here() + flux.along(fast, 1) - flux.along(fast, 0));
+        });
+        turn.points_slice("leak", &[vec![0; dimensions]], |s| s.set("u", 0.9 * s.field("u").here()));
+        turn.compute("turns", |s| s.param("turns") + 1.0);
+    });
+    step.repeat(5, Some("turns >= 0"), |turn| {
+        turn.stage("never", |s| s.set("u", s.field("u").here() * 0.0));
+    });
+    step.stage("faces", |s| {
+        let (u, old) = (s.field("u"), s.field("old"));
+        s.set("f", 0.5 * s.field("f").here() + u.along(fast, 0) - old.along(fast, -1));
+    });
+    let mut step = p.step();
+    step.reduce("total", Reduction::Sum, Centring::CELL, |s| s.field("u").here() * s.field("old").here());
+    step.repeat(3, None, |turn| {
+        turn.stage("mix", |s| {
+            let (u, old) = (s.field("u"), s.field("old"));
+            s.set("old", 0.5 * (u.along(fast, -1) + old.along(0, 1)));
+            s.set("u", 0.5 * (u.here() - old.here()) + 1e-3 * s.param("total"));
+        });
+    });
+    step.compute("left", |s| {
+        let turns = s.param("turns");
+        turns - 2.0 * (0.5 * turns).floor()
+    });
+    p.until("turns >= 1000").shown("u");
+    p.build()
+}
+
 /// Names that mean the same buffer, and change by turns.
 fn names() -> Result<Program> {
     let mut p = Definition::new("names", 1);
@@ -425,6 +485,14 @@ pub fn cases() -> Result<Vec<Case>> {
             let extents = if dimensions == 3 && turn == 1 { &[5, 4, 67] } else { extents[turn] };
             all.push(Case::new("conditions", conditions(dimensions)?, "mirror", extents, dtype, 5)?);
             all.push(Case::new("draws", draws(dimensions)?, "mirror", extents, dtype, 3)?);
+            all.push(Case::new(
+                "loops",
+                loops(dimensions)?,
+                ["mirror", "periodic"][turn],
+                extents,
+                dtype,
+                5,
+            )?);
             let boundary = [Boundary::Periodic, Boundary::Fixed][turn];
             all.push(Case::new("noisy", noisy(dimensions, boundary)?, boundary.name(), extents, dtype, 7)?);
         }
