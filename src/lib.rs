@@ -85,6 +85,7 @@ mod documents {
         Control: "../docs/guide/control.md",
         Programs: "../docs/guide/programs.md",
         Records: "../docs/guide/records.md",
+        Solves: "../docs/guide/solves.md",
         Stencils: "../docs/guide/stencils.md",
         Solvers: "../docs/solvers/README.md",
     }

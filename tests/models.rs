@@ -18,7 +18,7 @@ fn files() -> Vec<&'static str> {
 #[test]
 fn every_file_of_the_pages_runs() {
     let files = files();
-    assert_eq!(files.len(), 6);
+    assert_eq!(files.len(), 7);
     for file in files {
         let model = text::read(file, "page.toml").unwrap();
         let size: &[usize] = if model.program.dimensions() == 1 { &[99] } else { &[70, 99] };
@@ -31,7 +31,7 @@ fn every_file_of_the_pages_runs() {
 /// The pages' model of heat finds its step: half of 1 over the largest conductivity.
 #[test]
 fn the_step_is_found() {
-    let model = text::read(files()[2], "heat.toml").unwrap();
+    let model = text::read(files()[3], "heat.toml").unwrap();
     assert!(model.options.contains(&"--until=time >= 1000".to_owned()));
     let builder = Simulation::builder(model).size(&[400]).dtype(DType::F64).backend(Choice::CPU);
     let mut heat = builder.until("time >= 50").build().unwrap();

@@ -3,7 +3,9 @@
 
 mod euler;
 mod fdtd_3d;
+mod implicit;
 mod lbm_cavity;
+mod navier_stokes;
 mod seismic_shot;
 mod shallow_water;
 
