@@ -250,6 +250,12 @@ void launch(void (*body)(), const Enter& enter)
         if (idle > IDLE_TURNS) fail("lanes wait for ever");
     }
     settle(count);
+    for (Lane& lane : lanes) {
+        const auto is_under_way = [](const std::vector<Copy>& group) { return !group.empty(); };
+        if (is_under_way(lane.open) || std::any_of(lane.groups.begin(), lane.groups.end(), is_under_way))
+            fail("a lane has ended while its copies are under way");
+        lane.groups.clear();
+    }
     current = -1;
 }
 

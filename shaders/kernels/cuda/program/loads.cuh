@@ -35,13 +35,14 @@ struct Copies {
     {
     }
 
-    // Copies what is read before the first turn, in that turn, and in those up to which copies are ahead.
+    // Copies what is read before the first turn, in that turn, and in those up to which copies are ahead: nothing that no turn
+    // waits for, which the next tile of the block would find under way.
     __device__ __forceinline__ void begin()
     {
         S::find(*this);
         #pragma unroll 1
         for (Turn turn(S::START - S::WINDOW - AHEAD); turn.front < S::START; turn.next()) {
-            S::template copy<true>(*this, turn);
+            if (turn.front + AHEAD < S::END) S::template copy<true>(*this, turn);
             if (turn.front >= S::START - AHEAD) copies_end();
         }
     }
