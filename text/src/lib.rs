@@ -210,8 +210,10 @@ fn cycle(p: &mut Definition, all: Table<'_>, tables: &[Constants]) -> Result<(),
             let stage_table = stage.table()?;
             stages::add(p, step, stage_table, &default, tables)?;
             // Counting goes through all stages so far.
-            let has_loop = |entry: Entry<'_>| entry.item.string().is_ok_and(|text| text.contains("for"));
-            if !stage_table.entries().any(has_loop) {
+            let may_loop = |entry: Entry<'_>| {
+                entry.item.is_array() || entry.item.string().is_ok_and(|text| text.contains("for"))
+            };
+            if !stage_table.entries().any(may_loop) {
                 return Ok(());
             }
             let terms = p.written_out();

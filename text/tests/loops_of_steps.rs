@@ -91,4 +91,11 @@ fn what_is_wrong_has_its_place() {
         let error = abide_text::read(&MODEL.replace(from, to), "loops.toml").unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("loops.toml"), "{to}: {error}");
     }
+    // Terms are counted through the stages of a loop too.
+    let all = "f = 'sum(sum(i*j for j in range(100)) for i in range(400)) + f'\n";
+    let stage = "[[stages.stages]]\n";
+    let text = MODEL.replacen(stage, &format!("{stage}{all}\n{stage}"), 1);
+    assert_ne!(text, MODEL);
+    let error = abide_text::read(&text, "loops.toml").unwrap_err().to_string();
+    assert!(error.contains("terms of a model with each turn of its loops"), "{error}");
 }
