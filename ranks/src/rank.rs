@@ -157,21 +157,10 @@ impl Rank {
                 self.halo.flush(self.session.as_mut())?;
                 self.seconds[1] += wall.elapsed().as_secs_f64();
             }
-            let wall = Instant::now();
-            let advanced = self.session.advance(now);
-            let gathering = self.endpoint.take_seconds();
-            self.seconds[0] += (wall.elapsed().as_secs_f64() - gathering).max(0.0);
-            self.seconds[1] += gathering;
-            if let Err(error) = advanced {
-                // Where a gather failed, the rank may only follow another.
-                return Err(self.endpoint.failed().unwrap_or_else(|| error.into()));
-            }
+            self.computed(|session| session.advance(now))?;
             let done = now - self.session.remaining();
             (self.left, remaining) = (self.after(done), remaining - done);
-            if let Some(until) = self.until {
-                let scalars = self.session.scalars()?;
-                self.has_ended = scalars.get(until.scalar).is_some_and(|&value| until.ends(value));
-            }
+            self.find_end()?;
             if done < now {
                 break;
             }
@@ -200,15 +189,7 @@ impl Rank {
                 if self.halo.way().is_of_devices() {
                     self.halo.flush(self.session.as_mut())?;
                 }
-                let wall = Instant::now();
-                let turned = self.session.advance_phase(1);
-                let gathering = self.endpoint.take_seconds();
-                self.seconds[0] += (wall.elapsed().as_secs_f64() - gathering).max(0.0);
-                self.seconds[1] += gathering;
-                let turned = match turned {
-                    Ok(turned) => turned,
-                    Err(error) => return Err(self.endpoint.failed().unwrap_or_else(|| error.into())),
-                };
+                let turned = self.computed(|session| session.advance_phase(1))?;
                 self.left -= turned.turns;
                 if turned.is_over {
                     let ends_step = self.phases[self.phase].ends_step;
@@ -219,15 +200,35 @@ impl Rank {
                 }
             }
             remaining -= 1;
-            if let Some(until) = self.until {
-                let scalars = self.session.scalars()?;
-                self.has_ended = scalars.get(until.scalar).is_some_and(|&value| until.ends(value));
-            }
+            self.find_end()?;
         }
         let wall = Instant::now();
         let seconds = self.agree(remaining, begun.elapsed().as_secs_f64())?;
         self.seconds[1] += wall.elapsed().as_secs_f64();
         Ok(Advanced { remaining, seconds })
+    }
+
+    /// Has the session compute, and adds the time that it takes to those of computing and of exchanging.
+    fn computed<R>(
+        &mut self,
+        compute: impl FnOnce(&mut dyn Session) -> abide_core::Result<R>,
+    ) -> Result<R, RankFailure> {
+        let wall = Instant::now();
+        let computed = compute(self.session.as_mut());
+        let gathering = self.endpoint.take_seconds();
+        self.seconds[0] += (wall.elapsed().as_secs_f64() - gathering).max(0.0);
+        self.seconds[1] += gathering;
+        // Where a gather failed, the rank may only follow another.
+        computed.map_err(|error| self.endpoint.failed().unwrap_or_else(|| error.into()))
+    }
+
+    /// Finds whether the condition has ended the run.
+    fn find_end(&mut self) -> Result<(), RankFailure> {
+        if let Some(until) = self.until {
+            let scalars = self.session.scalars()?;
+            self.has_ended = scalars.get(until.scalar).is_some_and(|&value| until.ends(value));
+        }
+        Ok(())
     }
 
     /// Has the device begin steps if the host need not see their end, and returns whether it has.
