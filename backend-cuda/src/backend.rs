@@ -178,10 +178,10 @@ impl Backend for CudaBackend {
         }
         if let Some(program) = code.program {
             // Between the steps of a program with loops the host is there itself.
-            let has_loops = !problem.program.phases().is_empty();
+            let has_loops = problem.program.has_loops();
             let cut = if has_loops { Segmented::new(problem, &fields)? } else { None };
-            let alone = Problem { record: None, marks: None, ..problem.clone() };
-            let problem = if has_loops { &alone } else { problem };
+            let alone = has_loops.then(|| Problem { record: None, marks: None, ..problem.clone() });
+            let problem = alone.as_ref().unwrap_or(problem);
             let (counter, put_kernel) = (self.counter.clone(), self.put_kernel.clone());
             let loaded = (&kernels, program, code.passes);
             let carried = plan.stages().map_or(Vec::new(), |tiles| tiles.partition.carried.clone());

@@ -263,7 +263,7 @@ impl Backend for WgpuBackend {
         }
         // A program records by itself, but halts at no mark unless its steps have loops; a clock takes note of both.
         let by_clock = Clock::on_device(problem, false).is_some_and(|clock| is_of_clock(plan, &clock));
-        let notes = !problem.program.phases().is_empty() || problem.marks.is_none();
+        let notes = problem.program.has_loops() || problem.marks.is_none();
         if by_clock || (!problem.is_plain() && notes) {
             return Ok(Box::new(block_on(self.open_async(problem, plan, fields))?));
         }

@@ -193,9 +193,7 @@ impl<'a> Program<'a> {
         let mut now = storage.fields_after(steps);
         match &self.persistent {
             Some(plan) => launches.add_schedules(&mut script, plan, steps + beyond, seed)?,
-            None if problem.program.phases().is_empty() => {
-                launches.add_launches(&mut script, steps + beyond)?
-            }
+            None if !problem.program.has_loops() => launches.add_launches(&mut script, steps + beyond)?,
             None => now = launches.add_phases(&mut script, &self.phases(start, steps)?)?,
         }
         self.emulation.write("launches", script)?;

@@ -113,7 +113,7 @@ fn described(program: &Program, is_whole: bool) -> String {
                 stage_words(program, stage, [&fields, &scalars], is_whole)
             ));
         }
-        number += usize::from(program.phases().get(place).is_none_or(|phase| phase.ends_step));
+        number += usize::from(program.ends_step(place));
     }
     text
 }

@@ -157,7 +157,7 @@ fn written_out(program: &Program) -> Result<String> {
             section(&mut text, &own);
             write_stage(&mut text, program, stage, [&names, &scalars])?;
         }
-        begins = program.cycle() > 1 && program.phases().get(place).is_none_or(|phase| phase.ends_step);
+        begins = program.cycle() > 1 && program.ends_step(place);
     }
     Ok(text)
 }

@@ -35,6 +35,6 @@ pub fn deep(finder: &Finder<'_>, program: &Program, storage: &Storage) -> Vec<Ve
         all.map(|(number, deep)| Deep { number, ..deep }).collect()
     };
     let places = storage.steps.len();
-    let has_none = places > MOST_STEPS || !program.phases().is_empty();
+    let has_none = places > MOST_STEPS || program.has_loops();
     (0..places).map(|place| if has_none { Vec::new() } else { of(place) }).collect()
 }

@@ -157,7 +157,7 @@ impl<T: Real> Launched<T> {
         self.remaining = steps;
         self.refresh()?;
         self.watch.begin();
-        let has_loops = !self.field_rows.problem.program.phases().is_empty();
+        let has_loops = self.field_rows.problem.program.has_loops();
         while self.remaining > 0 && self.watch.goes_on() {
             if has_loops {
                 self.step_with_loops()?;
@@ -287,9 +287,9 @@ impl<T: Real> Launched<T> {
 
     /// Returns the place in the storage of what comes next.
     fn place(&self) -> usize {
-        match self.field_rows.problem.program.phases().is_empty() {
-            true => self.storage.place(self.steps),
-            false => self.phase.place,
+        match self.field_rows.problem.program.has_loops() {
+            true => self.phase.place,
+            false => self.storage.place(self.steps),
         }
     }
 

@@ -71,7 +71,7 @@ impl<T: Real> State<T> {
                     }
                 }
             }
-            if program.phases().get(place).is_none_or(|phase| phase.ends_step) {
+            if program.ends_step(place) {
                 break;
             }
             place += 1;

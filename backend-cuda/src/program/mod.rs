@@ -257,12 +257,17 @@ impl ProgramSession {
         recorded(&self.memory.stream, || steps.try_for_each(|step| self.launch(step)))
     }
 
+    /// Returns the place in the storage of what comes next.
+    fn place(&self) -> usize {
+        match self.problem.program.has_loops() {
+            true => self.phase.place,
+            false => self.storage.place(self.steps),
+        }
+    }
+
     /// Returns the buffers in which the fields lie.
     fn now(&self) -> &[usize] {
-        match self.problem.program.phases().is_empty() {
-            true => self.storage.fields_after(self.steps),
-            false => &self.storage.steps[self.phase.place].before,
-        }
+        &self.storage.steps[self.place()].before
     }
 
     /// Returns the buffer in which a field lies.
@@ -293,13 +298,8 @@ impl ProgramSession {
         let has_ended = self.kernels.end.is_some() && self.drain()?.has_ended;
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
-        let storage = match problem.program.phases().is_empty() {
-            true => Storage::of_groups(&problem, &self.boxes, &self.groups)?,
-            false => {
-                let phase = self.storage.number(self.phase.place);
-                Storage::from_phase(&problem, &self.boxes, &self.groups, phase)?
-            }
-        };
+        let phase = self.storage.number(self.place());
+        let storage = Storage::from_phase(&problem, &self.boxes, &self.groups, phase)?;
         let names = self.now().to_vec();
         self.memory.unalias(&names, &storage)?;
         (self.problem, self.storage, self.steps, self.recording) = (problem, storage, 0, None);
@@ -350,7 +350,7 @@ impl Session for ProgramSession {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
-        if !self.problem.program.phases().is_empty() {
+        if self.problem.program.has_loops() {
             return self.advance_with_loops(steps);
         }
         if let Some(mut together) = self.together.take() {
@@ -412,7 +412,7 @@ impl Session for ProgramSession {
     }
 
     fn time_step(&mut self) -> Result<Vec<LaunchTime>> {
-        if self.persistent.is_some() || !self.problem.program.phases().is_empty() {
+        if self.persistent.is_some() || self.problem.program.has_loops() {
             return Ok(Vec::new());
         }
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;

@@ -134,20 +134,7 @@ impl ProgramSession {
 
     /// Goes on by so many turns from place to place of the storage.
     fn follow(&mut self, turns: u64) {
-        self.phase.place = self.after_turns(self.phase.place, turns);
-    }
-
-    /// Returns the place of the storage after so many turns of a loop.
-    fn after_turns(&self, place: usize, turns: u64) -> usize {
-        let mut place = place;
-        for _ in 0..turns {
-            let next = self.storage.steps[place].next;
-            if next == place {
-                break;
-            }
-            place = next;
-        }
-        place
+        self.phase.place = self.storage.after_turns(self.phase.place, turns);
     }
 
     /// Launches so many turns of the loop that is under way.
@@ -158,14 +145,14 @@ impl ProgramSession {
                 if !self.phase.graphs.contains_key(&place) {
                     let graph = recorded(&self.memory.stream, || {
                         (0..GRAPH_TURNS)
-                            .try_for_each(|turn| self.launch_turn_of(self.after_turns(place, turn)))
+                            .try_for_each(|turn| self.launch_turn_of(self.storage.after_turns(place, turn)))
                     })?;
                     self.phase.graphs.insert(place, graph);
                 }
                 if let Some(graph) = self.phase.graphs.get(&place) {
                     graph.launch().map_err(during("replaying a graph"))?;
                 }
-                (place, left) = (self.after_turns(place, GRAPH_TURNS), left - GRAPH_TURNS);
+                (place, left) = (self.storage.after_turns(place, GRAPH_TURNS), left - GRAPH_TURNS);
                 continue;
             }
             self.launch_turn(place)?;

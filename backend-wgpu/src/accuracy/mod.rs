@@ -76,7 +76,7 @@ fn bound(
     values: f64,
     magnitude: f64,
 ) -> f64 {
-    if !program.phases().is_empty() {
+    if program.has_loops() {
         // How many turns a loop has is not known.
         return f64::INFINITY;
     }

@@ -43,10 +43,8 @@ impl Made {
         Made::from_phase(problem, plan, has_f64, problem.program.first_phase(problem.first_step))
     }
 
-    /// Does the same from a phase of a step on, if steps have loops.
+    /// Does the same from a step of the cycle, or a phase of one, on.
     fn from_phase(problem: &Problem, plan: &Plan, has_f64: bool, phase: usize) -> Result<Made> {
-        let has_loops = !problem.program.phases().is_empty();
-        let phase = if has_loops { phase } else { problem.program.first_phase(problem.first_step) };
         plan.check(problem)?;
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
@@ -104,9 +102,9 @@ impl ProgramSession {
             pace: Pace::new(plan, dispatches.of_a_step()),
             problem: problem.clone(),
             plan: plan.clone(),
-            recorder: match problem.program.phases().is_empty() {
-                true => Recorder::new(&gpu, problem, made.layout, &fields).await?,
-                false => None,
+            recorder: match problem.program.has_loops() {
+                true => None,
+                false => Recorder::new(&gpu, problem, made.layout, &fields).await?,
             },
             made,
             memory,
@@ -122,15 +120,20 @@ impl ProgramSession {
 
     /// Returns whether steps have loops.
     fn has_loops(&self) -> bool {
-        !self.problem.program.phases().is_empty()
+        self.problem.program.has_loops()
+    }
+
+    /// Returns the place in the storage of what comes next.
+    fn place(&self) -> usize {
+        match self.has_loops() {
+            true => self.phases.place,
+            false => self.made.storage.place(self.steps),
+        }
     }
 
     /// Returns the buffers in which the fields lie.
     fn now(&self) -> &[usize] {
-        match self.has_loops() {
-            true => &self.made.storage.steps[self.phases.place].before,
-            false => self.made.storage.fields_after(self.steps),
-        }
+        &self.made.storage.steps[self.place()].before
     }
 
     /// Returns the number of the buffer that holds a field, whose number has been checked.
@@ -270,7 +273,7 @@ impl ProgramSession {
     async fn unalias(&mut self) -> Result<()> {
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
-        let phase = self.made.storage.number(self.phases.place);
+        let phase = self.made.storage.number(self.place());
         let made = Made::from_phase(&problem, &self.plan, self.gpu.adapter.f64, phase)?;
         let names = self.now().to_vec();
         self.memory.unalias(&self.gpu, &names, &made.storage).await?;

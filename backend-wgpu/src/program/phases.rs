@@ -114,7 +114,7 @@ impl ProgramSession {
     async fn dispatch(&mut self, times: u64) -> Result<f64> {
         let mut pace = self.pace.clone();
         let record = |pass: &mut wgpu::ComputePass<'_>, turn: u64| {
-            self.dispatches.record(pass, self.after_turns(turn));
+            self.dispatches.record(pass, self.made.storage.after_turns(self.phases.place, turn));
         };
         let seconds = rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, times, &record).await?;
         self.pace = pace;
@@ -122,19 +122,6 @@ impl ProgramSession {
     }
 
     fn follow(&mut self, turns: u64) {
-        self.phases.place = self.after_turns(turns);
-    }
-
-    /// Returns the place of the storage after so many turns of the loop that is under way.
-    fn after_turns(&self, turns: u64) -> usize {
-        let mut place = self.phases.place;
-        for _ in 0..turns {
-            let next = self.made.storage.steps[place].next;
-            if next == place {
-                break;
-            }
-            place = next;
-        }
-        place
+        self.phases.place = self.made.storage.after_turns(self.phases.place, turns);
     }
 }

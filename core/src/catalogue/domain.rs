@@ -33,3 +33,13 @@ pub(super) fn is_source<'g>(s: &Scope<'g>, reach: f64) -> Expr<'g> {
     };
     (1..places.len()).fold(along(0), |here, axis| here * along(axis))
 }
+
+/// Returns the mean of a velocity along one axis at a face normal to another one: of the four faces of its own around that.
+pub(super) fn mean_at_face<'g>(s: &Scope<'g>, velocity: &str, face: usize, along: usize) -> Expr<'g> {
+    let at = |back: i32, up: i32| {
+        let mut offset = [0; 3];
+        (offset[face], offset[along]) = (back, up);
+        s.field(velocity).at_slice(&offset[..s.dimensions()])
+    };
+    0.25 * (at(-1, 0) + at(0, 0) + at(-1, 1) + at(0, 1))
+}

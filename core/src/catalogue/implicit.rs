@@ -1,7 +1,8 @@
 //! Models whose time steps solve linear systems, so that stability does not limit them.
 
 use super::Entry;
-use super::domain::{declare_extents, extent};
+use super::domain::{declare_extents, extent, mean_at_face};
+use super::finite_volume::ratio;
 use crate::domain::Boundary;
 use crate::error::Result;
 use crate::expr::Expr;
@@ -86,13 +87,7 @@ pub fn ocean_surface() -> Result<Program> {
         [(1, ["u", "u_turned", "v"], 1.0), (0, ["v", "v_turned", "u"], -1.0)]
     {
         step.stage(turned, |s| {
-            let across = s.field(other);
-            let at = |back: i32, up: i32| {
-                let mut offset = [0; 2];
-                (offset[axis], offset[1 - axis]) = (back, up);
-                across.at(offset)
-            };
-            let mean = 0.25 * (at(-1, 0) + at(0, 0) + at(-1, 1) + at(0, 1));
+            let mean = mean_at_face(s, other, axis, 1 - axis);
             let moved = s.field(name).here() + sign * s.param("dt") * s.param("coriolis") * mean;
             s.set(turned, depth(s, axis).gt(0.0).select(moved, 0.0));
         });
@@ -128,11 +123,6 @@ pub fn ocean_surface() -> Result<Program> {
     }
     step.compute("time", |s| s.param("time") + s.param("dt"));
     p.build()
-}
-
-/// Returns the time step over the width of a cell.
-fn ratio<'g>(s: &Scope<'g>) -> Expr<'g> {
-    s.param("dt") / s.param("dx")
 }
 
 /// Returns the depth at a face normal to an axis: the mean of both cells', and 0 beside land and at the sides.

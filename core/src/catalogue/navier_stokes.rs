@@ -1,8 +1,9 @@
 //! Incompressible flow by projection (Chorin, Math. Comput. 22, 1968) on a staggered grid (Harlow & Welch, Phys. Fluids 8, 1965).
 
 use super::Entry;
-use super::domain::{declare_extents, extent};
-use crate::domain::Boundary;
+use super::domain::{declare_extents, extent, mean_at_face};
+use super::finite_volume::outflow;
+use crate::domain::{Boundary, axis_name};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::program::{Centring, Definition, Program, Reduction, Scope, Solve, Step, Wall};
@@ -12,9 +13,6 @@ const VELOCITIES: [&str; 3] = ["w", "v", "u"];
 
 /// The same as predicted without the pressure.
 const PREDICTED: [&str; 3] = ["w_predicted", "v_predicted", "u_predicted"];
-
-/// The letters of the axes.
-const LETTERS: [&str; 3] = ["z", "y", "x"];
 
 /// Returns the velocity's name along an axis, counted from the slowest.
 fn named(names: [&'static str; 3], dimensions: usize, axis: usize) -> &'static str {
@@ -63,10 +61,8 @@ pub fn navier_stokes(dimensions: usize) -> Result<Program> {
     }
     let how = Solve { tolerance: 1e-6, null_space: true, ..Solve::default() };
     step.solve("p", &how, &|s| around(s), &|s| {
-        let divergence = (0..s.dimensions()).map(|axis| {
-            let velocity = s.field(named(PREDICTED, s.dimensions(), axis));
-            velocity.along(axis, 1) - velocity.along(axis, 0)
-        });
+        let divergence =
+            (0..s.dimensions()).map(|axis| outflow(s, named(PREDICTED, s.dimensions(), axis), axis));
         let divergence = divergence.reduce(|sum, term| sum + term).unwrap_or_else(|| s.constant(0.0));
         is_open(s, 0, 0) * divergence * (s.param("h") / s.param("dt"))
     });
@@ -89,7 +85,7 @@ fn declare_velocities(p: &mut Definition, names: [&'static str; 3]) {
     for axis in 0..dimensions {
         let side = |other: usize| {
             let rule = if other == axis { "constant=0" } else { "-mirror" };
-            format!("{}={rule}", LETTERS[3 - dimensions + other])
+            format!("{}={rule}", axis_name(3 - dimensions + other))
         };
         let name = named(names, dimensions, axis);
         let sides: Vec<String> = (0..dimensions).map(side).collect();
@@ -139,16 +135,7 @@ fn predict(s: &Scope<'_>, axis: usize) {
         let [low, high] = [-1, 1].map(|distance| own.along(other, distance));
         let through = match other == axis {
             true => own.here(),
-            false => {
-                // The mean of the four faces around this one.
-                let velocity = s.field(named(VELOCITIES, dimensions, other));
-                let at = |back: i32, up: i32| {
-                    let mut offset = vec![0; dimensions];
-                    (offset[axis], offset[other]) = (back, up);
-                    velocity.at_slice(&offset)
-                };
-                0.25 * (at(-1, 0) + at(0, 0) + at(-1, 1) + at(0, 1))
-            }
+            false => mean_at_face(s, named(VELOCITIES, dimensions, other), axis, other),
         };
         advection = advection + through * (high - low);
         viscous = viscous + (low - 2.0 * own.here() + high);

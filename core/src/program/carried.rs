@@ -32,7 +32,7 @@ impl Problem {
     pub fn reductions_of_found(&self) -> Vec<usize> {
         let program = &*self.program;
         let is_slab = self.boundaries.0.as_flattened().contains(&Boundary::Open);
-        if self.is_batch() || is_slab || program.steps.len() != 1 || !program.phases.is_empty() {
+        if self.is_batch() || is_slab || program.steps.len() != 1 || program.has_loops() {
             return Vec::new();
         }
         let first_made = program.parameters.len();

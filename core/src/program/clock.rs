@@ -86,7 +86,7 @@ impl Clock {
 
     fn with_growth(problem: &Problem, growth: f64, noted: Vec<Probe>) -> Option<Clock> {
         let is_slab = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
-        if problem.is_batch() || is_slab || !problem.program.phases.is_empty() {
+        if problem.is_batch() || is_slab || problem.program.has_loops() {
             return None;
         }
         let (flat, boundaries) = match problem.is_plain() {

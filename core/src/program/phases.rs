@@ -51,6 +51,16 @@ impl Program {
         &self.phases
     }
 
+    /// Returns whether steps have loops.
+    pub fn has_loops(&self) -> bool {
+        !self.phases.is_empty()
+    }
+
+    /// Returns whether a step ends with the stages of a place in [`Program::steps`].
+    pub fn ends_step(&self, place: usize) -> bool {
+        self.phases.get(place).is_none_or(|phase| phase.ends_step)
+    }
+
     /// Returns the number of steps of the cycle.
     pub fn cycle(&self) -> usize {
         match self.phases.is_empty() {
@@ -218,7 +228,7 @@ impl Definition {
 
     /// Takes over the loops of a program, whose steps are in this definition phase by phase, and joins these.
     pub(super) fn join_phases(&mut self, program: &Program) {
-        if program.phases.is_empty() {
+        if !program.has_loops() {
             return;
         }
         let mut steps = vec![Vec::new()];

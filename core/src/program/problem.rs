@@ -260,13 +260,11 @@ impl Problem {
 impl Problem {
     /// Checks that corrections have the boundaries of their fields.
     fn check_corrections(&self) -> Result<()> {
-        let kinds = self.program.kinds().iter().enumerate();
-        let mut corrections = kinds.filter_map(|(field, kind)| Some((field, kind.corrects?)));
         let differs = |&(field, of): &(usize, usize)| {
             self.boundaries_of(field).0[self.slowest()..]
                 != self.boundaries_of(of).homogeneous().0[self.slowest()..]
         };
-        match corrections.find(differs) {
+        match self.program.corrections().find(differs) {
             None => Ok(()),
             Some((field, of)) => Err(Error::invalid(
                 format!("boundary of {}", self.program.fields()[field]),

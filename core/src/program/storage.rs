@@ -143,7 +143,7 @@ impl Storage {
             let end = if is_loop { find(&mut seen, behind) } else { next };
             storage.steps.push(Launches { number, launches, before, fields, next, end });
         }
-        if program.phases().is_empty() {
+        if !program.has_loops() {
             storage.repeated = storage.steps.last().map_or(0, |last| last.next);
         }
         Ok(storage)
@@ -152,6 +152,19 @@ impl Storage {
     /// Returns the number of the step, or of the phase of a step, that stands at a place.
     pub fn number(&self, place: usize) -> usize {
         self.steps.get(place).map_or(0, |step| step.number)
+    }
+
+    /// Returns the place of what comes next after so many turns of the loop that stands at a place.
+    pub fn after_turns(&self, place: usize, turns: u64) -> usize {
+        let mut place = place;
+        for _ in 0..turns {
+            let next = self.steps[place].next;
+            if next == place {
+                break;
+            }
+            place = next;
+        }
+        place
     }
 
     /// Returns the place among [`Storage::steps`] of a step, counted from the first, of a program without loops.

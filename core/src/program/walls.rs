@@ -142,12 +142,15 @@ impl Program {
         self.walls().iter().map(word).collect()
     }
 
+    /// Returns the fields that have corrections, each with the field that these are of.
+    pub(super) fn corrections(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.kinds.iter().enumerate().filter_map(|(field, kind)| Some((field, kind.corrects?)))
+    }
+
     /// Returns the program with the conditions that corrections meet: those of their fields, with zeros in place of values.
     fn with_walls_of_corrections(&self) -> Program {
         let mut program = self.clone();
-        for (field, of) in
-            self.kinds.iter().enumerate().filter_map(|(field, kind)| Some((field, kind.corrects?)))
-        {
+        for (field, of) in self.corrections() {
             program.walls.retain(|wall| wall.field != field);
             let own = self.walls.iter().filter(|wall| wall.field == of);
             program.walls.extend(own.map(|wall| FieldWall { field, ..wall.without_value() }));

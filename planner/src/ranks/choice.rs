@@ -29,12 +29,12 @@ pub(super) fn choose(
     let mut best: Option<(f64, Slabs, f64)> = None;
     let depths = match wanted.between {
         // What a loop's turns read beyond a slab is exchanged before each of them.
-        Some(depth) if depth > 1 && !problem.program.phases().is_empty() => {
+        Some(depth) if depth > 1 && problem.program.has_loops() => {
             let change = "leave --depth out";
             return Err(Error::limit("steps between exchanges of a program with loops", depth, 1, change));
         }
         Some(depth) => vec![depth],
-        None if !problem.program.phases().is_empty() => vec![1],
+        None if problem.program.has_loops() => vec![1],
         None => considered(problem, options, weights, devices)?,
     };
     let asked = matches!(options.exchange, Exchanging::Auto | Exchanging::PeerPuts);

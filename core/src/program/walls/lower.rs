@@ -35,12 +35,12 @@ impl Problem {
     /// [`Error::Limit`] for an axis that is shorter than formulas reach beyond its wall; [`Error::Invalid`] where the type of
     /// the fields cannot tell the indices of an axis apart.
     pub fn lower_walls(&mut self) -> Result<()> {
-        let original = self.program.clone();
-        let declared = original.with_walls_of_corrections();
-        if declared.walls.is_empty() {
+        if self.program.walls.is_empty() {
             self.correct_sides();
             return Ok(());
         }
+        let original = self.program.clone();
+        let declared = original.with_walls_of_corrections();
         if !self.tells_indices() {
             return Err(Error::invalid(
                 format!("conditions at walls in {}", self.dtype),
@@ -77,9 +77,7 @@ impl Problem {
 
     /// Gives corrections the boundaries of their fields, without values.
     fn correct_sides(&mut self) {
-        let corrections = self.program.kinds.iter().enumerate();
-        let corrections: Vec<_> =
-            corrections.filter_map(|(field, kind)| Some((field, kind.corrects?))).collect();
+        let corrections: Vec<_> = self.program.corrections().collect();
         if !corrections.is_empty() {
             self.sides.resize(self.program.fields.len(), Sides::default());
         }

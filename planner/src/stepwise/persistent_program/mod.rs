@@ -99,7 +99,7 @@ pub(super) fn persistent_in(
 
 /// Returns a plan of a launch per stage or group as one persistent kernel of the same stages and groups.
 pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> {
-    if !problem.program.phases().is_empty() {
+    if problem.program.has_loops() {
         return Err(Error::unsupported(
             launched.device.name.clone(),
             format!(
@@ -126,7 +126,7 @@ pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> 
 /// unasked, because it has not been timed on a device yet.
 pub(crate) fn compare(problem: &Problem, launched: &mut Plan) {
     let has_passes = launched.stages().is_some_and(|tiles| tiles.partition.all().any(|g| g.pass.is_some()));
-    if !launched.device.has(Capability::Barrier) || has_passes || !problem.program.phases().is_empty() {
+    if !launched.device.has(Capability::Barrier) || has_passes || problem.program.has_loops() {
         return;
     }
     let other = match persistent_of(problem, launched) {

@@ -39,7 +39,7 @@ impl StepEnd {
     /// there between the steps of a program with loops.
     pub(super) fn of(problem: &Problem) -> Option<StepEnd> {
         let is_noted = problem.until.is_some() || problem.marks.is_some() || problem.record.is_some();
-        if !is_noted || !problem.program.phases().is_empty() {
+        if !is_noted || problem.program.has_loops() {
             return None;
         }
         let mut fields: Vec<usize> = Vec::new();

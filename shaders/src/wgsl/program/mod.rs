@@ -293,7 +293,7 @@ pub fn program_kernels(
         launches.insert(variant, Dispatches { kernels, slots });
     }
     // Between the steps of a program with loops the host is there itself.
-    let until = problem.until.filter(|_| problem.program.phases().is_empty()).map(|until| {
+    let until = problem.until.filter(|_| !problem.program.has_loops()).map(|until| {
         let body = tested(problem, until, layout, UNTIL);
         let text = String::from(body.text.as_ref());
         bodies.number(&text, body, "the end of a step")

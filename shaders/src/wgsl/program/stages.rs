@@ -297,7 +297,7 @@ impl StageContext<'_> {
     /// Returns the statement that ends kernels after the run has ended, if a condition may end it.
     pub fn ended(&self) -> Text {
         let program = &self.problem.program;
-        let may_end = self.problem.until.is_some() && program.phases().is_empty();
+        let may_end = self.problem.until.is_some() && !program.has_loops();
         let may_stop = may_end || program.has_conditions();
         may_stop.then_some("if parameters.ended != 0u { return; }").into_iter().collect()
     }
