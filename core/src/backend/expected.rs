@@ -10,17 +10,16 @@ pub struct ExpectedTurns {
 }
 
 impl ExpectedTurns {
-    /// Returns how many turns to begin of the loop of a number, which has had so many: one beyond those of the last time, whose
-    /// condition ends it.
+    /// Returns how many turns to begin of the loop of a number, which has had so many, before the host looks: those of the last time.
     pub fn next(&self, number: usize, had: u64) -> u64 {
-        let last = self.last.get(number).copied().unwrap_or(0);
-        last.saturating_add(1).checked_sub(had).filter(|&more| more > 0).unwrap_or(MORE)
+        let last = self.last.get(number).copied().unwrap_or(MORE - 1);
+        last.checked_sub(had).filter(|&more| more > 0).unwrap_or(MORE)
     }
 
     /// Takes note of a loop that is over after so many turns.
     pub fn had(&mut self, number: usize, turns: u64) {
         if self.last.len() <= number {
-            self.last.resize(number + 1, MORE - 1);
+            self.last.resize(number + 1, MORE);
         }
         self.last[number] = turns;
     }

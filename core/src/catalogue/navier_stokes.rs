@@ -6,7 +6,7 @@ use super::finite_volume::outflow;
 use crate::domain::{Boundary, axis_name};
 use crate::error::Result;
 use crate::expr::Expr;
-use crate::program::{Centring, Definition, Program, Reduction, Scope, Solve, Step, Wall};
+use crate::program::{Centring, Definition, Program, Reduction, Scope, Solve, SolveMethod, Step, Wall};
 
 /// The velocities along z, y and x, of which a program has the last ones.
 const VELOCITIES: [&str; 3] = ["w", "v", "u"];
@@ -59,7 +59,7 @@ pub fn navier_stokes(dimensions: usize) -> Result<Program> {
     for axis in 0..dimensions {
         step.stage(&format!("predict {}", named(VELOCITIES, dimensions, axis)), |s| predict(s, axis));
     }
-    let how = Solve { tolerance: 1e-6, null_space: true, ..Solve::default() };
+    let how = Solve { method: SolveMethod::Multigrid, tolerance: 1e-6, null_space: true, ..Solve::default() };
     step.solve("p", &how, &|s| around(s), &|s| {
         let divergence =
             (0..s.dimensions()).map(|axis| outflow(s, named(PREDICTED, s.dimensions(), axis), axis));

@@ -83,6 +83,16 @@ impl Boundaries {
         }))
     }
 
+    /// Returns the boundaries of a mark of what lies inside of these: 0 beyond each side that is not periodic.
+    pub fn closed(self) -> Boundaries {
+        Boundaries(self.0.map(|sides| {
+            sides.map(|side| match side {
+                Boundary::Periodic | Boundary::Fixed | Boundary::Open => side,
+                _ => Boundary::Constant(0.0),
+            })
+        }))
+    }
+
     /// Returns the boundaries with [`Boundary::Clamp`] for each that holds a number or a scalar's value, from an axis on.
     pub fn without_values(mut self, slowest: usize) -> Boundaries {
         let sides = self.0.iter_mut().skip(slowest).flatten();

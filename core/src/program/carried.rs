@@ -75,6 +75,7 @@ impl Problem {
             let waiting = program.parameters.len() + program.scalars.len();
             let dag = Dag { nodes: vec![Node::Param(waiting as u16)], outputs: vec![0] };
             program.scalars.push(Scalar {
+                is_internal: true,
                 name: format!("{} of the next step", program.scalars[scalar - program.parameters.len()].name),
                 initial: Some(f64::NAN),
                 extent: None,

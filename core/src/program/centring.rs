@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::levels::Levels;
 use crate::domain::{Boundaries, Boundary, Shape, axis_name};
 use crate::error::{Error, Result};
 
@@ -15,13 +16,18 @@ pub struct Centring {
     nodes: [bool; 3],
     /// Whether the axes are still to be chosen by the number of axes of a program.
     every: bool,
+    /// How often the cells are joined in pairs along each axis.
+    level: u8,
 }
+
+/// The most levels of grids below the domain's own.
+pub const MAX_LEVEL: u8 = 24;
 
 impl Centring {
     /// At the centres of cells.
-    pub const CELL: Centring = Centring { nodes: [false; 3], every: false };
+    pub const CELL: Centring = Centring { nodes: [false; 3], every: false, level: 0 };
     /// On the nodes of all axes.
-    pub const NODE: Centring = Centring { nodes: [false; 3], every: true };
+    pub const NODE: Centring = Centring { nodes: [false; 3], every: true, level: 0 };
 
     /// On the faces normal to one of `dimensions` axes, counted from the slowest.
     pub fn face(dimensions: usize, axis: usize) -> Centring {
@@ -29,7 +35,7 @@ impl Centring {
         if let Some(on) = nodes.get_mut(3_usize.saturating_sub(dimensions) + axis) {
             *on = true;
         }
-        Centring { nodes, every: false }
+        Centring { nodes, ..Centring::CELL }
     }
 
     /// On the edges that lie along one of `dimensions` axes, counted from the slowest: on the nodes of all
@@ -43,8 +49,15 @@ impl Centring {
     }
 
     /// Reads `cells`, `nodes`, or as in `x-faces` (the faces normal to an axis) and `x-edges` (those that lie along
-    /// it), for a program of `dimensions` axes.
+    /// it), for a program of `dimensions` axes; behind them, as in `cells of level 2`, how coarse the grid is.
     pub fn parse(text: &str, dimensions: usize) -> Result<Centring> {
+        if let Some((places, level)) = text.split_once(" of level ") {
+            let level = level.parse().ok().filter(|level| *level <= MAX_LEVEL).ok_or_else(|| {
+                let change = "write as in \"cells of level 2\"";
+                Error::limit("level of a grid", level, format!("a whole number up to {MAX_LEVEL}"), change)
+            })?;
+            return Ok(Centring::parse(places, dimensions)?.on_level(level));
+        }
         let names: Vec<&str> = (3 - dimensions.min(3)..3).map(axis_name).collect();
         let axis = |name: &str| names.iter().position(|known| *known == name);
         let known = match text.rsplit_once('-') {
@@ -68,20 +81,47 @@ impl Centring {
         let on = |is_node: bool| -> Vec<usize> {
             axes.clone().filter(|&axis| self.nodes[axis] == is_node).collect()
         };
-        match (on(true).as_slice(), on(false).as_slice()) {
+        let places = match (on(true).as_slice(), on(false).as_slice()) {
             ([], _) if !self.every => "cells".to_owned(),
             (_, []) | ([], _) => "nodes".to_owned(),
             (&[axis], _) => format!("{}-faces", axis_name(axis)),
             (_, &[axis, ..]) => format!("{}-edges", axis_name(axis)),
-        }
+        };
+        if self.level == 0 { places } else { format!("{places} of level {}", self.level) }
     }
 
     /// Returns the same centring with its axes chosen, for a program of `dimensions` axes.
     pub(super) fn of(self, dimensions: usize) -> Centring {
         match self.every {
-            true => Centring { nodes: [0, 1, 2].map(|axis| axis + dimensions >= 3), every: false },
+            true => Centring { nodes: [0, 1, 2].map(|axis| axis + dimensions >= 3), every: false, ..self },
             false => self,
         }
+    }
+
+    /// Returns the same places on a coarser grid, on which as many times two cells are one along each axis. The last cell is alone
+    /// where their number is odd.
+    ///
+    /// ```
+    /// use abide_core::Shape;
+    /// use abide_core::domain::Boundaries;
+    /// use abide_core::program::Centring;
+    ///
+    /// let shape = Shape::new(&[5, 8])?;
+    /// assert_eq!(Centring::CELL.on_level(2).extents(&shape, &Boundaries::default()), [1, 2, 2]);
+    /// # Ok::<(), abide_core::Error>(())
+    /// ```
+    pub fn on_level(self, level: u8) -> Centring {
+        Centring { level: level.min(MAX_LEVEL), ..self }
+    }
+
+    /// Returns how many times coarser the grid is than the domain's: 0 on the domain's own.
+    pub fn level(self) -> u8 {
+        self.level
+    }
+
+    /// Returns how an index on this grid becomes one on another.
+    pub fn to(self, other: Centring) -> Levels {
+        Levels(other.level as i8 - self.level as i8)
     }
 
     /// Returns whether values stand on the nodes of an axis of the padded three.
@@ -105,7 +145,7 @@ impl Centring {
         let cells = shape.padded();
         [0, 1, 2].map(|axis| {
             let one_more = self.nodes[axis] && boundaries.0[axis][0] != Boundary::Periodic;
-            cells[axis] + usize::from(one_more)
+            cells[axis].div_ceil(1 << self.level) + usize::from(one_more)
         })
     }
 }
@@ -118,6 +158,10 @@ impl std::fmt::Display for Centring {
             [] => f.write_str("cells"),
             [axis] => write!(f, "faces normal to {axis}"),
             axes => write!(f, "nodes of {}", axes.join(" and ")),
+        }?;
+        match self.level {
+            0 => Ok(()),
+            level => write!(f, " of level {level}"),
         }
     }
 }
@@ -130,9 +174,10 @@ mod tests {
     fn words_say_every_centring() {
         for dimensions in 1..=3 {
             let axes = 0..dimensions;
+            let coarse = Centring::face(dimensions, 0).on_level(3);
             let on_axes =
                 axes.flat_map(|axis| [Centring::face(dimensions, axis), Centring::edge(dimensions, axis)]);
-            for centring in on_axes.chain([Centring::CELL, Centring::NODE.of(dimensions)]) {
+            for centring in on_axes.chain([Centring::CELL, Centring::NODE.of(dimensions), coarse]) {
                 let words = centring.words(dimensions);
                 assert_eq!(Centring::parse(&words, dimensions), Ok(centring), "{words}");
             }
@@ -142,5 +187,8 @@ mod tests {
             }
         }
         assert!(Centring::parse("y-faces", 1).is_err());
+        for bad in ["cells of level 25", "cells of level x", "cell of level 1"] {
+            assert!(Centring::parse(bad, 2).is_err(), "{bad}");
+        }
     }
 }

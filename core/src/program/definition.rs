@@ -9,7 +9,7 @@ use super::stage::{Stage, StageKind, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
 use super::step::Step;
-use super::walls::{FieldWall, Wall, walls_of};
+use super::walls::{FieldWall, Follows, Wall, walls_of};
 use super::{MAX_COMPONENTS, MAX_CYCLE, Program, Scalar, component};
 use crate::domain::{Boundary, BoundaryText, Sides, is_of, sides_of};
 use crate::error::{Error, Result};
@@ -79,8 +79,9 @@ pub(super) struct Rare {
 pub(super) struct FieldPart {
     sides: Sides,
     start: Start,
-    /// The field whose corrections it has.
-    corrects: Option<String>,
+    /// The field whose boundaries its own follow, and how.
+    follows: Option<(String, Follows)>,
+    is_internal: bool,
 }
 
 pub(super) enum Value {
@@ -138,8 +139,10 @@ impl Definition {
     pub fn of(program: &Program) -> Self {
         let program = program.declared();
         let fields = program.kinds.iter().zip(&program.starts).map(|(kind, start)| {
-            let corrects = kind.corrects.map(|other| program.fields[other].clone());
-            (kind.centring, Some(FieldPart { sides: kind.sides, start: start.clone(), corrects }))
+            let follows = kind.follows.map(|(other, how)| (program.fields[other].clone(), how));
+            let is_internal = kind.is_internal;
+            let part = FieldPart { sides: kind.sides, start: start.clone(), follows, is_internal };
+            (kind.centring, Some(part))
         });
         let temporaries = program.temporaries.iter().map(|temporary| (temporary.centring, None));
         let parameters = program.parameters.iter().cloned().map(Value::Parameter);
@@ -252,7 +255,12 @@ impl Definition {
     /// unless [`Definition::start`] and [`Definition::boundary_of`] say otherwise.
     pub fn field(&mut self, name: &str, centring: Centring) -> &mut Self {
         self.new_name(name);
-        let part = FieldPart { sides: Sides::default(), start: Start::Constant(0.0), corrects: None };
+        let part = FieldPart {
+            sides: Sides::default(),
+            start: Start::Constant(0.0),
+            follows: None,
+            is_internal: false,
+        };
         self.names.fields.push(name.to_owned());
         self.kinds.push((centring.of(self.names.dimensions), Some(part)));
         self
@@ -405,22 +413,22 @@ impl Definition {
         self
     }
 
-    /// Returns whether a field has corrections of another one.
-    pub(super) fn corrects(&self, name: &str, of: &str) -> bool {
+    /// Returns whether a field's boundaries follow those of another one, and how.
+    pub(super) fn does_follow(&self, name: &str, of: &str, how: Follows) -> bool {
         let number = self.names.fields.iter().position(|known| known == name);
         let part = number.and_then(|number| self.kinds[number].1.as_ref());
-        part.is_some_and(|part| part.corrects.as_deref() == Some(of))
+        part.and_then(|part| part.follows.as_ref()).is_some_and(|(other, own)| other == of && *own == how)
     }
 
-    /// Lets a field have the boundaries and conditions at walls of another one, whichever a run gives that one, with 0 in place of
-    /// their values: see [`Definition::correction`].
-    pub fn correct(&mut self, name: &str, of: &str) -> &mut Self {
+    /// Lets a field's boundaries follow those of another one, whichever a run gives that one: see [`Definition::correction`] and
+    /// [`Definition::inside`].
+    pub fn follow(&mut self, name: &str, of: &str, how: Follows) -> &mut Self {
         if self.on(of).is_none() || self.on(of) != self.on(name) || name == of {
             let change = "name another field that stands where this one does";
-            let reason = format!("it cannot have corrections of {of}");
+            let reason = format!("its boundaries cannot follow those of {of}");
             self.note(Err(Error::invalid(format!("field {name}"), reason, change)));
         }
-        self.change(name, |part| part.corrects = Some(of.to_owned()));
+        self.change(name, |part| part.follows = Some((of.to_owned(), how)));
         self
     }
 
@@ -489,7 +497,19 @@ impl Definition {
             initial,
             extent: None,
             about: about.to_owned(),
+            is_internal: false,
         }));
+        self
+    }
+
+    /// Says of a field or a computed scalar that only the program itself works with it: lists of fields and scalars, and files of all fields, leave
+    /// it out. By its name it is there for all.
+    pub fn internal(&mut self, name: &str) -> &mut Self {
+        let scalar = self.names.scalars.iter().position(|known| known == name);
+        match scalar.map(|number| &mut self.values[number]) {
+            Some(Value::Computed(scalar)) => scalar.is_internal = true,
+            _ => self.change(name, |part| part.is_internal = true),
+        }
         self
     }
 
@@ -513,6 +533,7 @@ impl Definition {
             initial: None,
             extent: Some(axis),
             about: about.to_owned(),
+            is_internal: false,
         }));
         self
     }
@@ -561,7 +582,13 @@ impl Definition {
         };
         if let Value::Parameter(Parameter { name, default, about, .. }) = &*value {
             let (name, about) = (name.clone(), about.clone());
-            *value = Value::Computed(Scalar { name, initial: Some(*default), extent: None, about });
+            *value = Value::Computed(Scalar {
+                name,
+                initial: Some(*default),
+                extent: None,
+                about,
+                is_internal: false,
+            });
         }
         let centring = |field| self.centring(field);
         match single(parameter, &self.names, &centring, StageKind::Scalar(number), define) {

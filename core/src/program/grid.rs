@@ -96,15 +96,21 @@ impl Problem {
     /// neither spacing nor origin.
     pub fn space_of(&self, field: usize) -> Space {
         let mut space = Space::default();
+        let centring = self.program.centring(field);
+        // Of the domain's grid, that are one on the field's.
+        let cells = f64::from(1_u32 << centring.level());
         if self.program.grid == Grid::default() {
+            for axis in self.slowest()..3 {
+                space.spacing[axis] = cells;
+                space.origin[axis] += if centring.is_on_nodes(axis) { 0.0 } else { 0.5 * (cells - 1.0) };
+            }
             return space;
         }
-        let centring = self.program.centring(field);
         let along = (self.slowest()..3).zip(self.of_grid(&self.program.grid.spacing, 1.0)).zip(self.origin());
         for ((axis, spacing), origin) in along {
             let half = if centring.is_on_nodes(axis) { 0.0 } else { 0.5 };
-            space.spacing[axis] = spacing;
-            space.origin[axis] = origin + half * spacing;
+            space.spacing[axis] = cells * spacing;
+            space.origin[axis] = origin + half * cells * spacing;
         }
         space
     }

@@ -16,6 +16,7 @@ mod footprint;
 mod ghosts;
 mod grid;
 mod groups;
+mod levels;
 mod linear;
 mod marks;
 mod member;
@@ -52,13 +53,14 @@ use crate::real::DType;
 pub use crate::reduction::Reduction;
 
 pub use self::boxes::{Boxes, Buffer, GhostSource, Indices, around, is_empty};
-pub use self::centring::Centring;
+pub use self::centring::{Centring, MAX_LEVEL};
 pub use self::clock::{Asked, Clock};
 pub use self::definition::Definition;
 pub use self::derived::Derived;
 pub use self::footprint::{Footprint, Neighbourhood};
 pub use self::grid::{Grid, Space};
 pub use self::groups::{Groups, made, ordered, outlasts, uses_scalar, waits};
+pub use self::levels::Levels;
 pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
 pub use self::member::{Member, check_members};
@@ -81,7 +83,7 @@ pub use self::storage::{Launch, Launches, Storage, is_renamed};
 pub use self::stretch::Stretch;
 pub use self::timed::Timed;
 pub use self::until::Until;
-pub use self::walls::{FieldWall, Wall};
+pub use self::walls::{FieldWall, Follows, Wall};
 pub use self::watch::Watch;
 
 use self::stage::update;
@@ -127,9 +129,10 @@ pub struct FieldKind {
     pub centring: Centring,
     /// Its own boundary at each axis and side; `None` where it has the program's.
     pub sides: Sides,
-    /// The field whose corrections it has, by its number, and whose boundaries without their values
-    /// ([`Definition::correction`]).
-    pub corrects: Option<usize>,
+    /// The field whose boundaries its own follow, by its number, and how.
+    pub follows: Option<(usize, Follows)>,
+    /// Whether only the program itself works with it, so that lists of fields leave it out ([`Definition::internal`]).
+    pub is_internal: bool,
 }
 
 /// A named intermediate of a step.
@@ -154,6 +157,8 @@ pub struct Scalar {
     pub extent: Option<usize>,
     /// The meaning with its unit, in a few words.
     pub about: String,
+    /// Whether only the program itself works with it, so that lists of scalars leave it out ([`Definition::internal`]).
+    pub is_internal: bool,
 }
 
 impl Program {
@@ -266,6 +271,12 @@ impl Program {
     /// Returns the names of the fields, in order.
     pub fn fields(&self) -> &[String] {
         &self.fields
+    }
+
+    /// Returns the names of the fields that are somebody's but the program's own.
+    pub fn public_fields(&self) -> Vec<String> {
+        let all = self.fields.iter().zip(&self.kinds);
+        all.filter(|(_, kind)| !kind.is_internal).map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the number of a field by its name.
@@ -473,11 +484,43 @@ impl Program {
     pub fn radius(&self) -> [usize; 3] {
         let mut radius = [0; 3];
         for stage in self.stages.iter().filter(|stage| stage.points.is_empty()) {
-            for (most, own) in radius.iter_mut().zip(stage.footprint.radius) {
-                *most = own.max(*most);
+            // Taps of other grids ask for nothing beyond what the stage computes.
+            for (name, own) in stage.footprint.field_radius.iter().enumerate() {
+                if let Some(own) = own.filter(|_| self.levels(stage, name).is_same()) {
+                    radius = [0, 1, 2].map(|axis| radius[axis].max(own[axis]));
+                }
             }
         }
         radius
+    }
+
+    /// Returns the grid on which a stage computes: the places of what it sets or reduces.
+    pub fn grid_of(&self, stage: &Stage) -> Centring {
+        match stage.does {
+            StageKind::Update => stage.writes.first().map_or(Centring::CELL, |&name| self.centring(name)),
+            StageKind::Reduce(_, region, _) => region.centring,
+            StageKind::Scalar(_) => Centring::CELL,
+        }
+    }
+
+    /// Returns how the indices at which a stage computes become those of a field or temporary that it taps.
+    pub fn levels(&self, stage: &Stage, name: usize) -> Levels {
+        self.grid_of(stage).to(self.centring(name))
+    }
+
+    /// Returns whether stages compute on one grid, and read nothing of another one.
+    pub fn are_on_one_grid<'s>(&self, stages: impl IntoIterator<Item = &'s Stage>) -> bool {
+        let mut stages = stages.into_iter().peekable();
+        let Some(grid) = stages.peek().map(|stage| self.grid_of(stage)) else { return true };
+        stages.all(|stage| {
+            let mut read = stage.dag.taps().map(|tap| self.centring(usize::from(tap.field)));
+            grid.to(self.grid_of(stage)).is_same() && read.all(|own| grid.to(own).is_same())
+        })
+    }
+
+    /// Returns whether any field stands on a coarser grid.
+    pub fn has_levels(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.centring.level() > 0)
     }
 
     /// Returns the stages that go over the domain.

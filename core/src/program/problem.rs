@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Marks, Member, Probe, Program, Record, Scalar, Stage, Until};
+use super::{Boxes, Follows, Marks, Member, Probe, Program, Record, Scalar, Stage, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
@@ -161,7 +161,7 @@ impl Problem {
     /// its taps and results at points.
     pub fn stage_bytes(&self, stage: &Stage) -> [f64; 2] {
         let (indices, loads) = match stage.points.len() {
-            0 => (self.shape.cells(), stage.footprint.loads),
+            0 => (stage.indices(self), stage.footprint.loads),
             points => (points, stage.footprint.taps),
         };
         [loads, stage.writes.len()].map(|values| (values * self.dtype.bytes()) as f64 * indices as f64)
@@ -246,7 +246,7 @@ impl Problem {
                 ));
             }
         }
-        self.check_corrections()?;
+        self.check_followers()?;
         if self.is_plain() {
             self.boundaries.check(&self.shape, program.radius(), self.dtype)?;
         } else {
@@ -258,17 +258,17 @@ impl Problem {
 }
 
 impl Problem {
-    /// Checks that corrections have the boundaries of their fields.
-    fn check_corrections(&self) -> Result<()> {
-        let differs = |&(field, of): &(usize, usize)| {
+    /// Checks that boundaries that follow those of other fields do.
+    fn check_followers(&self) -> Result<()> {
+        let differs = |&(field, of, how): &(usize, usize, Follows)| {
             self.boundaries_of(field).0[self.slowest()..]
-                != self.boundaries_of(of).homogeneous().0[self.slowest()..]
+                != how.boundaries(self.boundaries_of(of)).0[self.slowest()..]
         };
-        match self.program.corrections().find(differs) {
+        match self.program.followers().find(differs) {
             None => Ok(()),
-            Some((field, of)) => Err(Error::invalid(
+            Some((field, of, how)) => Err(Error::invalid(
                 format!("boundary of {}", self.program.fields()[field]),
-                format!("it has corrections of {}, and not its boundary", self.program.fields()[of]),
+                format!("it {} {}, and has not its boundary", how.word(), self.program.fields()[of]),
                 "call Problem::lower_walls once the boundaries are set",
             )),
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Problem, Program};
+use super::{Problem, Program, Scalar};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::real::Array;
@@ -30,9 +30,10 @@ pub struct Probe {
 
 impl Record {
     /// Records every scalar that a program computes, `time` first, then the others in the program's order, and
-    /// these probes. A scalar that is an extent of the domain never changes, and is left out.
+    /// these probes. A scalar that is an extent of the domain never changes, and is left out, as are internal ones.
     pub fn new(program: &Program, every: u64, probes: Vec<Probe>) -> Record {
-        let all = program.scalars().iter().enumerate().filter(|(_, scalar)| scalar.extent.is_none());
+        let varies = |scalar: &Scalar| scalar.extent.is_none() && !scalar.is_internal;
+        let all = program.scalars().iter().enumerate().filter(|(_, scalar)| varies(scalar));
         let (mut scalars, others): (Vec<usize>, Vec<usize>) =
             all.map(|(number, _)| number).partition(|&number| program.scalars()[number].name == "time");
         scalars.extend(others);

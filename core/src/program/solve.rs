@@ -5,11 +5,14 @@
 //! and conditions at walls without their values, as linear systems need.
 
 mod linear;
+mod multigrid;
 
+use self::multigrid::Grids;
 use super::centring::Centring;
 use super::definition::Definition;
 use super::stencil::Scope;
 use super::step::Step;
+use super::walls::Follows;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Node};
 use crate::reduction::Reduction;
@@ -41,13 +44,17 @@ pub enum SolveMethod {
     /// Conjugate gradients, for symmetric operators that are positive definite, or negative definite as a Laplacian is. Where the
     /// operator's diagonal varies from cell to cell, preconditioned by it.
     Cg,
+    /// Conjugate gradients, preconditioned by a V cycle of geometric multigrid: for operators of a cell and its neighbours along the
+    /// axes, symmetric and definite, on cells. Its iterations grow little with the domain.
+    Multigrid,
     /// BiCGStab, for operators that are not symmetric. The operator and the right-hand side are divided by the diagonal where that
     /// varies.
     BiCgStab,
 }
 
 /// The methods by their names.
-const METHODS: [(&str, SolveMethod); 2] = [("cg", SolveMethod::Cg), ("bicgstab", SolveMethod::BiCgStab)];
+const METHODS: [(&str, SolveMethod); 3] =
+    [("cg", SolveMethod::Cg), ("multigrid", SolveMethod::Multigrid), ("bicgstab", SolveMethod::BiCgStab)];
 
 impl SolveMethod {
     /// Returns the names of all methods.
@@ -82,6 +89,8 @@ struct System<'a> {
     divides: bool,
     /// Whether the right-hand side reads the unknown's values before the solve, which a field keeps.
     keeps: bool,
+    /// Whether the operator's coefficients of neighbours are the same in all cells.
+    is_even: bool,
 }
 
 impl System<'_> {
@@ -126,6 +135,11 @@ impl System<'_> {
         }
     }
 
+    /// Returns a field of the solve less its mean where values take part.
+    fn without_mean<'g>(&self, s: &Scope<'g>, what: &str) -> Expr<'g> {
+        self.here(s, what) - self.takes_part(s) * self.param(s, "mean")
+    }
+
     fn here<'g>(&self, s: &Scope<'g>, what: &str) -> Expr<'g> {
         s.field(&self.name(what)).here()
     }
@@ -149,29 +163,39 @@ impl Definition {
     pub fn correction(&mut self, name: &str, of: &str) -> &mut Self {
         let centring = self.on(of).unwrap_or(Centring::CELL);
         self.field(name, centring);
-        self.correct(name, of);
-        self
+        self.follow(name, of, Follows::Correction)
+    }
+
+    /// Declares a field that marks where another one has values: it stands where that one does, and is 0 beyond all of its sides but
+    /// periodic ones. Where the other's outermost cells are held, its own are held as they start, which is 0.
+    pub fn inside(&mut self, name: &str, of: &str) -> &mut Self {
+        let centring = self.on(of).unwrap_or(Centring::CELL);
+        self.field(name, centring);
+        self.follow(name, of, Follows::Inside)
     }
 
     /// Declares the fields and scalars of a solve, those that are not there from another one of the same unknown.
     fn declare_system(&mut self, system: &System<'_>) {
-        let is_cg = system.how.method == SolveMethod::Cg;
-        let known: Vec<String> = match self.corrects(&system.name("direction"), system.unknown) {
-            true => self.fields().iter().chain(self.scalars()).cloned().collect(),
-            // Other things of these names are refused.
-            false => Vec::new(),
-        };
+        let is_cg = system.how.method != SolveMethod::BiCgStab;
+        let known: Vec<String> =
+            match self.does_follow(&system.name("direction"), system.unknown, Follows::Correction) {
+                true => self.fields().iter().chain(self.scalars()).cloned().collect(),
+                // Other things of these names are refused.
+                false => Vec::new(),
+            };
         let is_new = |name: &String| !known.contains(name);
-        for name in ["defect", "direction"].map(|what| system.name(what)).iter().filter(|name| is_new(name)) {
-            self.correction(name, system.unknown);
-        }
         let of_method: &[&str] = if is_cg { &["product"] } else { &["product", "shadow", "image"] };
         let others = system.divides.then_some("inverse").into_iter().chain(system.keeps.then_some("before"));
-        for what in of_method.iter().copied().chain(others) {
+        // All stand where the unknown's boundary lets it be computed.
+        for what in ["defect", "direction"].into_iter().chain(of_method.iter().copied()).chain(others) {
             let name = system.name(what);
             if is_new(&name) {
-                self.field(&name, system.centring);
+                self.correction(&name, system.unknown).internal(&name);
             }
+        }
+        let grids = Grids::new(system, self.dimensions());
+        if system.how.method == SolveMethod::Multigrid && is_new(&grids.defect_and_correction()[0]) {
+            grids.declare(self);
         }
         for (what, is_needed, about) in [
             ("iterations", true, "iterations of the last solve"),
@@ -180,7 +204,7 @@ impl Definition {
             ("squares", true, "square of the residual, as the method has it"),
             ("rho", true, "product of the method"),
             ("curvature", true, "product of the method"),
-            ("next", !is_cg || system.divides, "product of the method"),
+            ("next", system.how.method != SolveMethod::Cg || system.divides, "product of the method"),
             ("along", !is_cg, "product of the method"),
             ("length", !is_cg, "product of the method"),
             ("cells", system.how.null_space, "values that take part"),
@@ -189,6 +213,9 @@ impl Definition {
             let name = system.name(what);
             if is_needed && is_new(&name) {
                 self.scalar(&name, Some(0.0), about);
+                if !matches!(what, "iterations" | "residual") {
+                    self.internal(&name);
+                }
             }
         }
     }
@@ -234,19 +261,22 @@ impl Step<'_> {
             self.definition.note(Err(missing));
             return self;
         };
-        let (divides, keeps) = match linear::check(self.definition, unknown, [operator, rhs], how) {
+        let checked = match linear::check(self.definition, unknown, [operator, rhs], how) {
             Ok(checked) => checked,
             Err(fault) => {
                 self.definition.note(Err(fault));
                 return self;
             }
         };
-        let system = System { unknown, centring, how: *how, operator, rhs, divides, keeps };
+        let linear::Checked { varies, keeps, is_even } = checked;
+        let divides = varies && how.method != SolveMethod::Multigrid;
+        let system = System { unknown, centring, how: *how, operator, rhs, divides, keeps, is_even };
         self.definition.declare_system(&system);
         self.begin(&system);
         let until = format!("{} <= {:e}", system.name("squares"), how.tolerance * how.tolerance);
         match how.method {
             SolveMethod::Cg => self.conjugate_gradients(&system, &until),
+            SolveMethod::Multigrid => self.multigrid(&system, &until),
             SolveMethod::BiCgStab => self.bicgstab(&system, &until),
         }
         self.finish(&system);
@@ -271,13 +301,16 @@ impl Step<'_> {
             if in_units { defect / system.param(s, "scale") } else { defect }
         });
         if system.how.null_space {
-            self.sum(system, "mean", |s| system.takes_part(s) * system.here(s, "defect"));
-            self.compute(&system.name("mean"), |s| system.param(s, "mean") / system.param(s, "cells"));
-            self.make(system, "defect", |s| {
-                system.here(s, "defect") - system.takes_part(s) * system.param(s, "mean")
-            });
+            self.find_mean(system, "defect");
+            self.make(system, "defect", |s| system.without_mean(s, "defect"));
         }
         self.sum_of_squares(system);
+    }
+
+    /// Finds the mean of a field of the solve over all values that take part.
+    fn find_mean(&mut self, system: &System<'_>, what: &str) {
+        self.sum(system, "mean", |s| system.takes_part(s) * system.here(s, what));
+        self.compute(&system.name("mean"), |s| system.param(s, "mean") / system.param(s, "cells"));
     }
 
     fn sum_of_squares(&mut self, system: &System<'_>) {
@@ -348,6 +381,44 @@ impl Step<'_> {
                 system.preconditioned(s, "defect") + beta * system.here(s, "direction")
             });
             turn.compute(&name("rho"), |s| system.param(s, next));
+            turn.count(system);
+        });
+    }
+
+    fn multigrid(&mut self, system: &System<'_>, until: &str) {
+        let (unknown, name) = (system.unknown, |what: &str| system.name(what));
+        let grids = Grids::new(system, self.definition.dimensions());
+        let [rest, correction] = grids.defect_and_correction();
+        grids.set_up(self);
+        self.stage(&rest, |s| grids.begin(s, system.here(s, "defect")));
+        self.compute(&name("rho"), |s| s.constant(0.0));
+        self.repeat(system.how.most, Some(until), |turn| {
+            grids.cycle(turn);
+            turn.sum(system, "next", |s| system.here(s, "defect") * s.field(&correction).here());
+            turn.make(system, "direction", |s| {
+                let (_, beta) = system.ratio(s, "next", "rho");
+                s.field(&correction).here() + beta * system.here(s, "direction")
+            });
+            turn.compute(&name("rho"), |s| system.param(s, "next"));
+            turn.make(system, "product", |s| system.applied(s, &name("direction")));
+            turn.sum(system, "curvature", |s| system.here(s, "direction") * system.here(s, "product"));
+            turn.stage(unknown, |s| {
+                let (goes_on, alpha) = system.ratio(s, "rho", "curvature");
+                let (u, defect) = (s.field(unknown).here(), system.here(s, "defect"));
+                s.set(unknown, u + alpha * system.param(s, "scale") * system.here(s, "direction"));
+                // What is no number ends the loop.
+                let defect = goes_on.select(defect - alpha * system.here(s, "product"), f64::NAN);
+                match system.how.null_space {
+                    true => s.set(&name("defect"), defect),
+                    false => grids.begin(s, defect),
+                }
+            });
+            turn.sum_of_squares(system);
+            if system.how.null_space {
+                // What rounding adds to the mean no iteration takes away, and coarse grids make it large.
+                turn.find_mean(system, "defect");
+                turn.stage(&rest, |s| grids.begin(s, system.without_mean(s, "defect")));
+            }
             turn.count(system);
         });
     }

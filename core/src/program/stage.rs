@@ -90,12 +90,15 @@ impl Stage {
         self.points.is_empty() && !matches!(self.does, StageKind::Scalar(_))
     }
 
-    /// Returns at how many indices of a problem's domain the stage computes.
+    /// Returns at how many indices of its grid the stage computes.
     pub fn indices(&self, problem: &Problem) -> usize {
         match self.does {
             StageKind::Scalar(_) => 1,
             _ if !self.points.is_empty() => self.points.len(),
-            _ => problem.shape.cells(),
+            _ => {
+                let cells = 1 << problem.program.grid_of(self).level();
+                problem.shape.padded().iter().map(|extent| extent.div_ceil(cells)).product()
+            }
         }
     }
 }

@@ -287,7 +287,9 @@ impl<'g> Scope<'g> {
     pub fn position(&self, axis: usize, on: Centring) -> Expr<'g> {
         let index = self.coord(axis);
         let is_on_nodes = on.of(self.dimensions()).on_nodes_of(self.dimensions(), axis);
-        let cells = if is_on_nodes { index } else { index + 0.5 };
+        let own = if is_on_nodes { index } else { index + 0.5 };
+        // A cell of a coarser grid is as wide as all that it joins.
+        let cells = if on.level() == 0 { own } else { own * (1_u64 << on.level()) as f64 };
         let spaced = match self.of_grid(axis, |grid, axis| &grid.spacing[axis]) {
             Some(spacing) => cells * spacing,
             None => cells,

@@ -244,7 +244,10 @@ impl Storage {
                     writes.push(match own {
                         _ if !is_needed => None,
                         Some(own) => Some(own),
-                        None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
+                        None => {
+                            let home = Home { of: target, fields, keeps: problem.program.has_loops() };
+                            Some(self.free(home, &boxes.buffers[target], &reads, state, &writes))
+                        }
                     });
                 }
                 for (&target, &buffer) in made.iter().zip(&writes) {
@@ -263,9 +266,10 @@ impl Storage {
     }
 
     /// Returns a buffer of this kind that no name means, before the stage or after its first outputs; a new
-    /// one where there is none.
+    /// one where there is none. Where fields keep their homes, those of others are none.
     fn free(
         &mut self,
+        home: Home,
         kind: &Buffer,
         reads: &[Option<usize>],
         state: &State,
@@ -276,12 +280,25 @@ impl Storage {
                 || state.names.contains(&Some(buffer))
                 || writes.contains(&Some(buffer))
         };
-        let known = (0..self.buffers.len()).find(|&buffer| self.buffers[buffer] == *kind && !used(buffer));
+        let may_take = |buffer: usize| !home.keeps || buffer >= home.fields || buffer == home.of;
+        let mut all = (0..self.buffers.len()).filter(|&buffer| self.buffers[buffer] == *kind);
+        let known = all.find(|&buffer| may_take(buffer) && !used(buffer));
         known.unwrap_or_else(|| {
             self.buffers.push(kind.clone());
             self.buffers.len() - 1
         })
     }
+}
+
+/// What is asked of a buffer for a field or temporary: a field's home is the buffer in which it begins.
+///
+/// The turns of loops, and what stands between them, bring fields to other buffers in an order that differs from step to step. Where one may
+/// take the home of another, that makes thousands of assignments; where none may, each field is at home or in a spare buffer.
+#[derive(Clone, Copy)]
+struct Home {
+    of: usize,
+    fields: usize,
+    keeps: bool,
 }
 
 /// Returns the place of a state among those seen, where it is added if it is none.

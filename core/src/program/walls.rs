@@ -8,9 +8,9 @@
 mod lower;
 mod named;
 
-use super::Program;
 use super::stencil::{Names, Scope};
-use crate::domain::{Condition, axis_name};
+use super::{FieldKind, Program};
+use crate::domain::{Boundaries, Condition, axis_name};
 use crate::error::{Error, Result};
 use crate::expr::{Constant, Dag, Expr, Graph, Id, Node};
 
@@ -56,6 +56,34 @@ impl<'g> Wall<'g> {
         let first = *values.first()?;
         let all = [0, 1, 2].map(|number| values.get(number).copied().unwrap_or(first));
         (values.len() == condition.values()).then_some(Wall { condition, values: all })
+    }
+}
+
+/// How a field's boundaries follow those of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follows {
+    /// As those of differences of two such fields ([`Definition::correction`](super::Definition::correction)).
+    Correction,
+    /// As those of a mark of where such a field has values ([`Definition::inside`](super::Definition::inside)).
+    Inside,
+}
+
+impl Follows {
+    /// All, with the words by which model files say them.
+    pub const ALL: [(Follows, &'static str); 2] =
+        [(Follows::Correction, "corrects"), (Follows::Inside, "inside")];
+
+    /// Returns the word of model files.
+    pub fn word(self) -> &'static str {
+        Follows::ALL.iter().find(|(own, _)| *own == self).map_or("", |(_, word)| word)
+    }
+
+    /// Returns the boundaries that follow some.
+    pub(super) fn boundaries(self, of: Boundaries) -> Boundaries {
+        match self {
+            Follows::Correction => of.homogeneous(),
+            Follows::Inside => of.closed(),
+        }
     }
 }
 
@@ -142,15 +170,16 @@ impl Program {
         self.walls().iter().map(word).collect()
     }
 
-    /// Returns the fields that have corrections, each with the field that these are of.
-    pub(super) fn corrections(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.kinds.iter().enumerate().filter_map(|(field, kind)| Some((field, kind.corrects?)))
+    /// Returns the fields whose boundaries follow those of others, each with that one and how.
+    pub(super) fn followers(&self) -> impl Iterator<Item = (usize, usize, Follows)> {
+        let follower = |(field, kind): (usize, &FieldKind)| kind.follows.map(|(of, how)| (field, of, how));
+        self.kinds.iter().enumerate().filter_map(follower)
     }
 
     /// Returns the program with the conditions that corrections meet: those of their fields, with zeros in place of values.
     fn with_walls_of_corrections(&self) -> Program {
         let mut program = self.clone();
-        for (field, of) in self.corrections() {
+        for (field, of, _) in self.followers().filter(|(.., how)| *how == Follows::Correction) {
             program.walls.retain(|wall| wall.field != field);
             let own = self.walls.iter().filter(|wall| wall.field == of);
             program.walls.extend(own.map(|wall| FieldWall { field, ..wall.without_value() }));

@@ -128,7 +128,7 @@ impl Slabs {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] for a batch, where some fields alone are periodic along the slowest axis, and where a
+    /// [`Error::Unsupported`] for a batch, for fields of coarser grids, where some fields alone are periodic along the slowest axis, and where a
     /// temporary's formula knows its index along a periodic axis; [`Error::Limit`] where formulas know their index and
     /// the fields' type does not have every index exactly.
     pub fn check(problem: &Problem) -> Result<()> {
@@ -138,6 +138,11 @@ impl Slabs {
         let refuse = |reason: String, change: &str| {
             Err(Error::unsupported(format!("{} on several devices", program.name()), reason, change))
         };
+        if program.has_levels() {
+            let coarse = program.kinds().iter().position(|kind| kind.centring.level() > 0).unwrap_or(0);
+            let reason = format!("{} stands on a coarser grid, which is not cut", program.fields()[coarse]);
+            return refuse(reason, "run it on one device, or solve by cg");
+        }
         let is_ring = ring(problem)?;
         let knowing = program.stages().iter().filter(|stage| knows_where(&stage.dag, axis));
         for stage in knowing {

@@ -95,6 +95,9 @@ impl<'a> Geometry<'a> {
     ) -> Outcome<Geometry<'a>> {
         let program = &problem.program;
         let stages: Vec<&Stage> = numbers.iter().map(|&number| &program.stages()[number]).collect();
+        if !program.are_on_one_grid(stages.iter().copied()) {
+            return refuse("they are on several grids");
+        }
         for (place, stage) in stages.iter().enumerate() {
             match stage.does {
                 StageKind::Scalar(_) => return refuse(format!("{} computes a scalar", stage.name)),

@@ -14,7 +14,7 @@ pub fn is_tail(problem: &Problem, boxes: &Boxes, stages: &[usize]) -> bool {
     let (update, reduce) = (&all[number], &all[reduction]);
     let is_update = update.does == StageKind::Update && update.points.is_empty() && update.looped.is_none();
     let is_reduction = matches!(reduce.does, StageKind::Reduce(..)) && reduce.looped.is_none();
-    if !is_update || !is_reduction {
+    if !is_update || !is_reduction || !problem.program.are_on_one_grid([update, reduce]) {
         return false;
     }
     let Some(region) = boxes.stages[reduction].first().filter(|region| !is_empty(region)) else {

@@ -2,9 +2,9 @@ use crate::report::report;
 use std::sync::Arc;
 
 use abide_core::plan::fused::{COPIES_AHEAD, Group, Load, Partition, Ring, Source};
-use abide_core::program::{Boxes, Centring, Definition, Storage, outlasts};
+use abide_core::program::{Boxes, Centring, Definition, Solve, SolveMethod, Storage, outlasts};
 use abide_core::reduction::Reduction;
-use abide_core::{DType, DeviceSpec, Execution, Fuse, Options, Plan, Problem, Shape, catalogue};
+use abide_core::{DType, DeviceSpec, Execution, Fuse, Options, Plan, Problem, Program, Shape, catalogue};
 
 use super::geometry::fused;
 use super::partition::{self, Passing, greedy, partition_of, worthwhile};
@@ -466,4 +466,45 @@ fn plans_have_passes_where_they_are_launches() {
     let report = report(&problem, &own, &[]).unwrap().unwrap();
     let pass = report.groups.iter().find(|row| row.stages.len() > 1).unwrap();
     assert!(pass.projected < 0.4 * pass.projected_alone, "{pass:?}");
+}
+
+/// Poisson's equation by conjugate gradients with multigrid, from zeros.
+fn poisson(dimensions: usize, boundary: Boundary) -> Program {
+    let mut p = Definition::new("poisson", dimensions);
+    p.boundary(boundary).field("u", Centring::CELL).field("f", Centring::CELL);
+    let mut step = p.step();
+    step.stage("move", |s| {
+        let f = s.field("f");
+        s.set("f", 0.9 * f.along(dimensions - 1, 1) + 0.1 * f.along(0, -1));
+    });
+    step.stage("zero", |s| s.set("u", 0.0 * s.field("u").here()));
+    let how = Solve { method: SolveMethod::Multigrid, null_space: true, ..Solve::default() };
+    step.solve("u", &how, &|s| s.field("u").laplacian(), &|s| s.field("f").here());
+    p.build().unwrap()
+}
+
+/// However many turns loops have, their fields come back to few assignments of buffers.
+#[test]
+fn loops_have_few_assignments_of_buffers() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let programs: [(Program, &[&[usize]]); 4] = [
+        (catalogue::navier_stokes(2).unwrap(), &[&[67, 53], &[128, 128]]),
+        (catalogue::navier_stokes(3).unwrap(), &[&[40, 17, 29]]),
+        (poisson(3, Boundary::Periodic), &[&[17, 40, 31], &[64, 64, 64], &[256, 256, 256]]),
+        (poisson(3, Boundary::Mirror), &[&[33, 20, 35]]),
+    ];
+    for (program, domains) in programs {
+        let program = Arc::new(program);
+        for (extents, dtype) in domains.iter().flat_map(|own| [(own, DType::F32), (own, DType::F64)]) {
+            let shape = Shape::new(extents).unwrap();
+            let problem = Problem::new(program.clone(), shape, dtype).unwrap();
+            let plan = crate::plan(&problem, &device, &Options::default()).unwrap();
+            let partition = &plan.stages().unwrap().partition;
+            let split = partition.split_problem(&problem).unwrap();
+            let storage =
+                Storage::of_groups(&split, &Boxes::of(&split).unwrap(), &partition.groups()).unwrap();
+            println!("{} {extents:?} {dtype}: {}", program.name(), storage.steps.len());
+            assert!(storage.steps.len() <= 64, "{extents:?} {dtype}: {}", storage.steps.len());
+        }
+    }
 }

@@ -43,6 +43,7 @@ impl Definition {
         }
         let cuts = self.cut_at_loops()?;
         check_order(&self, &cuts)?;
+        self.check_levels()?;
         self.check_derived()?;
         self.check_grid()?;
         self.unroll()?;
@@ -89,6 +90,29 @@ impl Definition {
                 "use parameters",
             )),
         }
+    }
+
+    /// Checks that what stages read of other grids are fields, for all values of their own.
+    fn check_levels(&self) -> Result<()> {
+        for stage in self.steps.iter().flatten() {
+            let grid = match stage.does {
+                StageKind::Reduce(_, region, _) => region.centring,
+                _ => stage.writes.first().map_or_else(Default::default, |&name| self.kinds[name].0),
+            };
+            let apart = stage.dag.taps().map(|tap| usize::from(tap.field)).find(|&name| {
+                let is_temporary = self.kinds[name].1.is_none();
+                !grid.to(self.kinds[name].0).is_same() && (is_temporary || !stage.points.is_empty())
+            });
+            if let Some(name) = apart {
+                let reason = match stage.points.is_empty() {
+                    true => format!("it reads the temporary {} of another grid", self.names.fields[name]),
+                    false => format!("at points it reads {}, of another grid", self.names.fields[name]),
+                };
+                let change = "keep what it reads in a field of its own grid before";
+                return Err(Error::invalid(format!("stage {}", stage.name), reason, change));
+            }
+        }
+        Ok(())
     }
 
     /// Makes the cycle as long as it takes until reductions that are not made in each step come round together.
@@ -178,20 +202,21 @@ impl Definition {
             walls: Vec::new(),
             declared: None,
         };
-        let mut corrections = Vec::new();
+        let mut followers = Vec::new();
         for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
             match part {
-                Some(FieldPart { sides, start, corrects }) => {
+                Some(FieldPart { sides, start, follows, is_internal }) => {
                     program.fields.push(name);
-                    corrections.extend(corrects.map(|other| (program.kinds.len(), other)));
-                    program.kinds.push(FieldKind { centring, sides, corrects: None });
+                    followers.extend(follows.map(|other| (program.kinds.len(), other)));
+                    program.kinds.push(FieldKind { centring, sides, follows: None, is_internal });
                     program.starts.push(start);
                 }
                 None => program.temporaries.push(Temporary { name, centring }),
             }
         }
-        for (field, of) in corrections {
-            program.kinds[field].corrects = program.fields.iter().position(|known| *known == of);
+        for (field, (of, how)) in followers {
+            let of = program.fields.iter().position(|known| *known == of);
+            program.kinds[field].follows = of.map(|of| (of, how));
         }
         for value in values {
             match value {

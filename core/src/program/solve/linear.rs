@@ -1,6 +1,7 @@
 //! Formulas that are linear in a field: whether they are, and what they are of another field.
 
-use super::{Definition, Node, Scope, Solve, SolveMethod, SystemFormula};
+use super::{Centring, Definition, Node, Scope, Solve, SolveMethod, SystemFormula};
+use crate::domain::axis_name;
 use crate::error::{Error, Result};
 use crate::expr::{Binary, Constant, Dag, Expr, Graph, Id, Tap, Unary};
 
@@ -43,14 +44,23 @@ fn degree(node: Node, field: u16, of: impl Fn(Id) -> Degree) -> Option<Degree> {
     }
 }
 
-/// Checks that an operator is linear in a field, and returns whether its diagonal varies from cell to cell, and whether the
-/// right-hand side reads the field.
+/// What is known of a system.
+pub(super) struct Checked {
+    /// Whether the operator's diagonal varies from cell to cell.
+    pub varies: bool,
+    /// Whether the right-hand side reads the field.
+    pub keeps: bool,
+    /// Whether the operator's coefficients of neighbours are the same in all cells.
+    pub is_even: bool,
+}
+
+/// Checks that an operator is linear in a field.
 pub(super) fn check(
     definition: &Definition,
     unknown: &str,
     [operator, rhs]: [SystemFormula<'_>; 2],
     how: &Solve,
-) -> Result<(bool, bool)> {
+) -> Result<Checked> {
     let fault = |reason: String, change: &str| {
         Err(Error::invalid(format!("operator of the solve for {unknown}"), reason, change))
     };
@@ -62,10 +72,10 @@ pub(super) fn check(
         let what = format!("most iterations of the solve for {unknown}");
         return Err(Error::limit(what, 0, "at least 1", "give more"));
     }
-    if how.null_space && how.method != SolveMethod::Cg {
+    if how.null_space && how.method == SolveMethod::BiCgStab {
         return fault(
             "its null space is taken care of by conjugate gradients alone".to_owned(),
-            "take the method cg, or add a small multiple of the field",
+            "take the method cg or multigrid, or add a small multiple of the field",
         );
     }
     let graph = Graph::new();
@@ -73,7 +83,19 @@ pub(super) fn check(
     let value = operator(&scope);
     let number = definition.fields().iter().position(|known| known == unknown).unwrap_or(0) as u16;
     let diagonal = self::diagonal(&scope, value, unknown);
+    let beside: Vec<Expr<'_>> = (0..definition.dimensions())
+        .flat_map(|axis| [(axis, -1), (axis, 1)])
+        .map(|(axis, by)| {
+            let mut offset = vec![0; definition.dimensions()];
+            offset[axis] = by;
+            coefficient(&scope, operator(&scope), unknown, &offset)
+        })
+        .collect();
     let right = rhs(&scope);
+    let unfit = match how.method {
+        SolveMethod::Multigrid => unfit_for_grids(definition, &scope, operator, unknown, number),
+        _ => None,
+    };
     scope.finish()?;
     if let Some(fault) = graph.fault() {
         return Err(fault);
@@ -95,6 +117,9 @@ pub(super) fn check(
         Some(Degree::Linear) => {}
         _ => return fault(format!("it does not read {unknown}"), "read the unknown"),
     }
+    if let Some(why) = unfit {
+        return fault(why, "take the method cg or bicgstab");
+    }
     let diagonal = graph.dag(&[diagonal]).simplified(crate::real::DType::F64);
     let varies = |node: &Node| matches!(node, Node::Tap(_) | Node::Coord(_) | Node::Draw(..));
     let right = graph.dag(&[right]);
@@ -107,7 +132,76 @@ pub(super) fn check(
             "keep it in another field before the solve, and read that",
         ));
     }
-    Ok((diagonal.nodes.iter().any(varies), keeps))
+    let beside = graph.dag(&beside).simplified(crate::real::DType::F64);
+    Ok(Checked {
+        varies: diagonal.nodes.iter().any(varies),
+        keeps,
+        is_even: !beside.nodes.iter().any(varies),
+    })
+}
+
+/// Returns why coarser grids cannot stand for an operator, if they cannot.
+fn unfit_for_grids(
+    definition: &Definition,
+    s: &Scope<'_>,
+    operator: SystemFormula<'_>,
+    unknown: &str,
+    number: u16,
+) -> Option<String> {
+    if definition.on(unknown) != Some(Centring::CELL) {
+        return Some(format!("multigrid is for fields on cells, and {unknown} stands elsewhere"));
+    }
+    let dag = s.graph().dag(&[operator(s)]);
+    let mut read = dag.taps().filter(|tap| tap.field == number).map(|tap| tap.offset);
+    if let Some(far) = read.find(|offset| offset.iter().map(|by| by.unsigned_abs()).sum::<u32>() > 1) {
+        let far = &far[3 - definition.dimensions()..];
+        return Some(format!(
+            "multigrid takes the cell and its neighbours along the axes, and it reads {unknown} at {far:?}"
+        ));
+    }
+    let is_symmetric = |axis: usize| {
+        let mut offset = vec![0; definition.dimensions()];
+        let mut coefficient = |by: i32| {
+            offset[axis] = by;
+            s.graph().dag(&[coefficient(s, operator(s), unknown, &offset)])
+        };
+        let (behind, before) = (coefficient(1), coefficient(-1));
+        (0..8).all(|seed| {
+            let place = [0, 1, 2].map(|axis| 40 + 7 * seed + 3 * axis);
+            let mut next = place;
+            next[3 - definition.dimensions() + axis] += 1;
+            // Coefficients may be above 0, or marks of both signs.
+            let low = if seed % 2 == 0 { 0.5 } else { -0.5 };
+            let [one, other] = [(&behind, place), (&before, next)].map(|(dag, at)| sample(dag, at, low));
+            let is_known = one.is_finite() && other.is_finite();
+            !is_known || (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
+        })
+    };
+    match (0..definition.dimensions()).find(|&axis| !is_symmetric(axis)) {
+        None => None,
+        Some(axis) => {
+            let axis = axis_name(3 - definition.dimensions() + axis);
+            Some(format!("multigrid is for symmetric operators, and it is none along {axis}"))
+        }
+    }
+}
+
+/// Returns the value of a formula at a place among fields and parameters that look random, of a range of 1 from a number on.
+fn sample(dag: &Dag, place: [isize; 3], low: f64) -> f64 {
+    let random = |all: [i64; 4]| {
+        let mixed = all.into_iter().fold(0x9e37_79b9_7f4a_7c15_u64, |sum, own| {
+            let sum = (sum ^ own as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            sum ^ sum >> 29
+        });
+        low + (mixed >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let parameters: Vec<f64> = (0..=u16::MAX).map(|number| random([i64::from(number), -1, -1, -1])).collect();
+    let mut values = Vec::new();
+    dag.evaluate(&mut values, &parameters, place, |tap| {
+        let at = [0, 1, 2].map(|axis| place[axis] as i64 + i64::from(tap.offset[axis]));
+        random([i64::from(tap.field), at[0], at[1], at[2]])
+    });
+    dag.outputs.first().map_or(f64::NAN, |&output| values[output as usize])
 }
 
 /// Returns an operator of a field applied to another one.
@@ -123,6 +217,41 @@ pub(super) fn diagonal<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str) -> Ex
         let value = if tap.offset == [0; 3] { 1.0 } else { 0.0 };
         (tap.field == own).then_some(Node::Const(Constant::new(value)))
     })
+}
+
+/// Returns an operator's coefficient of the field at an offset, with all axes of the program.
+pub(super) fn coefficient<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str, offset: &[i32]) -> Expr<'g> {
+    let (own, at) = (s.number(field), padded(offset));
+    rewritten(s, operator, |tap| {
+        let value = if tap.offset == at { 1.0 } else { 0.0 };
+        (tap.field == own).then_some(Node::Const(Constant::new(value)))
+    })
+}
+
+/// Returns an operator's value for a field that is 1 everywhere; beside the cell along an axis, if one is given, for another field's
+/// values.
+pub(super) fn of_ones<'g>(
+    s: &Scope<'g>,
+    operator: Expr<'g>,
+    field: &str,
+    beside: Option<(usize, &str)>,
+) -> Expr<'g> {
+    let own = s.number(field);
+    let beside = beside.map(|(axis, other)| (3 - s.dimensions() + axis, s.number(other)));
+    rewritten(s, operator, |tap| {
+        let one = Node::Const(Constant::new(1.0));
+        let value = match beside {
+            Some((axis, other)) if tap.offset[axis] != 0 => Node::Tap(Tap { field: other, ..tap }),
+            _ => one,
+        };
+        (tap.field == own).then_some(value)
+    })
+}
+
+fn padded(offset: &[i32]) -> [i32; 3] {
+    let mut all = [0; 3];
+    all[3 - offset.len().min(3)..].copy_from_slice(&offset[offset.len().saturating_sub(3)..]);
+    all
 }
 
 fn rewritten<'g>(s: &Scope<'g>, operator: Expr<'g>, put: impl Fn(Tap) -> Option<Node>) -> Expr<'g> {

@@ -37,6 +37,7 @@ impl Problem {
     pub fn lower_walls(&mut self) -> Result<()> {
         if self.program.walls.is_empty() {
             self.correct_sides();
+            self.leave_out_levels();
             return Ok(());
         }
         let original = self.program.clone();
@@ -72,17 +73,18 @@ impl Problem {
         program.declared = Some(original);
         self.program = Arc::new(program);
         self.share_sides();
+        self.leave_out_levels();
         Ok(())
     }
 
-    /// Gives corrections the boundaries of their fields, without values.
+    /// Gives fields whose boundaries follow those of others theirs.
     fn correct_sides(&mut self) {
-        let corrections: Vec<_> = self.program.corrections().collect();
-        if !corrections.is_empty() {
+        let followers: Vec<_> = self.program.followers().collect();
+        if !followers.is_empty() {
             self.sides.resize(self.program.fields.len(), Sides::default());
         }
-        for (field, of) in corrections {
-            let boundaries = self.boundaries_of(of).homogeneous();
+        for (field, of, how) in followers {
+            let boundaries = how.boundaries(self.boundaries_of(of));
             for axis in self.slowest()..3 {
                 self.sides[field].0[axis] = boundaries.0[axis].map(Some);
             }
@@ -192,6 +194,7 @@ impl Lowering<'_> {
         for &node in &stage.dag.nodes {
             let id = match node {
                 Node::Tap(tap) if has_rules(usize::from(tap.field)) => {
+                    self.check_grid(stage, tap)?;
                     self.check_reach(tap)?;
                     self.tap(&mut place, self.problem.slowest(), tap)
                 }
@@ -220,6 +223,19 @@ impl Lowering<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Checks that a field with conditions is read on its own grid.
+    fn check_grid(&self, stage: &Stage, tap: Tap) -> Result<()> {
+        let field = usize::from(tap.field);
+        if self.program.levels(stage, field).is_same() {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            format!("stage {}", stage.name),
+            format!("it reads {} of another grid, which has conditions at walls", self.program.fields[field]),
+            "keep its values in a field without conditions, and read that",
+        ))
     }
 
     /// Checks that the ghost cells that a tap reaches show cells of the domain.

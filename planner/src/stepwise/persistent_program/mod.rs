@@ -5,7 +5,7 @@ mod estimate;
 use abide_core::device::Capability;
 use abide_core::plan::{PersistentProgram, Schedule, Stepwise};
 use abide_core::program::Boxes;
-use abide_core::{CachePolicy, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Result};
+use abide_core::{CachePolicy, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Program, Result};
 
 use self::estimate::{TASK_SECONDS, of_tasks};
 use super::general::{launches, plan_general};
@@ -99,13 +99,10 @@ pub(super) fn persistent_in(
 
 /// Returns a plan of a launch per stage or group as one persistent kernel of the same stages and groups.
 pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> {
-    if problem.program.has_loops() {
+    if let Some(what) = unfit(&problem.program) {
         return Err(Error::unsupported(
             launched.device.name.clone(),
-            format!(
-                "{} has loops, and one kernel of all steps has a schedule that is known before",
-                problem.program.name()
-            ),
+            format!("{} has {what}", problem.program.name()),
             "leave the execution out",
         ));
     }
@@ -122,11 +119,21 @@ pub(super) fn persistent_of(problem: &Problem, launched: &Plan) -> Result<Plan> 
     Ok(plan)
 }
 
+/// Returns what a program has that one kernel of all steps cannot have, if there is such.
+fn unfit(program: &Program) -> Option<&'static str> {
+    if program.has_loops() {
+        return Some("loops, and one kernel of all steps has a schedule that is known before");
+    }
+    program
+        .has_levels()
+        .then_some("fields of coarser grids, and the tiles of one kernel are those of one grid")
+}
+
 /// Says of a plan of launches what is estimated of one persistent kernel, where that is the faster one. It does not run
 /// unasked, because it has not been timed on a device yet.
 pub(crate) fn compare(problem: &Problem, launched: &mut Plan) {
     let has_passes = launched.stages().is_some_and(|tiles| tiles.partition.all().any(|g| g.pass.is_some()));
-    if !launched.device.has(Capability::Barrier) || has_passes || problem.program.has_loops() {
+    if !launched.device.has(Capability::Barrier) || has_passes || unfit(&problem.program).is_some() {
         return;
     }
     let other = match persistent_of(problem, launched) {

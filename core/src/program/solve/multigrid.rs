@@ -1,0 +1,361 @@
+//! One V cycle of geometric multigrid, which preconditions conjugate gradients: its grids, their set-up in each solve, and its stages.
+//!
+//! The operator is read as flow through the faces between cells: (A p)ᵢ = sᵢ pᵢ + Σ wᵢ pᵢ + Σ t (pᵢ − pⱼ), where s is what its coefficients add up
+//! to, t the opposite of the coefficient of the neighbour behind a face, and w what a side or a wall adds to the cell at it. A coarse
+//! cell joins two along each axis: t, of the faces between them, and w add up, halved along their axis, where centres are twice as far
+//! apart; s adds up. What is left of a defect goes to the coarse cell as a sum, and its correction comes back to both as it is.
+//!
+//! Smoothing is Jacobi's method with the weights of Chebyshev's polynomial of degree 3 on the upper three quarters of the spectrum, which ends at 2 for
+//! any such operator (Gershgorin), before and after the coarser grids. It has no order of cells, so that a cycle has the same bits
+//! wherever it runs, and is symmetric, as conjugate gradients need.
+
+use super::linear;
+use super::{Centring, Definition, Expr, Scope, Step, System};
+use crate::domain::axis_name;
+
+/// The coarsest grids, by the number of axes: a domain has those down to a single cell.
+const DEEPEST: [u8; 3] = [16, 12, 10];
+
+/// The degree of the smoother's polynomial.
+const DEGREE: usize = 3;
+
+/// The part of the spectrum that it smooths, from the highest down: a fourth is left to coarser grids.
+const RATIO: f64 = 4.0;
+
+/// Returns the weights of the smoother's sweeps.
+fn weights() -> [f64; DEGREE] {
+    let (top, low) = (2.0, 2.0 / RATIO);
+    std::array::from_fn(|sweep| {
+        let root = (std::f64::consts::PI * (2 * sweep + 1) as f64 / (2 * DEGREE) as f64).cos();
+        1.0 / (0.5 * (top + low) - 0.5 * (top - low) * root)
+    })
+}
+
+/// The fields of each grid.
+const CORRECTION: &str = "correction";
+const REST: &str = "rest";
+const DIAGONAL: &str = "diagonal";
+const INVERSE: &str = "of_diagonal";
+
+/// The grids of a system.
+pub(super) struct Grids<'s, 'a> {
+    system: &'s System<'a>,
+    dimensions: usize,
+}
+
+impl<'s, 'a> Grids<'s, 'a> {
+    pub fn new(system: &'s System<'a>, dimensions: usize) -> Self {
+        Grids { system, dimensions }
+    }
+
+    fn levels(&self) -> std::ops::RangeInclusive<u8> {
+        0..=DEEPEST[self.dimensions.clamp(1, 3) - 1]
+    }
+
+    fn is_last(&self, level: u8) -> bool {
+        level == *self.levels().end()
+    }
+
+    fn axes(&self) -> std::ops::Range<usize> {
+        0..self.dimensions
+    }
+
+    /// Returns the name of a field of a grid.
+    pub fn name(&self, what: &str, level: u8) -> String {
+        self.system.name(&format!("{what}_{level}"))
+    }
+
+    /// Returns the letter of an axis, counted from the slowest.
+    fn letter(&self, axis: usize) -> &'static str {
+        axis_name(3 - self.dimensions + axis)
+    }
+
+    /// Returns the name of the field of the faces at the high side of each cell of a grid.
+    fn faces(&self, axis: usize, level: u8) -> String {
+        self.name(&format!("face_{}", self.letter(axis)), level)
+    }
+
+    /// Returns the name of the scalar of the domain's cells along an axis.
+    fn cells(&self, axis: usize) -> String {
+        self.system.name(&format!("cells_{}", self.letter(axis)))
+    }
+
+    /// Declares the fields of all grids, and the scalars.
+    pub fn declare(&self, p: &mut Definition) {
+        let unknown = self.system.unknown;
+        let inside = self.system.name("inside");
+        p.inside(&inside, unknown).internal(&inside);
+        for axis in self.axes() {
+            let cells = self.cells(axis);
+            p.extent(&cells, axis, "cells along the axis").internal(&cells);
+        }
+        for level in self.levels() {
+            let faces = self.axes().map(|axis| self.faces(axis, level));
+            let others = [CORRECTION, REST, DIAGONAL, INVERSE].map(|what| self.name(what, level));
+            for name in others.into_iter().chain(faces) {
+                // No flow crosses a side but a periodic one: what stands beyond the others counts nothing.
+                match level {
+                    0 => p.inside(&name, unknown),
+                    _ => p.field(&name, Centring::CELL.on_level(level)).boundary_of(&name, "periodic"),
+                };
+                p.internal(&name);
+            }
+        }
+    }
+
+    fn here<'g>(&self, s: &Scope<'g>, what: &str, level: u8) -> Expr<'g> {
+        s.field(&self.name(what, level)).here()
+    }
+
+    /// Returns the cells of a grid along an axis.
+    fn extent<'g>(&self, s: &Scope<'g>, axis: usize, level: u8) -> Expr<'g> {
+        let cells = (1u64 << level) as f64;
+        ((s.param(&self.cells(axis)) + (cells - 1.0)) / cells).floor()
+    }
+
+    /// Returns a value of a field of the next finer grid, in one of the cells that the own one joins: 0 in a cell that is not there.
+    fn of_child<'g>(
+        &self,
+        s: &Scope<'g>,
+        level: u8,
+        child: &[i32],
+        value: impl Fn(&[i32]) -> Expr<'g>,
+    ) -> Expr<'g> {
+        let second = self.axes().filter(|&axis| child[axis] == 1);
+        let is_there = second.map(|axis| {
+            let last = self.extent(s, axis, level - 1) - 1.0;
+            (2.0 * s.coord(axis)).lt(last).select(s.constant(1.0), 0.0)
+        });
+        match is_there.reduce(|a, b| a * b) {
+            Some(all) => all.gt(0.5).select(value(child), 0.0),
+            None => value(child),
+        }
+    }
+
+    /// Returns the sum over the cells that a cell joins, of those that lie on one side of it along an axis if one is given.
+    fn joined<'g>(
+        &self,
+        s: &Scope<'g>,
+        level: u8,
+        along: Option<usize>,
+        value: impl Fn(&[i32]) -> Expr<'g>,
+    ) -> Expr<'g> {
+        let free: Vec<usize> = self.axes().filter(|axis| along != Some(*axis)).collect();
+        let terms = (0..1usize << free.len()).map(|bits| {
+            let mut child = vec![0; self.dimensions];
+            for (place, &axis) in free.iter().enumerate() {
+                child[axis] = (bits >> place & 1) as i32;
+            }
+            self.of_child(s, level, &child, &value)
+        });
+        terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
+    }
+
+    /// Returns the place of what a wall along an axis adds, until the grid's diagonal is made.
+    fn walls(&self, axis: usize, level: u8) -> String {
+        self.name([INVERSE, DIAGONAL, CORRECTION][axis], level)
+    }
+
+    /// Returns the sum of the products of faces with the neighbours behind them.
+    fn across<'g>(&self, s: &Scope<'g>, level: u8, value: &dyn Fn(usize, i32) -> Expr<'g>) -> Expr<'g> {
+        self.across_at(s, level, &vec![0; self.dimensions], value)
+    }
+
+    /// Returns the same for the correction of the grid. Beyond sides that close the finest grid it is 0: there coefficients that are the
+    /// same everywhere stand for the faces.
+    fn flow<'g>(&self, s: &Scope<'g>, level: u8) -> Expr<'g> {
+        let correction = s.field(&self.name(CORRECTION, level));
+        if level > 0 || !self.system.is_even {
+            return self.across(s, level, &|axis, by| correction.along(axis, by));
+        }
+        let sides = self.axes().flat_map(|axis| [(axis, -1), (axis, 1)]);
+        let terms = sides.map(|(axis, by)| {
+            let mut offset = vec![0; self.dimensions];
+            offset[axis] = by;
+            let operator = (self.system.operator)(s);
+            let beside = linear::coefficient(s, operator, self.system.unknown, &offset);
+            -(beside * correction.along(axis, by))
+        });
+        terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
+    }
+
+    /// Returns the sum of the products of faces with values behind them, around a cell at an offset.
+    fn across_at<'g>(
+        &self,
+        s: &Scope<'g>,
+        level: u8,
+        at: &[i32],
+        value: &dyn Fn(usize, i32) -> Expr<'g>,
+    ) -> Expr<'g> {
+        let terms = self.axes().map(|axis| {
+            let faces = self.faces(axis, level);
+            let mut below = at.to_vec();
+            below[axis] -= 1;
+            s.field(&faces).at_slice(&below) * value(axis, -1) + s.field(&faces).at_slice(at) * value(axis, 1)
+        });
+        terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
+    }
+
+    /// Makes the faces and the diagonals of all grids from the operator.
+    pub fn set_up(&self, step: &mut Step<'_>) {
+        let (system, direction) = (self.system, self.system.name("direction"));
+        step.stage(&direction, |s| s.set(&direction, s.constant(1.0)));
+        let inside = system.name("inside");
+        step.stage(&inside, |s| s.set(&inside, s.constant(1.0)));
+        step.stage(&self.name("faces", 0), |s| {
+            let own = s.field(&inside);
+            let all = own.here() * linear::of_ones(s, (system.operator)(s), system.unknown, None);
+            s.set(&self.name(REST, 0), all);
+            for axis in self.axes() {
+                let flows = own.here() * own.along(axis, 1);
+                let mut offset = vec![0; self.dimensions];
+                offset[axis] = 1;
+                let beside = linear::coefficient(s, (system.operator)(s), system.unknown, &offset);
+                s.set(&self.faces(axis, 0), -(flows * beside));
+                let operator = (system.operator)(s);
+                let at_walls = linear::of_ones(s, operator, system.unknown, Some((axis, &*direction)));
+                s.set(&self.walls(axis, 0), own.here() * at_walls - all);
+            }
+        });
+        for level in self.levels() {
+            self.set_up_diagonal(step, level);
+        }
+    }
+
+    /// Makes the faces of the next coarser grid, and then the diagonal of one.
+    fn set_up_diagonal(&self, step: &mut Step<'_>, level: u8) {
+        let next = level + 1;
+        if !self.is_last(level) {
+            step.stage(&self.name("faces", next), |s| {
+                let rest =
+                    self.joined(s, next, None, |child| s.field(&self.name(REST, level)).at_slice(child));
+                s.set(&self.name(REST, next), rest);
+                for axis in self.axes() {
+                    let finer = self.extent(s, axis, level);
+                    let is_joined = finer.gt(1.5);
+                    // The last cell is alone where their number is odd: its centre is half as far from a wall, and one and a half cells
+                    // from the next.
+                    let (last, place) = (self.extent(s, axis, next) - 1.0, s.coord(axis));
+                    let is_alone = (2.0 * place + 1.0).eq(finer);
+                    let walls =
+                        self.joined(s, next, None, |child| s.field(&self.walls(axis, level)).at_slice(child));
+                    let joined_walls = is_alone.select(s.constant(1.0), 0.5);
+                    s.set(&self.walls(axis, next), is_joined.select(joined_walls, 1.0) * walls);
+                    let faces = self.faces(axis, level);
+                    let face = self.joined(s, next, Some(axis), |child| {
+                        let mut second = child.to_vec();
+                        second[axis] = 1;
+                        let field = s.field(&faces);
+                        // Behind a cell that is alone is its own face.
+                        is_alone.select(field.at_slice(child), field.at_slice(&second))
+                    });
+                    let is_before_alone = (2.0 * place + 3.0).eq(finer);
+                    let nearer = is_before_alone.select(s.constant(2.0 / 3.0), 0.5);
+                    s.set(&self.faces(axis, next), last.gt(0.5).select(nearer * face, 0.0));
+                }
+            });
+        }
+        step.stage(&self.name(DIAGONAL, level), |s| {
+            let walls = self.axes().map(|axis| s.field(&self.walls(axis, level)).here());
+            let own = walls.fold(self.here(s, REST, level), |sum, walls| sum + walls);
+            let diagonal = own + self.across(s, level, &|_, _| s.constant(1.0));
+            s.set(&self.name(DIAGONAL, level), diagonal);
+            s.set(&self.name(INVERSE, level), diagonal.ne(0.0).select(1.0 / diagonal, 0.0));
+        });
+    }
+
+    /// Sets a defect with that with which its cycle begins.
+    pub fn begin<'g>(&self, s: &Scope<'g>, defect: Expr<'g>) {
+        s.set(&self.system.name("defect"), defect);
+        s.set(&self.name(REST, 0), defect);
+        s.set(&self.name(CORRECTION, 0), self.first_sweep(s, 0, defect));
+    }
+
+    /// Returns the smoother's first sweep from zeros, for a defect.
+    fn first_sweep<'g>(&self, s: &Scope<'g>, level: u8, rest: Expr<'g>) -> Expr<'g> {
+        weights()[0] * (self.here(s, INVERSE, level) * rest)
+    }
+
+    /// Adds a sweep; `is_corrected` adds the correction of the coarser grid to what it begins with.
+    fn sweep(&self, step: &mut Step<'_>, level: u8, weight: f64, is_corrected: bool) {
+        let name = self.name(CORRECTION, level);
+        step.stage(&name, |s| {
+            let own = s.field(&name);
+            let (here, flow) = match is_corrected {
+                false => (own.here(), self.flow(s, level)),
+                true => {
+                    let beside =
+                        |axis: usize, by: i32| own.along(axis, by) + self.coarse(s, level, Some((axis, by)));
+                    (own.here() + self.coarse(s, level, None), self.across(s, level, &beside))
+                }
+            };
+            let inverse = self.here(s, INVERSE, level);
+            let jacobi = inverse * (self.here(s, REST, level) + flow);
+            // Cells that take no part get no correction from the coarser grid.
+            s.set(&name, inverse.ne(0.0).select(here + weight * (jacobi - here), 0.0));
+        });
+    }
+
+    /// Returns the correction of the coarser grid at a cell, or at its neighbour along an axis.
+    fn coarse<'g>(&self, s: &Scope<'g>, level: u8, beside: Option<(usize, i32)>) -> Expr<'g> {
+        let coarser = s.field(&self.name(CORRECTION, level + 1));
+        let at = |axis: usize, by: i32| {
+            let mut offset = vec![0; self.dimensions];
+            offset[axis] = by;
+            coarser.at_slice(&offset)
+        };
+        let Some((axis, by)) = beside else { return coarser.at_slice(&vec![0; self.dimensions]) };
+        let place = s.coord(axis);
+        let is_second = (place - 2.0 * (0.5 * place).floor()).gt(0.5);
+        match by {
+            1 => {
+                // The last one of an odd number is alone: behind it, the axis begins anew.
+                let is_last = (place + 1.0).eq(self.extent(s, axis, level));
+                let behind = is_last.select(at(axis, 1), at(axis, 0));
+                is_second.select(at(axis, 1), behind)
+            }
+            _ => is_second.select(at(axis, 0), at(axis, -1)),
+        }
+    }
+
+    /// Adds a cycle. The first sweep of the finest grid has been made.
+    pub fn cycle(&self, step: &mut Step<'_>) {
+        let [first, others @ ..] = weights();
+        for level in self.levels() {
+            others.into_iter().for_each(|weight| self.sweep(step, level, weight, false));
+            if !self.is_last(level) {
+                self.restrict(step, level);
+            }
+        }
+        for level in self.levels().rev() {
+            let mut is_corrected = !self.is_last(level);
+            for weight in others.into_iter().rev().chain([first]) {
+                self.sweep(step, level, weight, std::mem::take(&mut is_corrected));
+            }
+        }
+    }
+
+    /// Adds what takes the rest of a grid to the next coarser one, with the first sweep there.
+    fn restrict(&self, step: &mut Step<'_>, level: u8) {
+        let next = level + 1;
+        step.stage(&self.name(REST, next), |s| {
+            let [rest, diagonal, correction] =
+                [REST, DIAGONAL, CORRECTION].map(|what| s.field(&self.name(what, level)));
+            let left = self.joined(s, next, None, |child| {
+                let flow = self.across_at(s, level, child, &|axis, by| {
+                    let mut at = child.to_vec();
+                    at[axis] += by;
+                    correction.at_slice(&at)
+                });
+                rest.at_slice(child) - diagonal.at_slice(child) * correction.at_slice(child) + flow
+            });
+            s.set(&self.name(REST, next), left);
+            s.set(&self.name(CORRECTION, next), self.first_sweep(s, next, left));
+        });
+    }
+
+    /// Returns the names of the fields to which a defect goes, and of the preconditioned one.
+    pub fn defect_and_correction(&self) -> [String; 2] {
+        [REST, CORRECTION].map(|what| self.name(what, 0))
+    }
+}
