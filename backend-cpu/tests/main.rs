@@ -3,6 +3,7 @@
 mod equivalence;
 mod loops;
 mod modes;
+mod multigrid;
 mod programs;
 mod reference;
 mod scalars;

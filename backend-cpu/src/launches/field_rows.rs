@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use abide_core::domain::Source;
-use abide_core::program::{Boxes, Buffer};
+use abide_core::program::{Boxes, Buffer, Levels};
 use abide_core::{Boundaries, Problem, Real};
 
 use crate::shared::Shared;
@@ -32,8 +32,32 @@ pub enum Line<T> {
         /// Whether its values count with the opposite sign.
         negated: bool,
     },
+    /// In the buffer of a field of another grid, with each of its values in several places or some of them alone.
+    Apart {
+        /// The number of the field.
+        name: usize,
+        /// The position in its buffer of the row's first value.
+        start: usize,
+        /// Whether its values count with the opposite sign.
+        negated: bool,
+        /// How an index along the row becomes one of the field's grid.
+        levels: Levels,
+    },
     /// Beyond the domain: the same value everywhere.
     Value(T),
+}
+
+impl<T> Line<T> {
+    /// Returns the row as formulas of another grid see it.
+    #[inline(always)]
+    pub fn seen(self, levels: Levels) -> Line<T> {
+        match self {
+            Line::At { name, start, negated } if !levels.is_same() => {
+                Line::Apart { name, start, negated, levels }
+            }
+            line => line,
+        }
+    }
 }
 
 impl FieldRows {
@@ -46,6 +70,17 @@ impl FieldRows {
             kinds: boxes.buffers.clone(),
             shows_scalars: boundaries.iter().any(|boundaries| boundaries.scalars().next().is_some()),
             boundaries,
+        }
+    }
+
+    /// Returns how the indices of a stage become those of each field; none where all fields are on one grid.
+    pub fn levels_of(&self, stage: usize) -> Vec<Levels> {
+        let program = &self.problem.program;
+        match program.has_levels() {
+            true => {
+                (0..self.kinds.len()).map(|name| program.levels(&program.stages()[stage], name)).collect()
+            }
+            false => Vec::new(),
         }
     }
 
@@ -102,26 +137,41 @@ impl FieldRows {
         Line::At { name, start, negated }
     }
 
-    /// Gathers the values of a row from the index `first` on.
+    /// Gathers the values of a row from the index `first` on, at an offset from each.
     #[inline(never)]
     pub fn gather<T: Real>(
         &self,
         line: Line<T>,
         buffers: &[Option<Shared<'_, T>>],
         first: isize,
+        shift: isize,
         to: &mut [T],
     ) {
-        let Line::At { name, start, negated } = line else {
-            if let Line::Value(value) = line {
-                to.fill(value);
-            }
-            return;
+        let (name, start, negated, levels) = match line {
+            Line::Value(value) => return to.fill(value),
+            Line::At { name, start, negated } => (name, start, negated, Levels::default()),
+            Line::Apart { name, start, negated, levels } => (name, start, negated, levels),
         };
         let (held, Some(buffer)) = (self.held(name), buffers[name]) else { return };
         // SAFETY: nobody writes a buffer that a launch taps away from the value's own place, and a row in
         // place is written only after its chunk was read.
         let row = unsafe { buffer.read(start..start + held.len()) };
         let sign = |value: T, opposite: bool| if opposite { -value } else { value };
+        let at = |index: isize| match self.boundaries.get(name) {
+            None => row[(index.clamp(held.start, held.end - 1) - held.start) as usize],
+            Some(boundaries) => match boundaries.shown(2, index, held.len()) {
+                (Source::Cell(index), opposite) => sign(row[index], negated ^ opposite),
+                (Source::Value(value), _) => sign(T::from_f64(value), negated),
+            },
+        };
+        if !levels.is_same() {
+            for (to, index) in to.iter_mut().zip(first..) {
+                let index = levels.index(index) + shift;
+                *to = if held.contains(&index) { sign(row[index as usize], negated) } else { at(index) };
+            }
+            return;
+        }
+        let first = first + shift;
         // The values that the row holds are copied at once.
         let low = (held.start - first).clamp(0, to.len() as isize) as usize;
         let high = (held.end - first).clamp(low as isize, to.len() as isize) as usize;
@@ -134,14 +184,7 @@ impl FieldRows {
             }
         }
         for i in (0..low).chain(high..to.len()) {
-            let at = first + i as isize;
-            to[i] = match self.boundaries.get(name) {
-                None => row[(at.clamp(held.start, held.end - 1) - held.start) as usize],
-                Some(boundaries) => match boundaries.shown(2, at, held.len()) {
-                    (Source::Cell(index), opposite) => sign(row[index], negated ^ opposite),
-                    (Source::Value(value), _) => sign(T::from_f64(value), negated),
-                },
-            };
+            to[i] = at(first + i as isize);
         }
     }
 }

@@ -104,6 +104,10 @@ impl<'a> Finder<'a> {
     /// Returns what a stage reads; `None` if it goes over its values by itself.
     fn reaches(&self, number: usize, stage: &Stage) -> Option<Vec<Reach>> {
         let (Stage::Update(bytecode), Some(_)) = (stage, self.sizes) else { return None };
+        let program = &self.field_rows.problem.program;
+        if program.has_levels() && !program.are_on_one_grid([&program.stages()[number]]) {
+            return None;
+        }
         let all = self.all(number)?;
         if self.axis == 1 && all[0].len() != 1 {
             return None;

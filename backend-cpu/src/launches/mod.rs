@@ -202,6 +202,7 @@ impl<T: Real> Launched<T> {
                 scalars: &self.rounded,
                 chunk: self.chunk,
                 reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
+                levels: self.field_rows.levels_of(launch.stage()),
             };
             let task = |launch: &Launch| {
                 let Stage::Update(bytecode) = &self.stages[launch.stage()] else { return None };

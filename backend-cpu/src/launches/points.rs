@@ -25,7 +25,7 @@ pub fn update<T: Real>(
             let [z, y, x] = [0, 1, 2].map(|axis| at[axis] + tap.offset[axis] as isize);
             let name = usize::from(tap.field);
             let mut value = [T::ZERO];
-            field_rows.gather(field_rows.line(name, [z, y]), &reads, x, &mut value);
+            field_rows.gather(field_rows.line(name, [z, y]), &reads, x, 0, &mut value);
             value[0]
         });
         new.extend(dag.outputs.iter().map(|&output| nodes[output as usize]));

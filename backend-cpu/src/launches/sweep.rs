@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::floating::standard;
-use abide_core::program::{Buffer, Indices, Launch, around};
+use abide_core::program::{Buffer, Indices, Launch, Levels, around};
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -72,6 +72,8 @@ pub struct Sweep<'a, T> {
     pub chunk: usize,
     /// The buffer of each field and temporary.
     pub reads: Vec<Option<Shared<'a, T>>>,
+    /// How the stage's indices become those of each field; none where all are on one grid.
+    pub levels: Vec<Levels>,
 }
 
 /// An output of a stage and where it goes.
@@ -233,7 +235,9 @@ impl<'a, T: Real> Sweep<'a, T> {
         lines.clear();
         for row in &bytecode.rows {
             let [dz, dy] = bytecode.lines[row.line];
-            lines.push(self.field_rows.line(row.field, [at[0] + dz, at[1] + dy]));
+            let levels = self.levels.get(row.field).copied().unwrap_or_default();
+            let place = [levels.index(at[0]) + dz, levels.index(at[1]) + dy];
+            lines.push(self.field_rows.line(row.field, place).seen(levels));
         }
         let [head, tail] = self.ends(lines, xs);
         // The values that make choices of the formula are the outermost ones or few.
@@ -255,7 +259,7 @@ impl<'a, T: Real> Sweep<'a, T> {
             for (number, &TapAt { row, shift }) in bytecode.taps.iter().enumerate() {
                 if !is_between && self.within(&lines[row], start + shift..end + shift).is_none() {
                     let to = &mut gathered[number][..(end - start) as usize];
-                    self.field_rows.gather(lines[row], &self.reads, start + shift, to);
+                    self.field_rows.gather(lines[row], &self.reads, start, shift, to);
                 }
             }
             let taps = RowTaps { sweep: self, lines, gathered, cells: start..end };

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use abide_core::expr::{Dag, Tap};
-use abide_core::program::{GhostSource, Indices, Reduction, StageKind};
+use abide_core::program::{Centring, GhostSource, Indices, Reduction, StageKind};
 use abide_core::reduction::leaf;
 use abide_core::{Array, Boundaries, Problem, Real};
 
@@ -29,6 +29,8 @@ pub(super) struct State<T> {
 /// A temporary between the stage that sets it and the end of the step.
 struct Set<T> {
     dag: Rc<Dag>,
+    /// The grid on which it is.
+    grid: Centring,
     output: usize,
     /// The values that its stage read.
     inputs: Rc<Inputs<T>>,
@@ -91,8 +93,9 @@ impl<T: Real> State<T> {
                 temporaries: temporaries.clone(),
                 scalars: self.scalars.iter().map(|&value| T::from_f64(value)).collect(),
             });
+            let grid = program.grid_of(stage);
             let value = |output: usize, at: [isize; 3]| {
-                inputs.evaluate(problem, &stage.dag, at)[stage.dag.outputs[output] as usize]
+                inputs.evaluate(problem, (&stage.dag, grid), at)[stage.dag.outputs[output] as usize]
             };
             match stage.does {
                 StageKind::Scalar(scalar) => {
@@ -124,7 +127,7 @@ impl<T: Real> State<T> {
                             continue;
                         };
                         let (dag, inputs) = (Rc::new(stage.dag.clone()), inputs.clone());
-                        let set = Set { dag, output, inputs, known: RefCell::default() };
+                        let set = Set { dag, grid, output, inputs, known: RefCell::default() };
                         temporaries[temporary] = Some(Rc::new(set));
                     }
                 }
@@ -146,22 +149,23 @@ fn each(boundaries: &Boundaries, extents: [usize; 3], radius: [usize; 3], mut vi
 
 impl<T: Real> Inputs<T> {
     /// Returns the values of all nodes of a formula at an index.
-    fn evaluate(&self, problem: &Problem, dag: &Dag, at: [isize; 3]) -> Vec<T> {
+    fn evaluate(&self, problem: &Problem, (dag, grid): (&Dag, Centring), at: [isize; 3]) -> Vec<T> {
         let mut values = Vec::with_capacity(dag.nodes.len());
         // Coordinates beyond the domain count on; a temporary may be asked for there.
-        dag.evaluate(&mut values, &self.scalars, at, |tap| self.tap(problem, tap, at));
+        dag.evaluate(&mut values, &self.scalars, at, |tap| self.tap(problem, (tap, grid), at));
         values
     }
 
-    fn tap(&self, problem: &Problem, tap: Tap, from: [isize; 3]) -> T {
-        let at = [0, 1, 2].map(|axis| from[axis] + tap.offset[axis] as isize);
+    fn tap(&self, problem: &Problem, (tap, grid): (Tap, Centring), from: [isize; 3]) -> T {
         let field = usize::from(tap.field);
+        let levels = grid.to(problem.program.centring(field));
+        let at = [0, 1, 2].map(|axis| levels.index(from[axis]) + tap.offset[axis] as isize);
         if let Some(temporary) = field.checked_sub(self.fields.len()) {
             // The program was checked to set every temporary before it reads it.
             let Some(set) = &self.temporaries[temporary] else { return T::from_f64(f64::NAN) };
             let known = set.known.borrow().get(&at).copied();
             return known.unwrap_or_else(|| {
-                let values = set.inputs.evaluate(problem, &set.dag, at);
+                let values = set.inputs.evaluate(problem, (&set.dag, set.grid), at);
                 let value = values[set.dag.outputs[set.output] as usize];
                 set.known.borrow_mut().insert(at, value);
                 value
