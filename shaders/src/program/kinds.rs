@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use abide_core::plan::fused::Partition;
-use abide_core::program::{Boxes, Buffer, Indices, around};
+use abide_core::program::{Boxes, Buffer, Centring, Indices, Levels, StageKind, around};
 use abide_core::{Boundaries, Boundary, DType, Problem, Stage};
 
 /// The kinds of a problem's fields and temporaries.
@@ -18,6 +18,8 @@ pub(crate) struct Kind {
     pub buffer: Buffer,
     /// `None` for temporaries, which are stored wherever they are read.
     boundaries: Option<Boundaries>,
+    /// The grid.
+    pub centring: Centring,
     /// The indices that stages ask for.
     asked: Indices,
     pub names: Vec<String>,
@@ -30,10 +32,15 @@ impl Kinds {
         let mut kinds = Kinds { all: Vec::new(), of: Vec::new() };
         for (number, (name, buffer)) in problem.program.names().into_iter().zip(&boxes.buffers).enumerate() {
             let boundaries = (number < fields).then(|| problem.boundaries_of(number));
-            let is_alike = |kind: &Kind| kind.buffer == *buffer && kind.boundaries == boundaries;
+            let centring = problem.program.centring(number);
+            let is_alike = |kind: &Kind| {
+                kind.buffer == *buffer
+                    && kind.boundaries == boundaries
+                    && kind.centring.to(centring).is_same()
+            };
             let place = kinds.all.iter().position(is_alike).unwrap_or_else(|| {
                 let (buffer, asked) = (buffer.clone(), buffer.indices());
-                kinds.all.push(Kind { buffer, boundaries, asked, names: Vec::new() });
+                kinds.all.push(Kind { buffer, boundaries, centring, asked, names: Vec::new() });
                 kinds.all.len() - 1
             });
             kinds.all[place].names.push(name);
@@ -43,11 +50,12 @@ impl Kinds {
             let Some(computed) = around(own) else { continue };
             let [low, high] = beyond(partition, number);
             for tap in stage.dag.taps() {
+                let levels = problem.program.levels(stage, usize::from(tap.field));
                 let asked = &mut kinds.all[kinds.of[usize::from(tap.field)]].asked;
                 for (axis, asked) in asked.iter_mut().enumerate() {
-                    let by = tap.offset[axis] as isize;
-                    *asked = asked.start.min(computed[axis].start - low[axis] + by)
-                        ..asked.end.max(computed[axis].end + high[axis] + by);
+                    let own = computed[axis].start - low[axis]..computed[axis].end + high[axis];
+                    let tapped = levels.tapped(&own, tap.offset[axis] as isize);
+                    *asked = asked.start.min(tapped.start)..asked.end.max(tapped.end);
                 }
             }
         }
@@ -57,6 +65,15 @@ impl Kinds {
     /// Returns the number of the kind of a field or temporary.
     pub fn number(&self, name: usize) -> usize {
         self.of[name]
+    }
+
+    /// Returns how the indices at which a stage computes become those of a field or temporary.
+    pub fn levels(&self, stage: &Stage, name: usize) -> Levels {
+        let grid = match stage.does {
+            StageKind::Reduce(_, region, _) => region.centring,
+            _ => stage.writes.first().map_or(Centring::CELL, |&name| self.kind(name).centring),
+        };
+        grid.to(self.kind(name).centring)
     }
 
     /// Returns the kind of a field or temporary.

@@ -101,11 +101,9 @@ pub(crate) fn boxes(kinds: &Kinds, stage: &Stage, own: &[Indices]) -> [Indices; 
     };
     own.iter().filter(|own| !is_empty(own)).cloned().for_each(&mut within);
     for tap in stage.dag.taps() {
-        let held = kinds.kind(usize::from(tap.field)).held();
-        within([0, 1, 2].map(|axis| {
-            let by = tap.offset[axis] as isize;
-            held[axis].start - by..held[axis].end - by
-        }));
+        let (name, held) = (usize::from(tap.field), kinds.kind(usize::from(tap.field)).held());
+        let levels = kinds.levels(stage, name);
+        within([0, 1, 2].map(|axis| levels.inside(&held[axis], tap.offset[axis] as isize)));
     }
     [computed, inner]
 }

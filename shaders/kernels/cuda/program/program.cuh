@@ -85,6 +85,14 @@ struct Spot {
     // What is loaded for this place afterwards is not known from before.
     __device__ __forceinline__ void forget() { x = opaque(x); }
 
+    // Returns the place from which offsets count on a grid of so many levels coarser, or finer if below 0.
+    template <int LEVELS>
+    __device__ __forceinline__ Spot moved() const
+    {
+        const auto index = [](Offset i) { return LEVELS > 0 ? i >> LEVELS : i * (Offset(1) << (LEVELS > 0 ? 0 : -LEVELS)); };
+        return {arguments, index(z), index(y), index(x)};
+    }
+
     template <int I>
     __device__ __forceinline__ real parameter() const { return read<false>(arguments.scalars + I); }
     template <int AXIS>
@@ -103,6 +111,8 @@ struct Spot {
 struct Inside : Spot {
     static constexpr bool INSIDE = true;
 
+    template <int LEVELS>
+    __device__ __forceinline__ Inside on_level() const { return {moved<LEVELS>()}; }
     template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
     __device__ __forceinline__ real at() const
     {
@@ -116,6 +126,8 @@ struct Inside : Spot {
 struct Edge : Spot {
     static constexpr bool INSIDE = false;
 
+    template <int LEVELS>
+    __device__ __forceinline__ Edge on_level() const { return {moved<LEVELS>()}; }
     template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
     __device__ __forceinline__ real at() const
     {

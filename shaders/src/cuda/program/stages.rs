@@ -169,7 +169,11 @@ impl Writer<'_> {
         let alone =
             || self.stage.dag.taps().all(|tap| usize::from(tap.field) != name || tap.offset == [0; 3]);
         let changes = self.stage.writes.contains(&name) && alone();
-        format!("u.template at<Kind{}, {slot}, {changes}, {z}, {y}, {x}>()", self.kinds.number(name))
+        let at = format!("template at<Kind{}, {slot}, {changes}, {z}, {y}, {x}>()", self.kinds.number(name));
+        match self.kinds.levels(self.stage, name) {
+            levels if levels.is_same() => format!("u.{at}"),
+            levels => format!("u.template on_level<{}>().{at}", levels.0),
+        }
     }
 
     /// Returns the formula of some of the stage's outputs.

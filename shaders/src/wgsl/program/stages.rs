@@ -4,7 +4,7 @@
 use abide_core::domain::axis_name;
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Indices, Reduction, StageKind, is_empty};
+use abide_core::program::{Indices, Levels, Reduction, StageKind, is_empty};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Problem, Stage};
 
@@ -347,6 +347,17 @@ impl Writer<'_> {
         let name = usize::from(tap.field);
         let (slot, kind) = (self.old(name), self.context.kinds.kind(name));
         let number = self.context.kinds.number(name);
+        let levels = self.context.kinds.levels(self.stage, name);
+        if !levels.is_same() {
+            let index =
+                |axis: usize| format!("({}{})", on_level(axis, levels), moved(tap.offset[axis] as isize));
+            let [a, b, c] = [0, 1, 2].map(index);
+            if asks && asks_boundary(kind) {
+                return format!("tap_{slot}(ghost_z_{number}{a}, ghost_y_{number}{b}, ghost_x_{number}{c})");
+            }
+            let ([z, y, _], first) = strides(kind);
+            return format!("values_{slot}[{a} * {z} + {b} * {y} + {c}{}]", moved(-first));
+        }
         self.taps.push(tap);
         if asks && asks_boundary(kind) {
             let [a, b, c] = [0, 1, 2].map(|axis| ghost(axis, number, tap.offset[axis]));
@@ -484,6 +495,15 @@ pub fn ghost(axis: usize, kind: usize, offset: i32) -> String {
     };
     let distance = if offset == 0 { String::new() } else { offset.unsigned_abs().to_string() };
     format!("{}_{kind}{side}{distance}", axis_name(axis))
+}
+
+/// Returns the index along an axis from which offsets count on a grid of so many levels coarser, or finer if below 0.
+fn on_level(axis: usize, levels: Levels) -> String {
+    let letter = axis_name(axis);
+    match levels.0 > 0 {
+        true => format!("({letter} >> {}u)", levels.0),
+        false => format!("{letter} * {}", 1i64 << levels.0.unsigned_abs()),
+    }
 }
 
 /// Returns the condition that an index lies in a box.
