@@ -16,8 +16,20 @@ use crate::driver::during;
 use crate::graph::recorded;
 use crate::kernels::Kernels;
 
-/// Turns of a loop that a graph has.
+/// Turns of a loop that a graph has at most.
 const GRAPH_TURNS: u64 = 8;
+
+/// Launches from which on a graph of them is worth its replay.
+const GRAPH_LAUNCHES: u64 = 4;
+
+/// What a graph has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Recorded {
+    /// So many turns, each behind its test.
+    Turns(u64),
+    /// What stands in a phase, or in a turn that has begun.
+    Body,
+}
 
 /// How far a step with loops has come.
 #[derive(Default)]
@@ -29,8 +41,8 @@ pub(super) struct Phase {
     /// Whether the problem's condition has ended the run.
     pub has_ended: bool,
     expected: ExpectedTurns,
-    /// Turns of loops from places of the storage on.
-    pub graphs: HashMap<usize, CudaGraph>,
+    /// What is launched from places of the storage on.
+    pub graphs: HashMap<(usize, Recorded), CudaGraph>,
     /// The kernels before turns, by the numbers of their loops, and that behind the last.
     functions: HashMap<usize, CudaFunction>,
     leave: Option<CudaFunction>,
@@ -74,7 +86,7 @@ impl ProgramSession {
         let Some(&phase) = self.problem.program.phases().get(number) else { return Ok((0, true)) };
         let (done, is_over) = match phase.repeat {
             None => {
-                self.launch_turn(self.phase.place)?;
+                self.launch_body(self.phase.place)?;
                 self.phase.place = self.storage.steps[self.phase.place].next;
                 (1, true)
             }
@@ -120,7 +132,16 @@ impl ProgramSession {
         while done < most && !is_over {
             let more = self.phase.expected.next(number, self.phase.turns + done).min(most - done);
             self.launch_turns(more)?;
+            // The test of the next turn says whether there is one, which has begun then.
+            let next = self.storage.after_turns(self.phase.place, more);
+            let goes_on = done + more < most;
+            if goes_on {
+                self.launch_test(next)?;
+            }
             let progress = self.memory.progress()?;
+            if goes_on && !progress.is_loop_over {
+                self.launch_body(next)?;
+            }
             self.follow(progress.turns.saturating_sub(done));
             (done, is_over) = (progress.turns, progress.is_loop_over);
         }
@@ -141,47 +162,69 @@ impl ProgramSession {
     fn launch_turns(&mut self, turns: u64) -> Result<()> {
         let (mut place, mut left) = (self.phase.place, turns);
         while left > 0 {
-            if left >= GRAPH_TURNS && self.together.is_none() {
-                if !self.phase.graphs.contains_key(&place) {
-                    let graph = recorded(&self.memory.stream, || {
-                        (0..GRAPH_TURNS)
-                            .try_for_each(|turn| self.launch_turn_of(self.storage.after_turns(place, turn)))
-                    })?;
-                    self.phase.graphs.insert(place, graph);
-                }
-                if let Some(graph) = self.phase.graphs.get(&place) {
-                    graph.launch().map_err(during("replaying a graph"))?;
-                }
-                (place, left) = (self.storage.after_turns(place, GRAPH_TURNS), left - GRAPH_TURNS);
+            // The greatest power of two of them.
+            let many = (1 << left.ilog2()).min(GRAPH_TURNS);
+            if self.together.is_some() {
+                self.launch_body(place)?;
+                (place, left) = (self.storage.steps[place].next, left - 1);
                 continue;
             }
-            self.launch_turn(place)?;
-            (place, left) = (self.storage.steps[place].next, left - 1);
+            self.replay(place, Recorded::Turns(many))?;
+            (place, left) = (self.storage.after_turns(place, many), left - many);
         }
         Ok(())
     }
 
-    /// Launches what stands at a place of the storage, whose reductions the host joins where they go over several slabs.
-    fn launch_turn(&mut self, place: usize) -> Result<()> {
+    /// Launches what stands at a place of the storage without a test before it. Reductions that go over several slabs the host joins.
+    fn launch_body(&mut self, place: usize) -> Result<()> {
         match self.together.take() {
             Some(mut together) => {
                 let launched = self.launch_together(&mut together, place);
                 self.together = Some(together);
                 launched
             }
-            None => self.launch_turn_of(place),
+            None => self.replay(place, Recorded::Body),
         }
     }
 
-    fn launch_turn_of(&self, place: usize) -> Result<()> {
-        let step = &self.storage.steps[place];
-        let kernel = self.kernels.loops.as_ref().and_then(|loops| loops.turns.get(&step.number));
-        if let Some(kernel) = kernel {
-            let none = || Error::device("cuda", "launching a turn of a loop", "it has no kernel");
-            let function = self.phase.functions.get(&step.number).ok_or_else(none)?;
-            let arguments = self.memory.arguments(&[], self.kernels.slots);
-            launch_kernel(function, kernel, &arguments, &self.memory.stream)?;
+    /// Launches what stands from a place of the storage on, as a graph where these are many launches.
+    fn replay(&mut self, place: usize, what: Recorded) -> Result<()> {
+        let launch = || match what {
+            Recorded::Body => self.launch_stages(place),
+            Recorded::Turns(turns) => (0..turns).try_for_each(|turn| {
+                let place = self.storage.after_turns(place, turn);
+                self.launch_test(place)?;
+                self.launch_stages(place)
+            }),
+        };
+        let turns = if let Recorded::Turns(turns) = what { turns } else { 1 };
+        if turns * (self.storage.steps[place].launches.len() as u64) < GRAPH_LAUNCHES {
+            return launch();
         }
+        if !self.phase.graphs.contains_key(&(place, what)) {
+            let graph = recorded(&self.memory.stream, launch)?;
+            self.phase.graphs.insert((place, what), graph);
+        }
+        match self.phase.graphs.get(&(place, what)) {
+            Some(graph) => graph.launch().map_err(during("replaying a graph")),
+            None => Ok(()),
+        }
+    }
+
+    /// Launches the test of a loop's next turn; nothing where a loop has none.
+    fn launch_test(&self, place: usize) -> Result<()> {
+        let number = self.storage.steps[place].number;
+        let Some(kernel) = self.kernels.loops.as_ref().and_then(|loops| loops.turns.get(&number)) else {
+            return Ok(());
+        };
+        let none = || Error::device("cuda", "launching a turn of a loop", "it has no kernel");
+        let function = self.phase.functions.get(&number).ok_or_else(none)?;
+        let arguments = self.memory.arguments(&[], self.kernels.slots);
+        launch_kernel(function, kernel, &arguments, &self.memory.stream)
+    }
+
+    fn launch_stages(&self, place: usize) -> Result<()> {
+        let step = &self.storage.steps[place];
         step.launches.iter().try_for_each(|launch| self.launch_group(launch, true))
     }
 
