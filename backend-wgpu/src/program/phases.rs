@@ -100,7 +100,9 @@ impl ProgramSession {
         }
         let (mut done, mut is_over, mut seconds) = (0, false, 0.0);
         while done < most && !is_over {
-            let more = self.phases.expected.next(number, self.phases.turns + done).min(most - done);
+            // And one more, whose condition ends the loop.
+            let more = self.phases.expected.next(number, self.phases.turns + done) + 1;
+            let more = more.min(most - done);
             seconds += self.dispatch(more).await?;
             let [over, turns] = self.memory.progress(&self.gpu, &mut self.staging).await?;
             self.memory.set_progress(&self.gpu, [0, 0]).await?;
