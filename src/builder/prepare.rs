@@ -37,10 +37,8 @@ impl Builder {
             let own = text.of_fields(program.fields(), program.dimensions())?;
             problem.sides = own.iter().zip(&problem.sides).map(|(own, sides)| own.or(*sides)).collect();
         }
-        if !problem.program.walls().is_empty() {
-            problem.lower_walls()?;
-            self.boundaries = self.boundaries.and(Some(problem.boundaries));
-        }
+        problem.lower_walls()?;
+        self.boundaries = self.boundaries.and(Some(problem.boundaries));
         for (name, value) in &self.scalars {
             let number = problem.program.scalar(name)?;
             check_parameter(name, *value, dtype)?;

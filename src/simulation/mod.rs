@@ -4,6 +4,7 @@ mod origin;
 mod running;
 mod values;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -190,12 +191,11 @@ impl Simulation {
         let mut report = standard(|| drive(backend, session, steps, pace, &mut observe))?;
         report.notes.splice(0..0, self.notes.iter().cloned());
         // The scalars of a batch are many under each name.
-        if !self.problem.is_batch() {
-            report.scalars = self.scalars()?.into_iter().collect();
-        }
+        let known: BTreeMap<String, f64> =
+            if self.problem.is_batch() { BTreeMap::new() } else { self.scalars()?.into_iter().collect() };
         if let Some(until) = self.problem.until {
             let scalar = &self.problem.program.scalars()[until.scalar].name;
-            let value = report.scalars.get(scalar).copied().unwrap_or(f64::NAN);
+            let value = known.get(scalar).copied().unwrap_or(f64::NAN);
             if value.is_nan() {
                 report.notes.push(format!("{scalar} is NaN after step {}: the run ended there", self.step));
             } else if until.ends(value) {
@@ -212,10 +212,15 @@ impl Simulation {
             .filter(|marks| self.problem.until.is_none_or(|until| until.scalar != marks.scalar));
         if let Some(marks) = watched {
             let scalar = &self.problem.program.scalars()[marks.scalar].name;
-            if report.scalars.get(scalar).is_some_and(|value| value.is_nan()) {
+            if known.get(scalar).is_some_and(|value| value.is_nan()) {
                 report.notes.push(format!("{scalar} is NaN after step {}: the run ended there", self.step));
             }
         }
+        let is_public = |name: &String| {
+            let mut all = self.problem.program.scalars().iter();
+            all.any(|scalar| scalar.name == *name && !scalar.is_internal)
+        };
+        report.scalars = known.into_iter().filter(|(name, _)| is_public(name)).collect();
         Ok(report)
     }
 

@@ -125,7 +125,7 @@ impl Simulation {
         let program = &self.problem.program;
         match (named.is_empty(), format.holds_all()) {
             (false, _) => named.to_vec(),
-            (true, true) => program.fields().to_vec(),
+            (true, true) => program.public_fields(),
             (true, false) => vec![program.fields()[program.shown()].clone()],
         }
     }
