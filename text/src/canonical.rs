@@ -61,8 +61,8 @@ fn described(program: &Program, is_whole: bool) -> String {
     }
     for (number, (name, kind)) in program.fields().iter().zip(program.kinds()).enumerate() {
         let mut words = format!("field {name}: on {}", kind.centring.words(axes));
-        if let Some(other) = kind.corrects {
-            write!(words, ", corrects {}", program.fields()[other]).ok();
+        if let Some((other, how)) = kind.follows {
+            write!(words, ", {} {}", how.word(), program.fields()[other]).ok();
         }
         if kind.sides != Sides::default() {
             write!(words, ", boundary {}", kind.sides).ok();

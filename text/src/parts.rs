@@ -1,6 +1,6 @@
 //! What a model file declares: fields, temporaries, parameters and scalars.
 
-use abide_core::program::{Centring, Definition, Start};
+use abide_core::program::{Centring, Definition, Follows, Start};
 
 use crate::document::{Entry, Item, Table};
 use crate::fault::Fault;
@@ -26,11 +26,17 @@ pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) ->
         }
         let own_start = match part {
             Some(part) => {
-                part.only("key of a field", &["on", "components", "corrects", "boundary", "start"])?;
-                if let Some(other) = part.get("corrects") {
-                    p.correct(key, other.string()?);
-                    check(p, other)?;
+                let follows = Follows::ALL.map(|(_, word)| word);
+                let words =
+                    [&["on", "components"][..], &follows, &["internal", "boundary", "start"]].concat();
+                part.only("key of a field", &words)?;
+                for (how, word) in Follows::ALL {
+                    if let Some(other) = part.get(word) {
+                        p.follow(key, other.string()?, how);
+                        check(p, other)?;
+                    }
                 }
+                internal(p, key, part)?;
                 if let Some(boundary) = part.get("boundary") {
                     p.boundary_of(key, boundary.string()?);
                     check(p, boundary)?;
@@ -180,7 +186,7 @@ pub(crate) fn scalars(p: &mut Definition, table: Table<'_>, dimensions: usize) -
             p.scalar(key, Some(item.number()?), "");
         } else {
             let part = item.table()?;
-            part.only("key of a scalar", &["start", "extent", "about"])?;
+            part.only("key of a scalar", &["start", "extent", "about", "internal"])?;
             let about = part.get("about").map_or(Ok(""), Item::string)?;
             match part.get("extent") {
                 Some(extent) => {
@@ -192,8 +198,20 @@ pub(crate) fn scalars(p: &mut Definition, table: Table<'_>, dimensions: usize) -
                     p.scalar(key, start, about);
                 }
             }
+            internal(p, key, part)?;
         }
         check_at(p, at)?;
+    }
+    Ok(())
+}
+
+/// Says of a field or a scalar that it is internal, where its table does.
+fn internal(p: &mut Definition, name: &str, part: Table<'_>) -> Result<(), Fault> {
+    let Some(own) = part.get("internal") else { return Ok(()) };
+    match own.truth() {
+        Some(true) => drop(p.internal(name)),
+        Some(false) => {}
+        None => return Err(Fault::new(own.at(), "it is neither true nor false", "write internal = true")),
     }
     Ok(())
 }

@@ -74,8 +74,11 @@ fn written_out(program: &Program) -> Result<String> {
         if !kind.centring.is_cell() {
             entries.push(("on", quoted(kind.centring.words(axes))));
         }
-        if let Some(other) = kind.corrects {
-            entries.push(("corrects", quoted(&program.fields()[other])));
+        if let Some((other, how)) = kind.follows {
+            entries.push((how.word(), quoted(&program.fields()[other])));
+        }
+        if kind.is_internal {
+            entries.push(("internal", "true".to_owned()));
         }
         if kind.sides != Sides::default() {
             entries.push(("boundary", quoted(kind.sides.to_string())));
@@ -120,6 +123,9 @@ fn written_out(program: &Program) -> Result<String> {
             }
             if let Some(axis) = scalar.extent {
                 entries.push(("extent", quoted(axis_name(3 - axes + axis))));
+            }
+            if scalar.is_internal {
+                entries.push(("internal", "true".to_owned()));
             }
             about(&mut entries, &scalar.about);
             entry(&mut text, &key(&scalar.name), table(&entries));
