@@ -90,7 +90,7 @@ def field(
     """Declares a field, which lives from step to step.
 
     ``on`` is ``"cells"``, ``"nodes"``, ``"x-faces"`` (normal to x), ``"x-edges"`` (along x), or the same of y
-    and z. Node i is the low end of cell i, and face i lies between the cells i - 1 and i. ``start`` is a
+    and z, behind each as in ``"cells of level 2"`` how often two cells are one on its coarser grid. Node i is the low end of cell i, and face i lies between the cells i - 1 and i. ``start`` is a
     number or a name such as ``"random:1"``, ``"gaussian"``, ``"point"``; a run that gives none starts with
     it. ``boundary`` is the field's own. With ``components``, the function gets a list of as many fields.
     """

@@ -320,7 +320,11 @@ impl Simulation {
 
     /// The computed scalars' names and values.
     fn scalars(&self, py: Python<'_>) -> PyResult<Vec<(String, f64)>> {
-        self.with(py, |simulation| simulation.scalars().map_err(exception))
+        self.with(py, |simulation| {
+            let program = simulation.problem().program.clone();
+            let all = simulation.scalars().map_err(exception)?.into_iter().zip(program.scalars());
+            Ok(all.filter(|(_, scalar)| !scalar.is_internal).map(|(own, _)| own).collect())
+        })
     }
 
     /// The rows recorded since the last call: the columns' names, and steps with the other columns' values.

@@ -37,7 +37,7 @@ def test_sweeps_are_those_of_numpy() -> None:
     np.testing.assert_array_equal(np.asarray(sim["u"]), u)
 
 
-@pytest.mark.parametrize("method", ["cg", "bicgstab"])
+@pytest.mark.parametrize("method", ["cg", "multigrid", "bicgstab"])
 def test_a_solve_is_that_of_a_dense_system(method: str) -> None:
     @ab.program(2, boundary="mirror")
     def diffusion(u, k, f, dt=0.5):
@@ -99,3 +99,25 @@ def test_what_is_no_loop_and_no_system_is_refused() -> None:
         with pytest.raises(ab.Error) as refused:
             built(stage)
         assert words in str(refused.value), (words, str(refused.value))
+
+
+def test_fields_of_coarser_grids_are_those_of_numpy() -> None:
+    @ab.program(2, boundary="clamp")
+    def means(u, mean=ab.field(on="cells of level 1"), rough=ab.field(on="cells of level 2")):
+        yield {"mean": 0.25 * (u[0, 0] + u[0, 1] + u[1, 0] + u[1, 1])}
+        yield {"rough": 0.5 * (mean[0, 0] + mean[1, 1])}
+        yield {"u": 0.5 * u + 0.25 * mean[0, 0] + 0.25 * rough[0, 0]}
+
+    u = np.random.default_rng(4).random((7, 10))
+    sim = means.start(u=u)
+    sim.run(1)
+    padded = np.pad(u, ((0, 1), (0, 0)), mode="edge")
+    mean = 0.25 * (padded[::2, ::2] + padded[::2, 1::2] + padded[1::2, ::2] + padded[1::2, 1::2])
+    around = np.pad(mean, ((0, 0), (0, 1)), mode="edge")
+    rough = 0.5 * (around[::2, ::2] + around[1::2, 1::2])
+    back = [np.repeat(np.repeat(own, by, 0), by, 1)[:7, :10] for own, by in ((mean, 2), (rough, 4))]
+    assert sim["mean"].shape == (4, 5)
+    assert sim["rough"].shape == (2, 3)
+    np.testing.assert_array_equal(np.asarray(sim["mean"]), mean)
+    np.testing.assert_array_equal(np.asarray(sim["rough"]), rough)
+    np.testing.assert_array_equal(np.asarray(sim["u"]), 0.5 * u + 0.25 * back[0] + 0.25 * back[1])
