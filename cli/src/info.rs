@@ -79,7 +79,7 @@ fn model(path: &Path) -> Result<Held> {
     let facts = vec![
         ("program", program.name().to_owned()),
         ("axes", program.dimensions().to_string()),
-        ("fields", of(program.fields())),
+        ("fields", of(&program.public_fields())),
         ("parameters", of(&parameters)),
     ];
     Ok(Held { kind: "model file", arrays: Vec::new(), facts, provenance: None })

@@ -58,7 +58,7 @@ fn overview(text: &mut String, entries: &[&Entry]) -> Result<()> {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{:<name$}  {:<8}  fields  about", "name", "axes");
     for entry in entries {
-        let fields = entry.program(dimensions(entry))?.fields().len();
+        let fields = entry.program(dimensions(entry))?.public_fields().len();
         let _ = writeln!(text, "{:<name$}  {:<8}  {fields:>6}  {}", entry.name, axes(entry), entry.about);
     }
     text.push_str("\nabide list NAME shows fields, parameters and footprints; abide run NAME --steps 500 --output NAME.png runs one.\n");
@@ -79,7 +79,8 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
             (true, false) => name.clone(),
         }
     };
-    let fields: Vec<String> = (0..program.fields().len()).map(field).collect();
+    let all = 0..program.fields().len();
+    let fields: Vec<String> = all.filter(|&number| !program.kinds()[number].is_internal).map(field).collect();
     let _ = writeln!(
         text,
         "    fields {}; boundary {}; {} flops per cell",
@@ -115,6 +116,7 @@ fn as_json(entry: &Entry) -> Result<Value> {
     let scalars: Vec<Value> = program
         .scalars()
         .iter()
+        .filter(|s| !s.is_internal)
         .map(|s| json!({ "name": s.name, "initial": s.initial, "about": s.about }))
         .collect();
     let parameters: Vec<Value> = program
@@ -138,7 +140,7 @@ fn as_json(entry: &Entry) -> Result<Value> {
         "name": entry.name,
         "about": entry.about,
         "dimensions": [entry.dimensions.start(), entry.dimensions.end()],
-        "fields": program.fields(),
+        "fields": program.public_fields(),
         "shown": program.fields()[program.shown()],
         "boundary": program.boundary().to_string(),
         "parameters": parameters,

@@ -131,9 +131,10 @@ fn escape(state: &mut State) {
 
 fn view(state: &mut State, plain: &dyn Fn(Key) -> bool) {
     let (Some(problem), Some(extents)) = (state.problem(), state.extents()) else { return };
-    let (fields, axes) = (problem.program.fields().len(), problem.shape.dimensions());
+    let (kinds, axes) = (problem.program.kinds().to_vec(), problem.shape.dimensions());
     if plain(Key::N) {
-        state.show.field = (state.show.field + 1) % fields;
+        let others = (1..=kinds.len()).map(|by| (state.show.field + by) % kinds.len());
+        state.show.field = others.into_iter().find(|&field| !kinds[field].is_internal).unwrap_or(0);
     }
     if plain(Key::F) {
         state.fit();

@@ -31,10 +31,12 @@ pub fn show(ui: &mut Ui, state: &mut State) {
 fn field(ui: &mut Ui, state: &mut State) {
     let (Some(problem), Some(extents)) = (state.problem(), state.extents()) else { return };
     let (names, axes) = (problem.program.fields().to_vec(), problem.shape.dimensions());
+    let is_internal: Vec<bool> = problem.program.kinds().iter().map(|kind| kind.is_internal).collect();
     let kind = (!problem.is_plain()).then(|| state.centring()).flatten();
     let before = (state.show.slicing, state.show.axis);
     rows(ui, "field", |ui| {
-        let all: Vec<usize> = (0..names.len()).collect();
+        let is_public = |number: &usize| !is_internal[*number];
+        let all: Vec<usize> = (0..names.len()).filter(is_public).collect();
         choose(ui, "Field", &mut state.show.field, &all, |number| names[number].clone());
         if let Some(centring) = kind {
             let extents = extents[3 - axes..].iter().map(usize::to_string).collect::<Vec<_>>().join("x");
