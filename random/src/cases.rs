@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use abide_core::program::{Centring, Definition, Program, Reduction, Region, Step, Wall};
+use abide_core::program::{Centring, Definition, Program, Reduction, Region, Solve, SolveMethod, Step, Wall};
 use abide_core::{Array, Boundaries, Boundary, DType, Expr, Field, Problem, Result, Scope, Shape, Start};
 
 /// A problem, its start and a number of steps.
@@ -306,6 +306,88 @@ fn noisy(dimensions: usize, boundary: Boundary) -> Result<Program> {
     p.build()
 }
 
+/// Returns how well a cell of a coefficient conducts, which some do not.
+fn open(k: Expr<'_>) -> Expr<'_> {
+    k.gt(-0.6).select(1.0 + k * k, 0.0)
+}
+
+/// A linear system that a step solves with coarser grids, around cells that take no part.
+fn grids(dimensions: usize) -> Result<Program> {
+    let mut p = Definition::new("loops of grids", dimensions);
+    p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("k", Centring::CELL);
+    let how = Solve { method: SolveMethod::Multigrid, tolerance: 1e-4, ..Solve::default() };
+    p.step().solve(
+        "u",
+        &how,
+        &|s| {
+            let (u, k) = (s.field("u"), s.field("k"));
+            let mut flux = s.constant(0.0);
+            for (axis, by) in (0..dimensions).flat_map(|axis| [(axis, -1), (axis, 1)]) {
+                flux = flux + open(k.here()) * open(k.along(axis, by)) * (u.along(axis, by) - u.here());
+            }
+            k.here().gt(-0.6).select(0.01 * u.here() - flux, 0.0)
+        },
+        &|s| s.field("k").here().gt(-0.6).select(s.field("u").here(), 0.0),
+    );
+    p.build()
+}
+
+/// Coarser grids: what a cell joins, read from one and from two levels below with what lies beside it, stencils and sums there, and
+/// what comes back by the place among the cells that are one.
+fn levels(dimensions: usize, own: &str) -> Result<Program> {
+    let fast = dimensions - 1;
+    let (one, two) = (Centring::CELL.on_level(1), Centring::CELL.on_level(2));
+    let mut p = Definition::new("levels", dimensions);
+    p.boundary(Boundary::Clamp).field("u", Centring::CELL).field("one", one).field("again", one);
+    p.field("two", two).field("faces", Centring::face(dimensions, fast).on_level(1)).boundary_of("one", own);
+    p.boundary_of("u", own).boundary_of("two", own).temporary("flux", Centring::face(dimensions, fast));
+    p.scalar("total", Some(0.0), "sum of a coarse grid").scalar("most", Some(0.0), "of both");
+    let mut step = p.step();
+    step.stage("join", |s| {
+        let u = s.field("u");
+        let pair = |axis: usize| 0.2 * u.along(axis, -1) + 0.3 * u.along(axis, 0) + 0.25 * u.along(axis, 1);
+        s.set("one", pair(fast) + 0.1 * u.along(0, 2) + s.coord(fast) * 1e-3);
+        s.set("again", 0.4 * (u.along(0, 0) + u.along(0, 1)));
+    });
+    step.stage("faces", |s| {
+        let u = s.field("u");
+        s.set("faces", 0.5 * (u.along(fast, 0) - u.along(fast, -1)) + 0.01 * s.field("one").along(fast, -1));
+    });
+    step.stage("join again", |s| {
+        s.set(
+            "two",
+            0.3 * s.field("one").along(0, 1)
+                + 0.1 * s.field("u").along(fast, 5)
+                + 0.2 * s.field("u").along(0, -1),
+        );
+    });
+    step.reduce("total", Reduction::Sum, two, |s| s.field("two").here());
+    step.stage("spread", |s| {
+        let one = s.field("one");
+        let around = 0.05 * (one.along(fast, -1) + one.along(0, 1)) + 0.3 * one.here();
+        s.set("one", around + 0.5 * s.field("two").along(fast, 0) + 0.1 * s.field("faces").along(fast, 1));
+    });
+    step.reduce("most", Reduction::Max, Centring::CELL, |s| {
+        s.field("u").here() + s.field("one").along(0, 0).abs()
+    });
+    step.stage("flux", |s| {
+        let u = s.field("u");
+        s.set("flux", 0.1 * (u.along(fast, 0) - u.along(fast, -1)) + 0.01 * s.field("two").along(fast, -1));
+    });
+    step.stage("back", |s| {
+        let (place, one) = (s.coord(fast), s.field("one"));
+        let is_second = (place - 2.0 * (0.5 * place).floor()).gt(0.5);
+        let beside = is_second.select(one.along(fast, 1), one.along(fast, -1));
+        let flow = s.field("flux").along(fast, 1) - s.field("flux").along(fast, 0);
+        let coarse = 0.1 * beside + 0.02 * one.along(0, -2) + 0.05 * s.field("again").along(0, 0);
+        s.set(
+            "u",
+            0.7 * s.field("u").here() + flow + coarse + 1e-3 * (s.param("total") + s.param("most")).sin(),
+        );
+    });
+    p.build()
+}
+
 /// Loops: sweeps until they change little, turns of a number that differs from step to step, one at the beginning and one at the
 /// end of a step, and one that is over before its first turn; what they make changes buffers in each turn.
 fn loops(dimensions: usize) -> Result<Program> {
@@ -493,6 +575,12 @@ pub fn cases() -> Result<Vec<Case>> {
                 dtype,
                 5,
             )?);
+            if turn == dimensions % 2 {
+                let extents = [&[37][..], &[13, 9], &[3, 5, 9]][dimensions - 1];
+                all.push(Case::new("loops of grids", grids(dimensions)?, "mirror", extents, dtype, 2)?);
+            }
+            let own = SIDES[(2 * dimensions + turn) % SIDES.len()];
+            all.push(Case::new("levels", levels(dimensions, own)?, "clamp", extents, dtype, 3)?);
             let boundary = [Boundary::Periodic, Boundary::Fixed][turn];
             all.push(Case::new("noisy", noisy(dimensions, boundary)?, boundary.name(), extents, dtype, 7)?);
         }

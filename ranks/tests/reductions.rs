@@ -77,11 +77,11 @@ fn cloverleaf_3d_has_the_same_bits() {
     cloverleaf("cloverleaf-3d", &[131, 5, 3], &cuts);
 }
 
-/// A system of a step has as many iterations on any ranks, each with the bits of one device: the flow's pressure and the
-/// temperature, with walls where a rank has them.
+/// A system of a step has as many iterations on any ranks, each with the bits of one device: the sea's level and the
+/// temperature, with walls where a rank has them. Coarser grids are not cut.
 #[test]
 fn systems_of_steps_have_the_same_bits() {
-    for (name, extents) in [("navier-stokes", &[45, 9][..]), ("heat-implicit", &[67, 5, 3])] {
+    for (name, extents) in [("ocean-surface", &[45, 9][..]), ("heat-implicit", &[67, 5, 3])] {
         let problem = problem(name, extents, DType::F64);
         let mut fields = start(&problem);
         fields[0] = Array::from_fn(DType::F64, fields[0].len(), |i| (i as f64 * 0.37).sin());
@@ -91,6 +91,9 @@ fn systems_of_steps_have_the_same_bits() {
         }
         assert!(ranked(&[1, 1]).every(2).plan(&problem, &Options::default()).is_err(), "{name}");
     }
+    let flow = problem("navier-stokes", &[45, 9], DType::F64);
+    let refused = ranked(&[1, 1]).plan(&flow, &Options::default()).unwrap_err().to_string();
+    assert!(refused.contains("coarser grid") && refused.contains("one device"), "{refused}");
 }
 
 /// Every reduction over every region, with zeros of both signs and NaN among the values; staggered fields; walls.
