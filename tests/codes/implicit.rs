@@ -101,3 +101,20 @@ fn the_sea_keeps_its_water() {
     assert!(values(&mut moved, "u").iter().any(|u| u.abs() > 1e-3));
     assert_eq!(level[9 * 27 + 12].to_bits(), values(&mut sea(1.0), "level")[9 * 27 + 12].to_bits(), "land");
 }
+
+/// A run gives all fields a value beyond the sides: the vectors of the solve have zeros there, and the temperature comes to it.
+#[test]
+fn a_run_may_give_values_beyond_all_sides() {
+    for (text, beyond) in [("constant=1", 1.0), ("constant=-0.5", -0.5)] {
+        let mut run = begin("heat-implicit", [9, 13])
+            .param("dt", 1e6)
+            .boundary_text(text.parse().unwrap())
+            .input("u", drawn([9, 13], |[_, x]| 0.2 * x))
+            .build()
+            .unwrap();
+        run.run(2).unwrap();
+        let found = values(&mut run, "u");
+        assert!(found.iter().all(|u| (u - beyond).abs() < 1e-4), "{text}: {found:?}");
+        assert!(run.scalar("u_iterations").unwrap() >= 1.0);
+    }
+}
