@@ -45,7 +45,7 @@ fn persistent_programs_have_the_references_bits_without_a_gpu() {
 
 /// Returns whether a case's steps have no loops, which are no schedule that is known before.
 fn has_no_loops(case: &Case) -> bool {
-    !case.problem.program.has_loops()
+    !case.problem.program.has_loops() && !case.problem.program.has_levels()
 }
 
 /// Returns what is tried, each with a seed.

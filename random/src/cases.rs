@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use abide_core::program::{Centring, Definition, Program, Reduction, Region, Solve, SolveMethod, Step, Wall};
+use abide_core::program::{Centring, Definition, Program, Reduction, Region, Step, Wall};
 use abide_core::{Array, Boundaries, Boundary, DType, Expr, Field, Problem, Result, Scope, Shape, Start};
 
 /// A problem, its start and a number of steps.
@@ -306,32 +306,6 @@ fn noisy(dimensions: usize, boundary: Boundary) -> Result<Program> {
     p.build()
 }
 
-/// Returns how well a cell of a coefficient conducts, which some do not.
-fn open(k: Expr<'_>) -> Expr<'_> {
-    k.gt(-0.6).select(1.0 + k * k, 0.0)
-}
-
-/// A linear system that a step solves with coarser grids, around cells that take no part.
-fn grids(dimensions: usize) -> Result<Program> {
-    let mut p = Definition::new("loops of grids", dimensions);
-    p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("k", Centring::CELL);
-    let how = Solve { method: SolveMethod::Multigrid, tolerance: 1e-4, ..Solve::default() };
-    p.step().solve(
-        "u",
-        &how,
-        &|s| {
-            let (u, k) = (s.field("u"), s.field("k"));
-            let mut flux = s.constant(0.0);
-            for (axis, by) in (0..dimensions).flat_map(|axis| [(axis, -1), (axis, 1)]) {
-                flux = flux + open(k.here()) * open(k.along(axis, by)) * (u.along(axis, by) - u.here());
-            }
-            k.here().gt(-0.6).select(0.01 * u.here() - flux, 0.0)
-        },
-        &|s| s.field("k").here().gt(-0.6).select(s.field("u").here(), 0.0),
-    );
-    p.build()
-}
-
 /// Coarser grids: what a cell joins, read from one and from two levels below with what lies beside it, stencils and sums there, and
 /// what comes back by the place among the cells that are one.
 fn levels(dimensions: usize, own: &str) -> Result<Program> {
@@ -575,10 +549,6 @@ pub fn cases() -> Result<Vec<Case>> {
                 dtype,
                 5,
             )?);
-            if turn == dimensions % 2 {
-                let extents = [&[37][..], &[13, 9], &[3, 5, 9]][dimensions - 1];
-                all.push(Case::new("loops of grids", grids(dimensions)?, "mirror", extents, dtype, 2)?);
-            }
             let own = SIDES[(2 * dimensions + turn) % SIDES.len()];
             all.push(Case::new("levels", levels(dimensions, own)?, "clamp", extents, dtype, 3)?);
             let boundary = [Boundary::Periodic, Boundary::Fixed][turn];
