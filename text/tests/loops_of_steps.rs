@@ -82,7 +82,7 @@ fn what_is_wrong_has_its_place() {
         ("rhs = 'f'\n", "", "has no `rhs`"),
         ("rhs = 'f'", "rhs = 'g'", "g"),
         ("operator = 'u - ", "operator = 'u*f + 1 - ", "not linear in u"),
-        ("method = 'bicgstab'", "method = 'multigrid'", "bicgstab"),
+        ("method = 'bicgstab'", "method = 'gauss'", "bicgstab"),
         ("tolerance = 1e-6", "tolerance = 0", "tolerance"),
         ("solve = 'u'", "solve = 'w'", "w"),
         ("most = 50", "null_space = 1", "neither true nor false"),
