@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide_core::plan::Advances;
 use abide_core::program::{Centring, Definition};
 use abide_core::{
-    DType, Depth, DeviceSpec, Execution, Fuse, Options, Plan, Problem, Program, Shape, catalogue,
+    DType, Depth, DeviceSpec, Execution, Fuse, Options, Plan, Problem, Program, Shape, Stage, catalogue,
 };
 
 use crate::choice::plan;
@@ -59,8 +59,20 @@ fn bytes_are_those_of_the_footprints_and_never_less_than_possible() {
         let preset = abide_core::device::PRESETS[number % abide_core::device::PRESETS.len()];
         let device = DeviceSpec::preset(preset).unwrap();
         let program = &problem.program;
-        let footprint: usize = program.stages().iter().map(|s| s.footprint.bytes(problem.dtype)).sum();
-        let footprint = footprint as f64 / program.cycle() as f64;
+        // What stands on a coarser grid has as many values less.
+        let missing = |name: usize| {
+            let joined = 1 << program.centring(name).level();
+            let cells: usize = problem.shape.padded().iter().map(|extent| extent.div_ceil(joined)).product();
+            1.0 - cells as f64 / problem.shape.cells() as f64
+        };
+        let bytes = |stage: &Stage| {
+            let radius = stage.footprint.field_radius.iter().enumerate();
+            let read = radius.filter_map(|(name, own)| own.map(|_| name));
+            let missing: f64 = read.chain(stage.writes.iter().copied()).map(missing).sum();
+            stage.footprint.bytes(problem.dtype) as f64 - missing * problem.dtype.bytes() as f64
+        };
+        let footprint: f64 = program.stages().iter().map(bytes).sum();
+        let footprint = footprint / program.cycle() as f64;
         let fields = 0..program.fields().len();
         let read =
             |&field: &usize| program.stages().iter().any(|s| s.footprint.field_radius[field].is_some());

@@ -145,10 +145,10 @@ fn least(problem: &Problem) -> f64 {
     let uses = |field: usize| {
         let is_read = sweeps.iter().any(|stage| stage.footprint.field_radius[field].is_some());
         let is_written = sweeps.iter().any(|stage| stage.writes.contains(&field));
-        usize::from(is_read) + usize::from(is_written)
+        f64::from(u8::from(is_read) + u8::from(is_written)) * problem.cells_of(field) as f64
     };
-    let uses: usize = (0..program.fields().len()).map(uses).sum();
-    (uses * problem.dtype.bytes()) as f64 * problem.shape.cells() as f64
+    let uses: f64 = (0..program.fields().len()).map(uses).sum();
+    uses * problem.dtype.bytes() as f64
         + points.iter().flat_map(|stage| problem.stage_bytes(stage)).sum::<f64>()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Follows, Marks, Member, Probe, Program, Record, Scalar, Stage, Until};
+use super::{Boxes, Centring, Follows, Marks, Member, Probe, Program, Record, Scalar, Stage, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
@@ -157,14 +157,27 @@ impl Problem {
         self.extents_of(field).iter().product()
     }
 
+    /// Returns the cells of the grid on which a field or temporary stands.
+    pub fn cells_of(&self, name: usize) -> usize {
+        self.cells_on(self.program.centring(name))
+    }
+
+    /// Returns the cells of a grid.
+    pub(super) fn cells_on(&self, grid: Centring) -> usize {
+        self.shape.padded().iter().map(|extent| extent.div_ceil(1 << grid.level())).product()
+    }
+
     /// Returns the bytes that a stage by itself loads and stores: each field that it reads or writes once for every cell, or
     /// its taps and results at points.
     pub fn stage_bytes(&self, stage: &Stage) -> [f64; 2] {
-        let (indices, loads) = match stage.points.len() {
-            0 => (stage.indices(self), stage.footprint.loads),
-            points => (points, stage.footprint.taps),
-        };
-        [loads, stage.writes.len()].map(|values| (values * self.dtype.bytes()) as f64 * indices as f64)
+        if !stage.points.is_empty() {
+            let all = [stage.footprint.taps, stage.writes.len()];
+            return all.map(|values| (values * self.dtype.bytes() * stage.points.len()) as f64);
+        }
+        let read = stage.footprint.field_radius.iter().enumerate().filter(|(_, own)| own.is_some());
+        let loaded: f64 = read.map(|(name, _)| self.cells_of(name) as f64).sum();
+        let stored: f64 = stage.writes.iter().map(|&name| self.cells_of(name) as f64).sum();
+        [loaded, stored].map(|values| values * self.dtype.bytes() as f64)
     }
 
     /// Returns whether the problem is a plain program with plain boundaries that all fields share, on axes that are no
