@@ -18,6 +18,8 @@ pub struct FieldRows {
     boundaries: Vec<Boundaries>,
     /// Whether ghost cells hold values of scalars.
     shows_scalars: bool,
+    /// Of each stage, how its indices become those of each field; none where all fields are on one grid.
+    levels: Vec<Vec<Levels>>,
 }
 
 /// A row that taps read.
@@ -65,8 +67,13 @@ impl FieldRows {
     pub fn new(problem: &Problem, boxes: &Boxes) -> Self {
         let fields = 0..problem.program.fields().len();
         let boundaries: Vec<Boundaries> = fields.map(|field| problem.boundaries_of(field)).collect();
+        let program = &problem.program;
+        let names = 0..boxes.buffers.len();
+        let levels = program.stages().iter().filter(|_| program.has_levels());
+        let levels = levels.map(|stage| names.clone().map(|name| program.levels(stage, name)).collect());
         FieldRows {
             problem: problem.clone(),
+            levels: levels.collect(),
             kinds: boxes.buffers.clone(),
             shows_scalars: boundaries.iter().any(|boundaries| boundaries.scalars().next().is_some()),
             boundaries,
@@ -74,14 +81,8 @@ impl FieldRows {
     }
 
     /// Returns how the indices of a stage become those of each field; none where all fields are on one grid.
-    pub fn levels_of(&self, stage: usize) -> Vec<Levels> {
-        let program = &self.problem.program;
-        match program.has_levels() {
-            true => {
-                (0..self.kinds.len()).map(|name| program.levels(&program.stages()[stage], name)).collect()
-            }
-            false => Vec::new(),
-        }
+    pub fn levels_of(&self, stage: usize) -> &[Levels] {
+        self.levels.get(stage).map_or(&[], Vec::as_slice)
     }
 
     /// Puts the scalars' present values into the boundaries that show them.
@@ -166,8 +167,7 @@ impl FieldRows {
         };
         if !levels.is_same() {
             for (to, index) in to.iter_mut().zip(first..) {
-                let index = levels.index(index) + shift;
-                *to = if held.contains(&index) { sign(row[index as usize], negated) } else { at(index) };
+                *to = at(levels.index(index) + shift);
             }
             return;
         }

@@ -73,7 +73,7 @@ pub struct Sweep<'a, T> {
     /// The buffer of each field and temporary.
     pub reads: Vec<Option<Shared<'a, T>>>,
     /// How the stage's indices become those of each field; none where all are on one grid.
-    pub levels: Vec<Levels>,
+    pub levels: &'a [Levels],
 }
 
 /// An output of a stage and where it goes.

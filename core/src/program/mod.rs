@@ -496,11 +496,7 @@ impl Program {
 
     /// Returns the grid on which a stage computes: the places of what it sets or reduces.
     pub fn grid_of(&self, stage: &Stage) -> Centring {
-        match stage.does {
-            StageKind::Update => stage.writes.first().map_or(Centring::CELL, |&name| self.centring(name)),
-            StageKind::Reduce(_, region, _) => region.centring,
-            StageKind::Scalar(_) => Centring::CELL,
-        }
+        stage.grid(|name| self.centring(name))
     }
 
     /// Returns how the indices at which a stage computes become those of a field or temporary that it taps.

@@ -352,8 +352,24 @@ impl Step<'_> {
         self.compute(&system.name("iterations"), |s| system.param(s, "iterations") + 1.0);
     }
 
+    /// Goes along the direction of conjugate gradients as far as lessens the error most: changes the unknown, has `set` take the new
+    /// defect, and finds its squares.
+    fn go_along(&mut self, system: &System<'_>, set: impl for<'g> Fn(&Scope<'g>, Expr<'g>)) {
+        let unknown = system.unknown;
+        self.make(system, "product", |s| system.applied(s, &system.name("direction")));
+        self.sum(system, "curvature", |s| system.here(s, "direction") * system.here(s, "product"));
+        self.stage(unknown, |s| {
+            let (goes_on, alpha) = system.ratio(s, "rho", "curvature");
+            let (u, defect) = (s.field(unknown).here(), system.here(s, "defect"));
+            s.set(unknown, u + alpha * system.param(s, "scale") * system.here(s, "direction"));
+            // What is no number ends the loop.
+            set(s, goes_on.select(defect - alpha * system.here(s, "product"), f64::NAN));
+        });
+        self.sum_of_squares(system);
+    }
+
     fn conjugate_gradients(&mut self, system: &System<'_>, until: &str) {
-        let (unknown, name) = (system.unknown, |what: &str| system.name(what));
+        let name = |what: &str| system.name(what);
         // The square of the defect in the preconditioner's norm.
         let next = if system.divides { "next" } else { "squares" };
         let find_next = |step: &mut Step<'_>| {
@@ -365,16 +381,7 @@ impl Step<'_> {
         self.compute(&name("rho"), |s| system.param(s, next));
         self.make(system, "direction", |s| system.preconditioned(s, "defect"));
         self.repeat(system.how.most, Some(until), |turn| {
-            turn.make(system, "product", |s| system.applied(s, &name("direction")));
-            turn.sum(system, "curvature", |s| system.here(s, "direction") * system.here(s, "product"));
-            turn.stage(unknown, |s| {
-                let (goes_on, alpha) = system.ratio(s, "rho", "curvature");
-                let (u, defect) = (s.field(unknown).here(), system.here(s, "defect"));
-                s.set(unknown, u + alpha * system.param(s, "scale") * system.here(s, "direction"));
-                // What is no number ends the loop.
-                s.set(&name("defect"), goes_on.select(defect - alpha * system.here(s, "product"), f64::NAN));
-            });
-            turn.sum_of_squares(system);
+            turn.go_along(system, |s, defect| s.set(&name("defect"), defect));
             find_next(turn);
             turn.make(system, "direction", |s| {
                 let (_, beta) = system.ratio(s, next, "rho");
@@ -386,7 +393,7 @@ impl Step<'_> {
     }
 
     fn multigrid(&mut self, system: &System<'_>, until: &str) {
-        let (unknown, name) = (system.unknown, |what: &str| system.name(what));
+        let name = |what: &str| system.name(what);
         let grids = Grids::new(system, self.definition.dimensions());
         let [rest, correction] = grids.defect_and_correction();
         grids.set_up(self);
@@ -400,20 +407,10 @@ impl Step<'_> {
                 s.field(&correction).here() + beta * system.here(s, "direction")
             });
             turn.compute(&name("rho"), |s| system.param(s, "next"));
-            turn.make(system, "product", |s| system.applied(s, &name("direction")));
-            turn.sum(system, "curvature", |s| system.here(s, "direction") * system.here(s, "product"));
-            turn.stage(unknown, |s| {
-                let (goes_on, alpha) = system.ratio(s, "rho", "curvature");
-                let (u, defect) = (s.field(unknown).here(), system.here(s, "defect"));
-                s.set(unknown, u + alpha * system.param(s, "scale") * system.here(s, "direction"));
-                // What is no number ends the loop.
-                let defect = goes_on.select(defect - alpha * system.here(s, "product"), f64::NAN);
-                match system.how.null_space {
-                    true => s.set(&name("defect"), defect),
-                    false => grids.begin(s, defect),
-                }
+            turn.go_along(system, |s, defect| match system.how.null_space {
+                true => s.set(&name("defect"), defect),
+                false => grids.begin(s, defect),
             });
-            turn.sum_of_squares(system);
             if system.how.null_space {
                 // What rounding adds to the mean no iteration takes away, and coarse grids make it large.
                 turn.find_mean(system, "defect");

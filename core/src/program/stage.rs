@@ -90,15 +90,21 @@ impl Stage {
         self.points.is_empty() && !matches!(self.does, StageKind::Scalar(_))
     }
 
+    /// Returns the places of what the stage sets or reduces, where those of each name are known.
+    pub fn grid(&self, centring: impl Fn(usize) -> Centring) -> Centring {
+        match self.does {
+            StageKind::Update => self.writes.first().map_or(Centring::CELL, |&name| centring(name)),
+            StageKind::Reduce(_, region, _) => region.centring,
+            StageKind::Scalar(_) => Centring::CELL,
+        }
+    }
+
     /// Returns at how many indices of its grid the stage computes.
     pub fn indices(&self, problem: &Problem) -> usize {
         match self.does {
             StageKind::Scalar(_) => 1,
             _ if !self.points.is_empty() => self.points.len(),
-            _ => {
-                let cells = 1 << problem.program.grid_of(self).level();
-                problem.shape.padded().iter().map(|extent| extent.div_ceil(cells)).product()
-            }
+            _ => problem.cells_on(problem.program.grid_of(self)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use abide_core::plan::fused::Partition;
-use abide_core::program::{Boxes, Buffer, Centring, Indices, Levels, StageKind, around};
+use abide_core::program::{Boxes, Buffer, Centring, Indices, Levels, around};
 use abide_core::{Boundaries, Boundary, DType, Problem, Stage};
 
 /// The kinds of a problem's fields and temporaries.
@@ -69,11 +69,7 @@ impl Kinds {
 
     /// Returns how the indices at which a stage computes become those of a field or temporary.
     pub fn levels(&self, stage: &Stage, name: usize) -> Levels {
-        let grid = match stage.does {
-            StageKind::Reduce(_, region, _) => region.centring,
-            _ => stage.writes.first().map_or(Centring::CELL, |&name| self.kind(name).centring),
-        };
-        grid.to(self.kind(name).centring)
+        stage.grid(|name| self.kind(name).centring).to(self.kind(name).centring)
     }
 
     /// Returns the kind of a field or temporary.

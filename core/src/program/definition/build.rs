@@ -95,10 +95,7 @@ impl Definition {
     /// Checks that what stages read of other grids are fields, for all values of their own.
     fn check_levels(&self) -> Result<()> {
         for stage in self.steps.iter().flatten() {
-            let grid = match stage.does {
-                StageKind::Reduce(_, region, _) => region.centring,
-                _ => stage.writes.first().map_or_else(Default::default, |&name| self.kinds[name].0),
-            };
+            let grid = stage.grid(|name| self.kinds[name].0);
             let apart = stage.dag.taps().map(|tap| usize::from(tap.field)).find(|&name| {
                 let is_temporary = self.kinds[name].1.is_none();
                 !grid.to(self.kinds[name].0).is_same() && (is_temporary || !stage.points.is_empty())

@@ -83,14 +83,9 @@ pub(super) fn check(
     let value = operator(&scope);
     let number = definition.fields().iter().position(|known| known == unknown).unwrap_or(0) as u16;
     let diagonal = self::diagonal(&scope, value, unknown);
-    let beside: Vec<Expr<'_>> = (0..definition.dimensions())
-        .flat_map(|axis| [(axis, -1), (axis, 1)])
-        .map(|(axis, by)| {
-            let mut offset = vec![0; definition.dimensions()];
-            offset[axis] = by;
-            coefficient(&scope, operator(&scope), unknown, &offset)
-        })
-        .collect();
+    let places = (0..definition.dimensions()).flat_map(|axis| [(axis, -1), (axis, 1)]);
+    let neighbours: Vec<Expr<'_>> =
+        places.map(|place| beside(&scope, operator(&scope), unknown, place)).collect();
     let right = rhs(&scope);
     let unfit = match how.method {
         SolveMethod::Multigrid => unfit_for_grids(definition, &scope, operator, unknown, number),
@@ -132,11 +127,11 @@ pub(super) fn check(
             "keep it in another field before the solve, and read that",
         ));
     }
-    let beside = graph.dag(&beside).simplified(crate::real::DType::F64);
+    let neighbours = graph.dag(&neighbours).simplified(crate::real::DType::F64);
     Ok(Checked {
         varies: diagonal.nodes.iter().any(varies),
         keeps,
-        is_even: !beside.nodes.iter().any(varies),
+        is_even: !neighbours.nodes.iter().any(varies),
     })
 }
 
@@ -160,19 +155,16 @@ fn unfit_for_grids(
         ));
     }
     let is_symmetric = |axis: usize| {
-        let mut offset = vec![0; definition.dimensions()];
-        let mut coefficient = |by: i32| {
-            offset[axis] = by;
-            s.graph().dag(&[coefficient(s, operator(s), unknown, &offset)])
-        };
-        let (behind, before) = (coefficient(1), coefficient(-1));
+        let [before, behind] =
+            [-1, 1].map(|by| s.graph().dag(&[beside(s, operator(s), unknown, (axis, by))]));
         (0..8).all(|seed| {
             let place = [0, 1, 2].map(|axis| 40 + 7 * seed + 3 * axis);
             let mut next = place;
             next[3 - definition.dimensions() + axis] += 1;
             // Coefficients may be above 0, or marks of both signs.
             let low = if seed % 2 == 0 { 0.5 } else { -0.5 };
-            let [one, other] = [(&behind, place), (&before, next)].map(|(dag, at)| sample(dag, at, low));
+            let [one, other] =
+                [(&behind, place), (&before, next)].map(|(dag, at)| sample(dag, definition, at, low));
             let is_known = one.is_finite() && other.is_finite();
             !is_known || (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
         })
@@ -187,7 +179,7 @@ fn unfit_for_grids(
 }
 
 /// Returns the value of a formula at a place among fields and parameters that look random, of a range of 1 from a number on.
-fn sample(dag: &Dag, place: [isize; 3], low: f64) -> f64 {
+fn sample(dag: &Dag, definition: &Definition, place: [isize; 3], low: f64) -> f64 {
     let random = |all: [i64; 4]| {
         let mixed = all.into_iter().fold(0x9e37_79b9_7f4a_7c15_u64, |sum, own| {
             let sum = (sum ^ own as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -195,7 +187,8 @@ fn sample(dag: &Dag, place: [isize; 3], low: f64) -> f64 {
         });
         low + (mixed >> 11) as f64 / (1u64 << 53) as f64
     };
-    let parameters: Vec<f64> = (0..=u16::MAX).map(|number| random([i64::from(number), -1, -1, -1])).collect();
+    let numbers = 0..definition.scalars().len() as i64;
+    let parameters: Vec<f64> = numbers.map(|number| random([number, -1, -1, -1])).collect();
     let mut values = Vec::new();
     dag.evaluate(&mut values, &parameters, place, |tap| {
         let at = [0, 1, 2].map(|axis| place[axis] as i64 + i64::from(tap.offset[axis]));
@@ -212,18 +205,26 @@ pub(super) fn applied<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str, to: &s
 
 /// Returns an operator's entry on the diagonal away from sides: its value for a field that is 1 at the cell and 0 elsewhere.
 pub(super) fn diagonal<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str) -> Expr<'g> {
-    let own = s.number(field);
-    rewritten(s, operator, |tap| {
-        let value = if tap.offset == [0; 3] { 1.0 } else { 0.0 };
-        (tap.field == own).then_some(Node::Const(Constant::new(value)))
-    })
+    coefficient(s, operator, field, [0; 3])
 }
 
-/// Returns an operator's coefficient of the field at an offset, with all axes of the program.
-pub(super) fn coefficient<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str, offset: &[i32]) -> Expr<'g> {
-    let (own, at) = (s.number(field), padded(offset));
+/// Returns an operator's coefficient of the field so many cells along an axis, counted from the slowest.
+pub(super) fn beside<'g>(
+    s: &Scope<'g>,
+    operator: Expr<'g>,
+    field: &str,
+    (axis, by): (usize, i32),
+) -> Expr<'g> {
+    let mut offset = [0; 3];
+    offset[3 - s.dimensions() + axis] = by;
+    coefficient(s, operator, field, offset)
+}
+
+/// Returns an operator's coefficient of the field at an offset: its value for a field that is 1 there and 0 elsewhere.
+fn coefficient<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str, offset: [i32; 3]) -> Expr<'g> {
+    let own = s.number(field);
     rewritten(s, operator, |tap| {
-        let value = if tap.offset == at { 1.0 } else { 0.0 };
+        let value = if tap.offset == offset { 1.0 } else { 0.0 };
         (tap.field == own).then_some(Node::Const(Constant::new(value)))
     })
 }
@@ -246,12 +247,6 @@ pub(super) fn of_ones<'g>(
         };
         (tap.field == own).then_some(value)
     })
-}
-
-fn padded(offset: &[i32]) -> [i32; 3] {
-    let mut all = [0; 3];
-    all[3 - offset.len().min(3)..].copy_from_slice(&offset[offset.len().saturating_sub(3)..]);
-    all
 }
 
 fn rewritten<'g>(s: &Scope<'g>, operator: Expr<'g>, put: impl Fn(Tap) -> Option<Node>) -> Expr<'g> {

@@ -170,10 +170,8 @@ impl<'s, 'a> Grids<'s, 'a> {
         }
         let sides = self.axes().flat_map(|axis| [(axis, -1), (axis, 1)]);
         let terms = sides.map(|(axis, by)| {
-            let mut offset = vec![0; self.dimensions];
-            offset[axis] = by;
             let operator = (self.system.operator)(s);
-            let beside = linear::coefficient(s, operator, self.system.unknown, &offset);
+            let beside = linear::beside(s, operator, self.system.unknown, (axis, by));
             -(beside * correction.along(axis, by))
         });
         terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
@@ -208,9 +206,7 @@ impl<'s, 'a> Grids<'s, 'a> {
             s.set(&self.name(REST, 0), all);
             for axis in self.axes() {
                 let flows = own.here() * own.along(axis, 1);
-                let mut offset = vec![0; self.dimensions];
-                offset[axis] = 1;
-                let beside = linear::coefficient(s, (system.operator)(s), system.unknown, &offset);
+                let beside = linear::beside(s, (system.operator)(s), system.unknown, (axis, 1));
                 s.set(&self.faces(axis, 0), -(flows * beside));
                 let operator = (system.operator)(s);
                 let at_walls = linear::of_ones(s, operator, system.unknown, Some((axis, &*direction)));
@@ -299,22 +295,18 @@ impl<'s, 'a> Grids<'s, 'a> {
     /// Returns the correction of the coarser grid at a cell, or at its neighbour along an axis.
     fn coarse<'g>(&self, s: &Scope<'g>, level: u8, beside: Option<(usize, i32)>) -> Expr<'g> {
         let coarser = s.field(&self.name(CORRECTION, level + 1));
-        let at = |axis: usize, by: i32| {
-            let mut offset = vec![0; self.dimensions];
-            offset[axis] = by;
-            coarser.at_slice(&offset)
-        };
-        let Some((axis, by)) = beside else { return coarser.at_slice(&vec![0; self.dimensions]) };
+        let Some((axis, by)) = beside else { return coarser.along(0, 0) };
+        let at = |by: i32| coarser.along(axis, by);
         let place = s.coord(axis);
         let is_second = (place - 2.0 * (0.5 * place).floor()).gt(0.5);
         match by {
             1 => {
                 // The last one of an odd number is alone: behind it, the axis begins anew.
                 let is_last = (place + 1.0).eq(self.extent(s, axis, level));
-                let behind = is_last.select(at(axis, 1), at(axis, 0));
-                is_second.select(at(axis, 1), behind)
+                let behind = is_last.select(at(1), at(0));
+                is_second.select(at(1), behind)
             }
-            _ => is_second.select(at(axis, 0), at(axis, -1)),
+            _ => is_second.select(at(0), at(-1)),
         }
     }
 
