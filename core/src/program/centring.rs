@@ -103,11 +103,11 @@ impl Centring {
     ///
     /// ```
     /// use abide_core::Shape;
-    /// use abide_core::domain::Boundaries;
+    /// use abide_core::domain::{Boundaries, Boundary};
     /// use abide_core::program::Centring;
     ///
     /// let shape = Shape::new(&[5, 8])?;
-    /// assert_eq!(Centring::CELL.on_level(2).extents(&shape, &Boundaries::default()), [1, 2, 2]);
+    /// assert_eq!(Centring::CELL.on_level(2).extents(&shape, &Boundaries::all(Boundary::Fixed)), [1, 2, 2]);
     /// # Ok::<(), abide_core::Error>(())
     /// ```
     pub fn on_level(self, level: u8) -> Centring {
