@@ -6,6 +6,7 @@ use abide_core::program::{Centring, Definition, Probe, Record, Reduction};
 use abide_core::{Array, Backend, Boundary, DType, Options, Problem, Session, Shape};
 use abide_cpu::{CpuBackend, reference};
 use abide_random::cases::{Case, cases};
+use abide_random::systems::systems;
 
 fn open(backend: &CpuBackend, problem: &Problem, fields: &[Array]) -> Box<dyn Session> {
     let plan = backend.plan(problem, &Options::default()).unwrap();
@@ -23,9 +24,8 @@ fn same(session: &mut dyn Session, problem: &Problem, expected: &[Array], what: 
 /// and where fields are written between steps.
 #[test]
 fn loops_have_the_bits_of_the_definition() {
-    for Case { name, problem, start, steps } in
-        cases().unwrap().into_iter().filter(|c| c.name.starts_with("loops"))
-    {
+    let loops = cases().unwrap().into_iter().filter(|case| case.name.starts_with("loops"));
+    for Case { name, problem, start, steps } in loops.chain(systems().unwrap()) {
         for threads in [1, 3] {
             let backend = CpuBackend::with_threads(threads).unwrap();
             let (mut problem, mut fields) = (problem.clone(), start.clone());

@@ -17,6 +17,7 @@ use abide_core::{Array, Boundary, DType, Problem, Shape, Start, catalogue};
 use abide_emulator::{Compiler, Form, Program, all};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
+use abide_random::systems::systems;
 use clover::clover;
 use deck::Deck;
 
@@ -27,6 +28,7 @@ by_parts!(
     quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu,
     random_numbers_have_the_references_bits_without_a_gpu,
     loops_have_the_references_bits_without_a_gpu,
+    systems_have_the_references_bits_without_a_gpu,
     a_mark_halts_a_run_without_a_gpu,
 );
 
@@ -100,6 +102,13 @@ fn loops_have_the_references_bits_without_a_gpu(is_other: bool) {
     let loops: Vec<Case> =
         cases().unwrap().into_iter().filter(|case| case.name.starts_with("loops")).collect();
     check(&compiler, if is_other { &loops[..] } else { &loops[2..4] });
+}
+
+/// Systems solved in a step by each method, on coarser grids too: as many iterations, and the same values.
+fn systems_have_the_references_bits_without_a_gpu(is_other: bool) {
+    let Some(compiler) = common::compiler() else { return };
+    let systems = systems().unwrap();
+    check(&compiler, if is_other { &systems[1..] } else { &systems[..1] });
 }
 
 /// Returns CloverLeaf, or a flow that is compiled in a fifth of the time: with the same names and time steps, the third of which

@@ -20,7 +20,7 @@ pub struct Case {
 }
 
 impl Case {
-    fn new(
+    pub(crate) fn new(
         name: &str,
         program: Program,
         boundary: &str,

@@ -4,7 +4,7 @@
 //! There are three kinds of programs. Those of [`grown`] take any operator and start from values that include
 //! NaN, infinity and subnormal numbers. Those of [`formulas`] are trees of correctly rounded operators, for
 //! every backend. Those of [`programs`] have fields of several kinds, scalars and reductions, and those of [`described`]
-//! all parts that a model file can hold; those of [`swept`] repeat stages, those of [`timed`] have scalars that are known before the step, temporaries and points; [`cases`] has such programs written by hand, and [`looped`] one whose formulas have loops.
+//! all parts that a model file can hold; those of [`swept`] repeat stages, those of [`systems`] solve linear systems, those of [`timed`] have scalars that are known before the step, temporaries and points; [`cases`] has such programs written by hand, and [`looped`] one whose formulas have loops.
 #![deny(missing_docs)]
 
 pub mod cases;
@@ -15,6 +15,7 @@ pub mod looped;
 pub mod partitions;
 pub mod programs;
 pub mod swept;
+pub mod systems;
 pub mod timed;
 mod way;
 
