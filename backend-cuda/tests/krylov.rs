@@ -169,7 +169,7 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
         let configurations = configurations(matrix, backend.device(), &SolveOptions::with_method(method))
             .into_iter()
             .map(|configuration| (Preconditioning::Jacobi, Some(configuration)));
-        Preconditioning::ALL
+        Preconditioning::OF_KERNELS
             .into_iter()
             .map(|preconditioner| (preconditioner, None))
             .chain(configurations)

@@ -87,6 +87,7 @@ fn cases() -> Vec<Case> {
         Method::Cg,
         Method::SingleReductionCg,
         Method::PipelinedCg(PipelinedCg::default()),
+        Method::Minres,
         Method::BiCgStab,
         Method::Gmres(Gmres { restart: 20 }),
         Method::Chebyshev(Chebyshev::default()),
@@ -95,7 +96,7 @@ fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (at, (name, matrix)) in matrices.iter().enumerate() {
         for (turn, method) in methods.into_iter().enumerate() {
-            let preconditioner = Preconditioning::ALL[(at + turn) % 4];
+            let preconditioner = Preconditioning::OF_KERNELS[(at + turn) % 4];
             let options =
                 SolveOptions { method, preconditioner, cache: SolveCache::Auto, ..SolveOptions::default() };
             let words = format!("{name}, {method}, {preconditioner}");

@@ -55,7 +55,7 @@ fn every_method_compiles_without_spills(is_other: bool) {
     for (number, (name, matrix)) in matrices().into_iter().enumerate() {
         for (turn, method) in Method::all().into_iter().enumerate() {
             // Devices, policies and preconditioners take turns.
-            let preconditioner = Preconditioning::ALL[(number + turn) % 4];
+            let preconditioner = Preconditioning::OF_KERNELS[(number + turn) % 4];
             let cache = policies[(number / 4 + turn) % 4];
             runs.push((
                 name,
@@ -71,7 +71,7 @@ fn every_method_compiles_without_spills(is_other: bool) {
         for matrix in
             [Matrix::from(laplacian_2d(700, 501, DType::F64).unwrap()), stencil(&[1000, 999], DType::F32)]
         {
-            let preconditioner = Preconditioning::ALL[(3 + number) % 4];
+            let preconditioner = Preconditioning::OF_KERNELS[(3 + number) % 4];
             let options = SolveOptions {
                 method: long,
                 preconditioner,

@@ -30,9 +30,11 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("bump", &["gaussian"]), ("delta", &["point"]), ("dirac", &["point"]), ("default", &["own"]), ("model", &["own"]),
     // Solvers.
     ("conjugategradient", &["cg"]), ("conjugategradients", &["cg"]), ("pcg", &["cg"]), ("pipelinedcg", &["cg-pipelined"]),
-    ("pipecg", &["cg-pipelined"]), ("bicg", &["bicgstab"]), ("bcgs", &["bicgstab"]), ("fgmres", &["gmres"]),
+    ("pipecg", &["cg-pipelined"]), ("bicg", &["bicgstab"]), ("bcgs", &["bicgstab"]), ("fgmres", &["gmres"]), ("symmlq", &["minres"]),
     ("krylov", &["cg", "gmres"]), ("richardson", &["jacobi"]), ("diagonal", &["jacobi"]), ("diag", &["jacobi"]),
-    ("bjacobi", &["block-jacobi"]), ("poly", &["chebyshev"]), ("identity", &["none"]),
+    ("bjacobi", &["block-jacobi"]), ("ic", &["ilu"]), ("ic0", &["ilu"]),
+    ("ilu0", &["ilu"]), ("cholesky", &["ilu"]), ("spilu", &["ilu"]), ("multigrid", &["amg"]), ("pyamg", &["amg"]),
+    ("smoothedaggregation", &["amg"]), ("poly", &["chebyshev"]), ("identity", &["none"]),
     // Schedules and other choices.
     ("no", &["off", "none"]), ("false", &["off", "none"]), ("never", &["off", "none"]), ("registers", &["registers"]),
     ("register", &["registers"]), ("smem", &["shared"]), ("sharedmemory", &["shared"]), ("naive", &["stepwise"]),

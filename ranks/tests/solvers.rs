@@ -24,6 +24,7 @@ fn methods() -> Vec<Method> {
         Method::Cg,
         Method::SingleReductionCg,
         Method::PipelinedCg(PipelinedCg { replacement: 7 }),
+        Method::Minres,
         Method::BiCgStab,
         Method::Gmres(Gmres { restart: 5 }),
         Method::Gmres(Gmres { restart: 300 }),

@@ -123,14 +123,14 @@ pub fn polynomial_bounds<T: Real, E: Engine<T>>(
         Some(scale) => estimate_bounds(engine, a, scale, 30),
         None => estimate_bounds(engine, a, &mut Identity, 30),
     }
-    .map_err(of_polynomial)?
+    .map_err(|error| of_preconditioner("chebyshev", error))?
     .high();
     Ok((scale, Bounds::new(high / 30.0, 1.1 * high)?))
 }
 
-/// Returns the estimate's error as the preconditioner's: a user who asked for the preconditioner need not
-/// know of the method behind the estimate.
-fn of_polynomial(error: SolverError) -> SolverError {
+/// Returns the estimate's error as that of the preconditioner of this name: a user who asked for it need not know of the method
+/// behind the estimate.
+pub(crate) fn of_preconditioner(name: &str, error: SolverError) -> SolverError {
     let reason = match &error {
         SolverError::Indefinite { quantity, value, .. } => {
             format!("it needs a symmetric positive definite matrix, and {quantity} = {value:e}")
@@ -139,7 +139,7 @@ fn of_polynomial(error: SolverError) -> SolverError {
         SolverError::Breakdown { quantity, .. } => format!("{quantity} vanished"),
         _ => return error,
     };
-    Error::invalid("the chebyshev preconditioner", reason, "take jacobi, block-jacobi or none").into()
+    Error::invalid(format!("the {name} preconditioner"), reason, "take jacobi, block-jacobi or none").into()
 }
 
 #[cfg(test)]

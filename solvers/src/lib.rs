@@ -11,13 +11,14 @@
 //! | [`Cg`] | symmetric positive definite | 4 | 2 |
 //! | [`SingleReductionCg`] | symmetric positive definite | 5 | 1 |
 //! | [`PipelinedCg`] | symmetric positive definite | 9 | 1, beside the products |
+//! | [`Minres`] | symmetric | 7 | 2 |
 //! | [`BiCgStab`] | any invertible | 7 | 3 |
 //! | [`Gmres`] | any invertible | m + 3 | 3 |
 //! | [`Chebyshev`] | symmetric positive definite, eigenvalues bounded | 3 | 1, to stop |
 //! | [`Jacobi`] | diagonally dominant | 2 | 1, to stop |
 //!
-//! Preconditioners: [`Identity`] (none), [`Diagonal`] (Jacobi's), [`BlockDiagonal`] (block-Jacobi) and
-//! [`ChebyshevPolynomial`]; none has a reduction.
+//! Preconditioners: [`Identity`] (none), [`Diagonal`] (Jacobi's), [`BlockDiagonal`] (block-Jacobi),
+//! [`ChebyshevPolynomial`], [`Ilu`] (incomplete factors) and [`Amg`] (algebraic multigrid); none has a reduction.
 //!
 //! [`Chebyshev`]: abide_core::solver::Chebyshev
 //! [`Gmres`]: abide_core::solver::Gmres
@@ -50,8 +51,8 @@ mod tests;
 pub use bounds::{estimate_bounds, polynomial_bounds};
 pub use decision::Decision;
 pub use engine::{Engine, Serial, to_shortest};
-pub use method::{BiCgStab, Cg, SingleReductionCg};
-pub use precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Preconditioner};
+pub use method::{BiCgStab, Cg, Minres, SingleReductionCg};
+pub use precondition::{Amg, BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Ilu, Preconditioner};
 pub use recurrence::polynomial_factors;
 pub use refine::Refinement;
 pub use registry::{build_preconditioner, method, preconditioner, solver};

@@ -5,8 +5,8 @@ use abide_core::{Real, Result};
 
 use crate::bounds::polynomial_bounds;
 use crate::engine::Engine;
-use crate::method::{BiCgStab, Cg, SingleReductionCg};
-use crate::precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Preconditioner};
+use crate::method::{BiCgStab, Cg, Minres, SingleReductionCg};
+use crate::precondition::{Amg, BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Ilu, Preconditioner};
 use crate::solver::Solver;
 
 /// Returns the method of that name, with its default parameters. For any other name the error lists
@@ -31,6 +31,7 @@ pub fn solver<T: Real, E: Engine<T>>(method: &Method) -> Box<dyn Solver<T, E>> {
         Method::Cg => Box::new(Cg),
         Method::SingleReductionCg => Box::new(SingleReductionCg),
         Method::PipelinedCg(method) => Box::new(method),
+        Method::Minres => Box::new(Minres),
         Method::BiCgStab => Box::new(BiCgStab),
         Method::Gmres(method) => Box::new(method),
         Method::Chebyshev(method) => Box::new(method),
@@ -59,5 +60,7 @@ pub fn build_preconditioner<'a, T: Real, E: Engine<T>>(
             let (scale, bounds) = polynomial_bounds(engine, &a)?;
             Box::new(ChebyshevPolynomial::new(a, scale, bounds, degree)?)
         }
+        Preconditioning::Ilu => Box::new(Ilu::new(&a)?),
+        Preconditioning::Amg { strength } => Box::new(Amg::new(a, strength)?),
     })
 }

@@ -1,6 +1,6 @@
 //! Runs agree with each other to the bit, and backends in the number of iterations.
 
-use abide::solve::{Matrix, Method, Preconditioning, SolveCache, SolverError, random_vector};
+use abide::solve::{Matrix, Method, SolveCache, SolverError, random_vector};
 use abide::{Boundary, Error};
 
 use crate::solvers::subject::{Subject, Way, tolerance};
@@ -34,7 +34,7 @@ pub fn two_runs_have_the_same_bits_and_the_references_iterations(subject: &Subje
         for (system, matrix) in systems(dtype).into_iter().enumerate() {
             let b = random_vector(dtype, matrix.rows(), 12).unwrap();
             for (number, &method) in methods.iter().enumerate() {
-                let preconditioners = Preconditioning::ALL.into_iter().enumerate();
+                let preconditioners = subject.preconditioners().into_iter().enumerate();
                 for (_, preconditioner) in preconditioners.filter(|(at, _)| is_turn(system + number + at)) {
                     let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
                     let what = format!("{} {method} {preconditioner} {dtype}", subject.name);

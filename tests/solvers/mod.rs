@@ -20,6 +20,7 @@ suite! { cpu, wgpu, cuda: {
     solutions::every_method_and_preconditioner_solves,
     solutions::krylov_methods_solve_harder_systems,
     solutions::nonsymmetric_systems_are_solved,
+    solutions::symmetric_systems_of_any_definiteness_are_solved,
     solutions::operators_are_solved_as_their_stored_matrices,
     solutions::mixed_precision_reaches_f64,
     agreement::two_runs_have_the_same_bits_and_the_references_iterations,

@@ -24,13 +24,15 @@ fn size() -> impl Strategy<Value = usize> {
 pub fn random_definite_systems_are_solved(subject: &Subject) {
     let dtypes = subject.dtypes();
     let methods = subject.methods();
-    let case = (size(), any::<u64>(), any::<bool>(), 0..dtypes.len(), 0..methods.len(), 0..4_usize);
+    let preconditioners = subject.preconditioners();
+    let which = 0..preconditioners.len();
+    let case = (size(), any::<u64>(), any::<bool>(), 0..dtypes.len(), 0..methods.len(), which);
     runner(subject)
         .run(&case, |(n, seed, dense, dtype, method, preconditioner)| {
             let dtype = dtypes[dtype];
             let matrix = Matrix::from(random_definite(n, seed, dense, dtype));
             let b = random_vector(dtype, n, seed).unwrap();
-            let (method, preconditioner) = (methods[method], Preconditioning::ALL[preconditioner]);
+            let (method, preconditioner) = (methods[method], preconditioners[preconditioner]);
             let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
             let what =
                 format!("{} n {n} seed {seed} {dense} {method} {preconditioner} {dtype}", subject.name);

@@ -126,7 +126,7 @@ pub fn an_observer_sees_every_iterate_and_may_stop(subject: &Subject) {
 
 pub fn first_guesses_count(subject: &Subject) {
     let (matrix, b) = system();
-    for method in [Method::Cg, Method::SingleReductionCg, Method::BiCgStab] {
+    for method in [Method::Cg, Method::SingleReductionCg, Method::Minres, Method::BiCgStab] {
         let mut system = subject.describe(&matrix, &Way::new(method, 1e-4)).open().unwrap();
         let solution = system.solve(&b).unwrap();
         let mut x = solution.x.clone();

@@ -129,6 +129,13 @@ impl Subject {
         self.able(&abide::solve::METHODS)
     }
 
+    /// Returns all preconditioners that the backend has.
+    pub fn preconditioners(&self) -> Vec<Preconditioning> {
+        let all: &[Preconditioning] =
+            if self.name == "cpu" { &Preconditioning::ALL } else { &Preconditioning::OF_KERNELS };
+        all.to_vec()
+    }
+
     /// Describes a solve on this backend.
     pub fn describe(&self, matrix: &Matrix, way: &Way) -> Solve {
         Solve::new(matrix.clone())

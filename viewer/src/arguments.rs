@@ -88,7 +88,7 @@ pub struct Arguments {
     #[arg(long, requires = "solve", default_value = "", hide_default_value = true)]
     method: String,
 
-    /// none, jacobi, block-jacobi[:ROWS] or chebyshev[:DEGREE]
+    /// none, jacobi, block-jacobi[:ROWS] or chebyshev[:DEGREE]; on the CPU also ilu and amg[:STRENGTH]
     #[arg(long, requires = "solve", default_value = "none")]
     preconditioner: String,
 

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use abide_core::Real;
 use abide_core::domain::Source;
 use abide_core::solver::{GridOperator, Operator, Reads, RowSlab};
+use abide_core::sparse::Csr;
+use abide_core::{Real, Result};
 use multiversion::multiversion;
 
 use super::plan::WORK;
@@ -115,6 +116,10 @@ impl<T: Real> Operator<T> for Grid<T> {
 
     fn apply(&self, x: &[T], y: &mut [T]) {
         self.lines(self.cells.start, x, y);
+    }
+
+    fn entries(&self) -> Result<Option<Arc<Csr>>> {
+        self.plain.entries()
     }
 
     fn diagonal(&self) -> Option<Vec<T>> {

@@ -51,6 +51,10 @@ fn passes(options: &SolveOptions) -> f64 {
         Preconditioning::Jacobi => 3.0,
         Preconditioning::BlockJacobi { size } => 2.0 + size as f64,
         Preconditioning::Chebyshev { degree } => 5.0 + 10.0 * degree as f64,
+        // Two triangles, each with its right-hand side, its order and its solution twice.
+        Preconditioning::Ilu => 8.0,
+        // Four products and as many updates, and about as much again for the ways and all coarser matrices.
+        Preconditioning::Amg { .. } => 60.0,
     };
     let plain = options.preconditioner == Preconditioning::None;
     match options.method {
@@ -67,6 +71,8 @@ fn passes(options: &SolveOptions) -> f64 {
                 if method.replacement > 0 { (11.0 + 2.0 * apply) / method.replacement as f64 } else { 0.0 };
             23.0 + apply + replacement
         }
+        // Product 2, (z, A z) 2, four vectors from themselves and two more 10, dots 3, w, x and r 7.
+        Method::Minres => 24.0 + apply,
         // Products 4, dots 2 + 2 + 2, r 3, x and r 7, p 4.
         Method::BiCgStab => 24.0 + 2.0 * apply,
         // Two sweeps of projection and combination over half the basis on average, a norm, a scaled copy.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use abide_core::Real;
 use abide_core::solver::Operator;
 use abide_core::sparse::{Csr, Offsets};
+use abide_core::{Real, Result};
 use multiversion::multiversion;
 
 use super::plan::WORK;
@@ -66,6 +66,10 @@ impl<T: Real> Operator<T> for Rows<T> {
             Offsets::U32(offsets) => self.multiply(offsets, &self.bands, x, y),
             Offsets::U64(offsets) => self.multiply(offsets, &self.bands, x, y),
         }
+    }
+
+    fn entries(&self) -> Result<Option<Arc<Csr>>> {
+        self.plain.entries()
     }
 
     fn diagonal(&self) -> Option<Vec<T>> {

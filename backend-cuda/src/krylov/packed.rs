@@ -168,7 +168,8 @@ impl PackedSystem {
                 system.interval =
                     [(bounds.high() + bounds.low()) / 2.0, (bounds.high() - bounds.low()) / 2.0];
             }
-            Method::Cg | Method::SingleReductionCg | Method::BiCgStab | Method::Gmres(_) => {}
+            Method::Cg | Method::SingleReductionCg | Method::Minres | Method::BiCgStab | Method::Gmres(_) => {
+            }
         }
         Ok(system)
     }
@@ -183,6 +184,7 @@ impl PackedSystem {
         let diagonal = |values: Vec<T>| number.map(|number| (number, T::into_array(values)));
         match applied(options) {
             Preconditioning::None => {}
+            host @ (Preconditioning::Ilu | Preconditioning::Amg { .. }) => host.check_kernels()?,
             Preconditioning::Jacobi => self.diagonal = diagonal(Diagonal::new(operator)?.inverse().to_vec()),
             Preconditioning::BlockJacobi { size } => {
                 let blocks = BlockDiagonal::new(operator, size)?;

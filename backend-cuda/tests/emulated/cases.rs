@@ -194,6 +194,30 @@ pub fn cases() -> Vec<Case> {
         ),
         // The other methods.
         case(
+            "minres-grid",
+            plane(),
+            options(Method::Minres, M::Jacobi, SolveCache::Mixed),
+            configuration(Space::Grid, 3, SLICED),
+        ),
+        case(
+            "minres-cluster",
+            arrow(211),
+            options(Method::Minres, M::BlockJacobi { size: 4 }, SolveCache::Mixed),
+            configuration(Space::Cluster, 3, Division::Merged { items: 5 }),
+        ),
+        case(
+            "minres-split",
+            plane(),
+            options(Method::Minres, M::None, SolveCache::None),
+            configuration(Space::Grid, 2, Division::Split { lanes: 4 }),
+        ),
+        case(
+            "minres-polynomial",
+            plane(),
+            options(Method::Minres, M::Chebyshev { degree: 2 }, SolveCache::Vectors),
+            configuration(Space::Cluster, 2, SLICED),
+        ),
+        case(
             "bicgstab-grid",
             plane(),
             options(Method::BiCgStab, M::Jacobi, SolveCache::Mixed),

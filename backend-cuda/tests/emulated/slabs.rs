@@ -90,6 +90,7 @@ pub fn cases() -> Vec<Case> {
             options(Method::BiCgStab, M::None, SolveCache::None),
             slabs(2, 2, SLICED),
         ),
+        case("slabs-minres", plane(), mixed(Method::Minres, M::Jacobi), slabs(2, 1, SLICED)),
         case("slabs-gmres", wind([13, 11], DType::F64), mixed(gmres(6), M::Jacobi), slabs(2, 1, SLICED)),
         case("slabs-chebyshev", plane(), mixed(chebyshev, M::Chebyshev { degree: 2 }), slabs(2, 1, SLICED)),
     ]

@@ -91,6 +91,7 @@ impl PackedSystem {
     ) -> Result<(), SolverError> {
         match applied(options) {
             Preconditioning::None => {}
+            host @ (Preconditioning::Ilu | Preconditioning::Amg { .. }) => host.check_kernels()?,
             Preconditioning::Jacobi => {
                 self.inverse = T::into_array(Diagonal::new(operator)?.inverse().to_vec())
             }

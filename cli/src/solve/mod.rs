@@ -65,7 +65,7 @@ pub struct Solve {
     #[arg(long, help_heading = ITERATIONS, default_value = "none")]
     nullspace: Nullspace,
 
-    /// none, jacobi, block-jacobi[:ROWS] or chebyshev[:DEGREE]
+    /// none, jacobi, block-jacobi[:ROWS] or chebyshev[:DEGREE]; on the CPU also ilu and amg[:STRENGTH]
     #[arg(long, default_value = "none")]
     preconditioner: Preconditioning,
 

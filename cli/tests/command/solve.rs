@@ -28,7 +28,7 @@ fn a_file_is_solved_by_every_method_and_type() {
     let b = "%%MatrixMarket matrix array real general\n4 1\n1\n2\n3\n9\n";
     std::fs::write(place.path("b.mtx"), b).unwrap();
     for method in ["cg", "cg-single", "cg-pipelined:9", "bicgstab", "gmres:3", "chebyshev", "jacobi:0.9"] {
-        for preconditioner in ["none", "jacobi", "block-jacobi:2", "chebyshev:2"] {
+        for preconditioner in ["none", "jacobi", "block-jacobi:2", "chebyshev:2", "ilu", "amg:0.1"] {
             let line = format!(
                 "solve a.mtx --rhs b.mtx --method {method} --preconditioner {preconditioner} --backend cpu --output x.mtx"
             );
@@ -149,7 +149,7 @@ fn bad_requests_are_refused_in_words() {
         ("solve hole.mtx --backend cpu", &["singular", "row 1"]),
         ("solve --operator 2d5pt --size 9x9 --method cg --backend cpu", &["symmetric", "gmres"]),
         ("solve a.mtx --method sor", &["sor", "bicgstab"]),
-        ("solve a.mtx --preconditioner ilu", &["ilu", "block-jacobi"]),
+        ("solve a.mtx --preconditioner ssor", &["ssor", "block-jacobi", "amg"]),
         ("solve a.mtx --rhs twos", &["twos", "random:SEED"]),
         ("solve a.mtx --rhs a.mtx", &["a.mtx"]),
         ("solve a.mtx --tolerance -1 --backend cpu", &["tolerance"]),

@@ -1,5 +1,7 @@
 //! A linear stencil on a grid as an operator that is never stored.
 
+use std::sync::Arc;
+
 use super::Operator;
 use crate::domain::{Boundaries, Boundary, Shape, Source};
 use crate::error::{Error, Result};
@@ -168,6 +170,10 @@ impl<T: Real> Operator<T> for GridOperator {
         for (row, sum) in y.iter_mut().enumerate() {
             *sum = self.product_at(x, row);
         }
+    }
+
+    fn entries(&self) -> Result<Option<Arc<Csr>>> {
+        Ok(Some(Arc::new(self.assemble()?)))
     }
 
     fn diagonal(&self) -> Option<Vec<T>> {

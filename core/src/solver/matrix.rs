@@ -194,7 +194,7 @@ fn rounded(matrix: &Csr, dtype: DType) -> Result<Csr> {
 
 fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError> {
     with_array!(matrix.values(), values => check_rows(matrix, values))?;
-    if !options.method.needs_definite() {
+    if !options.method.needs_symmetric() {
         return Ok(());
     }
     let method = options.method.name();
@@ -203,6 +203,9 @@ fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError>
     {
         let (value, mirror) = (matrix.get(row, column), matrix.get(column, row));
         return Err(SolverError::NotSymmetric { method, row, column, value, mirror });
+    }
+    if !options.method.needs_definite() {
+        return Ok(());
     }
     let bad = (0..matrix.rows()).map(|row| (row, matrix.get(row, row))).find(|&(_, value)| value <= 0.0);
     bad.map_or(Ok(()), |(row, value)| Err(SolverError::NotPositive { method, row, value }))
@@ -236,9 +239,11 @@ impl<T: Real> Operator<T> for Stored {
     }
 
     fn apply(&self, x: &[T], y: &mut [T]) {
-        if let Some(values) = T::slice(self.0.values()) {
-            self.0.multiply(values, x, y);
-        }
+        self.0.multiply_rows(0, x, y);
+    }
+
+    fn entries(&self) -> Result<Option<Arc<Csr>>> {
+        Ok(Some(Arc::clone(&self.0)))
     }
 
     fn diagonal(&self) -> Option<Vec<T>> {

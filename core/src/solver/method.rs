@@ -140,6 +140,8 @@ impl Profile {
     pub const CG_SINGLE: Profile = Profile::new("cg-single", Measure::Energy);
     /// Pipelined conjugate gradients.
     pub const CG_PIPELINED: Profile = Profile::new("cg-pipelined", Measure::Energy);
+    /// Minimal residuals.
+    pub const MINRES: Profile = Profile::new("minres", Measure::Residual);
     /// Stabilised bi-conjugate gradients.
     pub const BICGSTAB: Profile = Profile::new("bicgstab", Measure::Residual);
     /// Restarted GMRES.
@@ -149,10 +151,11 @@ impl Profile {
     /// Jacobi's method.
     pub const JACOBI: Profile = Profile::new("jacobi", Measure::Residual);
 
-    const ALL: [Profile; 7] = [
+    const ALL: [Profile; 8] = [
         Profile::CG,
         Profile::CG_SINGLE,
         Profile::CG_PIPELINED,
+        Profile::MINRES,
         Profile::BICGSTAB,
         Profile::GMRES,
         Profile::CHEBYSHEV,
@@ -161,8 +164,8 @@ impl Profile {
 }
 
 /// The names of the methods.
-pub const METHODS: [&str; 7] = {
-    let mut names = [""; 7];
+pub const METHODS: [&str; 8] = {
+    let mut names = [""; 8];
     let mut k = 0;
     while k < names.len() {
         names[k] = Profile::ALL[k].name;
@@ -172,7 +175,7 @@ pub const METHODS: [&str; 7] = {
 };
 
 /// The names of the preconditioners.
-pub const PRECONDITIONERS: [&str; 4] = ["none", "jacobi", "block-jacobi", "chebyshev"];
+pub const PRECONDITIONERS: [&str; 6] = ["none", "jacobi", "block-jacobi", "chebyshev", "ilu", "amg"];
 
 /// The quantity that a method reduces from iteration to iteration, by which its progress is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,10 @@
 //! The operations that a solver needs of a matrix.
 
+use std::sync::Arc;
+
+use crate::error::Result;
 use crate::real::Real;
+use crate::sparse::Csr;
 
 /// A square linear operator: a sparse matrix, or a stencil that is never stored.
 pub trait Operator<T: Real>: Send + Sync {
@@ -23,6 +27,16 @@ pub trait Operator<T: Real>: Send + Sync {
     /// Returns the diagonal, for Jacobi's method and preconditioners; `None` if it is not known.
     fn diagonal(&self) -> Option<Vec<T>> {
         None
+    }
+
+    /// Returns all entries, in the operator's type, for preconditioners that factor or coarsen the matrix; `None` if they are not
+    /// known. It is called once, before any loop.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`](crate::Error::Limit) where the machine has no memory for them.
+    fn entries(&self) -> Result<Option<Arc<Csr>>> {
+        Ok(None)
     }
 
     /// Returns the block of rows and columns `start..start + size`, row by row; `None` if entries are not
@@ -59,6 +73,10 @@ macro_rules! forwarded {
                 (**self).diagonal()
             }
 
+            fn entries(&self) -> Result<Option<Arc<Csr>>> {
+                (**self).entries()
+            }
+
             fn diagonal_block(&self, start: usize, size: usize) -> Option<Vec<T>> {
                 (**self).diagonal_block(start, size)
             }
@@ -66,4 +84,4 @@ macro_rules! forwarded {
     )*};
 }
 
-forwarded!(&O, std::sync::Arc<O>);
+forwarded!(&O, Arc<O>);

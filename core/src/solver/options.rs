@@ -18,6 +18,8 @@ pub enum Method {
     SingleReductionCg,
     /// Pipelined conjugate gradients.
     PipelinedCg(PipelinedCg),
+    /// Minimal residuals, for symmetric matrices.
+    Minres,
     /// Stabilised bi-conjugate gradients.
     BiCgStab,
     /// Restarted GMRES.
@@ -30,11 +32,12 @@ pub enum Method {
 
 impl Method {
     /// Returns every method with its default parameters, in the order of [`METHODS`].
-    pub fn all() -> [Method; 7] {
+    pub fn all() -> [Method; 8] {
         [
             Method::Cg,
             Method::SingleReductionCg,
             Method::PipelinedCg(PipelinedCg::default()),
+            Method::Minres,
             Method::BiCgStab,
             Method::Gmres(Gmres::default()),
             Method::Chebyshev(Chebyshev::default()),
@@ -48,6 +51,7 @@ impl Method {
             Method::Cg => Profile::CG,
             Method::SingleReductionCg => Profile::CG_SINGLE,
             Method::PipelinedCg(_) => Profile::CG_PIPELINED,
+            Method::Minres => Profile::MINRES,
             Method::BiCgStab => Profile::BICGSTAB,
             Method::Gmres(_) => Profile::GMRES,
             Method::Chebyshev(_) => Profile::CHEBYSHEV,
@@ -62,7 +66,12 @@ impl Method {
 
     /// Returns whether the matrix must be symmetric positive definite.
     pub fn needs_definite(&self) -> bool {
-        !matches!(self, Method::BiCgStab | Method::Gmres(_) | Method::Jacobi(_))
+        !matches!(self, Method::Minres | Method::BiCgStab | Method::Gmres(_) | Method::Jacobi(_))
+    }
+
+    /// Returns whether the matrix must be symmetric.
+    pub fn needs_symmetric(&self) -> bool {
+        self.needs_definite() || matches!(self, Method::Minres)
     }
 
     /// Returns the products with `A` per iteration.
@@ -76,7 +85,7 @@ impl Method {
             Method::Cg => 4,
             Method::SingleReductionCg => 5,
             Method::PipelinedCg(_) => 9,
-            Method::BiCgStab => 7,
+            Method::Minres | Method::BiCgStab => 7,
             Method::Gmres(gmres) => gmres.restart.saturating_add(3),
             Method::Chebyshev(_) => 3,
             Method::Jacobi(_) => 2,
@@ -90,6 +99,7 @@ impl Method {
             Method::Cg => 3,
             Method::SingleReductionCg => 4,
             Method::PipelinedCg(_) => 8,
+            Method::Minres => 6,
             Method::BiCgStab => 4,
             // x changes once per cycle. An iteration adds a vector to the basis, which is read half full on
             // average.
@@ -179,16 +189,28 @@ pub enum Preconditioning {
         /// Products with the matrix per application; default 3.
         degree: usize,
     },
+    /// Incomplete factors with the matrix's own entries, ILU(0); of a symmetric matrix IC(0). On the CPU.
+    Ilu,
+    /// A cycle of algebraic multigrid by smoothed aggregation, for symmetric positive definite matrices. On the CPU.
+    Amg {
+        /// The least share of their diagonal entries' mean from which entries connect rows; default 0.08.
+        strength: f64,
+    },
 }
 
 impl Preconditioning {
     /// Every preconditioner with its default parameters, in the order of [`PRECONDITIONERS`].
-    pub const ALL: [Preconditioning; 4] = [
+    pub const ALL: [Preconditioning; 6] = [
         Preconditioning::None,
         Preconditioning::Jacobi,
         Preconditioning::BlockJacobi { size: 8 },
         Preconditioning::Chebyshev { degree: 3 },
+        Preconditioning::Ilu,
+        Preconditioning::Amg { strength: 0.08 },
     ];
+
+    /// Those that the kernels of devices apply.
+    pub const OF_KERNELS: [Preconditioning; 4] = [Self::ALL[0], Self::ALL[1], Self::ALL[2], Self::ALL[3]];
 
     /// Returns the name under which the preconditioner is chosen and reported.
     pub fn name(&self) -> &'static str {
@@ -197,12 +219,35 @@ impl Preconditioning {
             Preconditioning::Jacobi => "jacobi",
             Preconditioning::BlockJacobi { .. } => "block-jacobi",
             Preconditioning::Chebyshev { .. } => "chebyshev",
+            Preconditioning::Ilu => "ilu",
+            Preconditioning::Amg { .. } => "amg",
         }
+    }
+
+    /// Fails where the kernels of a device cannot apply the preconditioner.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] for incomplete factors and algebraic multigrid.
+    pub fn check_kernels(&self) -> Result<()> {
+        if Preconditioning::OF_KERNELS.iter().all(|own| own.name() != self.name()) {
+            let change = "solve on the CPU, or take jacobi, block-jacobi or chebyshev";
+            return Err(Error::unsupported(
+                format!("preconditioner {self}"),
+                "no kernel of a device applies it",
+                change,
+            ));
+        }
+        Ok(())
     }
 
     /// Returns the products with `A` per application.
     pub fn products(&self) -> usize {
-        if let Preconditioning::Chebyshev { degree } = self { *degree } else { 0 }
+        match self {
+            Preconditioning::Chebyshev { degree } => *degree,
+            Preconditioning::Amg { .. } => 4,
+            _ => 0,
+        }
     }
 }
 
@@ -222,12 +267,16 @@ impl FromStr for Preconditioning {
     type Err = Error;
 
     /// Reads the name of a preconditioner; a parameter may follow after a colon: the rows of a block of
-    /// `block-jacobi:8`, the degree of `chebyshev:3`.
+    /// `block-jacobi:8`, the degree of `chebyshev:3`, the strength of `amg:0.08`.
     fn from_str(text: &str) -> Result<Self> {
         let (name, parameter) = split(text);
         let found = Preconditioning::ALL.into_iter().find(|preconditioner| preconditioner.name() == name);
         let preconditioner = found.ok_or_else(|| Error::unknown("preconditioner", text, PRECONDITIONERS))?;
         let Some(parameter) = parameter else { return Ok(preconditioner) };
+        let share = parameter.parse().ok().filter(|share| (0.0..1.0).contains(share));
+        if let (Preconditioning::Amg { .. }, Some(strength)) = (preconditioner, share) {
+            return Ok(Preconditioning::Amg { strength });
+        }
         match (preconditioner, parameter.parse::<usize>()) {
             (Preconditioning::BlockJacobi { .. }, Ok(size)) => {
                 check_block_size(size)?;
@@ -240,7 +289,7 @@ impl FromStr for Preconditioning {
             _ => {
                 let (what, reason) =
                     (format!("preconditioner `{text}`"), format!("{name} has no parameter `{parameter}`"));
-                let change = "write it like block-jacobi:8, chebyshev:3, or without a number";
+                let change = "write it like block-jacobi:8, chebyshev:3, amg:0.08 (from 0 to below 1), or without a number";
                 Err(Error::invalid(what, reason, change))
             }
         }
@@ -345,7 +394,13 @@ mod tests {
         for bad in ["cg:1", "gmres:0", "gmres:x", "jacobi:2", "sor"] {
             assert!(bad.parse::<Method>().is_err(), "{bad}");
         }
-        for bad in ["none:1", "block-jacobi:0", "chebyshev:-1", "ilu"] {
+        for preconditioner in Preconditioning::ALL {
+            let is_known = preconditioner.check_kernels().is_ok();
+            assert_eq!(is_known, Preconditioning::OF_KERNELS.contains(&preconditioner), "{preconditioner}");
+        }
+        assert_eq!("amg:0.25".parse(), Ok(Preconditioning::Amg { strength: 0.25 }));
+        for bad in ["none:1", "block-jacobi:0", "chebyshev:-1", "ilu:1", "amg:1", "amg:-0.1", "amg:x", "ssor"]
+        {
             assert!(bad.parse::<Preconditioning>().is_err(), "{bad}");
         }
     }

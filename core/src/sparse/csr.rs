@@ -384,25 +384,12 @@ impl Csr {
             ));
         }
         let mut product = Array::zeros(self.dtype(), self.rows())?;
-        match (&self.values, vector, &mut product) {
-            (Array::F32(a), Array::F32(x), Array::F32(y)) => self.multiply(a, x, y),
-            (Array::F64(a), Array::F64(x), Array::F64(y)) => self.multiply(a, x, y),
+        match (vector, &mut product) {
+            (Array::F32(x), Array::F32(y)) => self.multiply_rows(0, x, y),
+            (Array::F64(x), Array::F64(y)) => self.multiply_rows(0, x, y),
             _ => {}
         }
         Ok(product)
-    }
-
-    /// Computes the product in the order of [`Csr::matvec`]; `values` are the matrix's own.
-    pub(crate) fn multiply<T: Real>(&self, values: &[T], x: &[T], y: &mut [T]) {
-        for (row, sum) in y.iter_mut().enumerate() {
-            let mut range = self.range(row);
-            if let Some(first) = range.next() {
-                *sum = values[first] * x[self.indices[first] as usize];
-                *sum = range.fold(*sum, |sum, at| values[at].mul_add(x[self.indices[at] as usize], sum));
-            } else {
-                *sum = T::ZERO;
-            }
-        }
     }
 
     /// Returns the histogram of the rows' lengths.

@@ -9,6 +9,7 @@
 
 mod csr;
 mod lengths;
+mod product;
 pub mod rows;
 mod stencil;
 mod triplets;

@@ -25,6 +25,7 @@ const PRECONDITION: &str = include_str!("../../kernels/cuda/krylov/precondition.
 const CG: &str = include_str!("../../kernels/cuda/krylov/cg.cu");
 const CG_SINGLE: &str = include_str!("../../kernels/cuda/krylov/cg_single.cu");
 const CG_PIPELINED: &str = include_str!("../../kernels/cuda/krylov/cg_pipelined.cu");
+const MINRES: &str = include_str!("../../kernels/cuda/krylov/minres.cu");
 const BICGSTAB: &str = include_str!("../../kernels/cuda/krylov/bicgstab.cu");
 const GMRES_BASIS: &str = include_str!("../../kernels/cuda/krylov/gmres_basis.cuh");
 const GMRES_TRIANGLE: &str = include_str!("../../kernels/cuda/krylov/gmres_triangle.cuh");
@@ -37,7 +38,7 @@ const KERNEL: &str = include_str!("../../kernels/cuda/krylov/krylov.cu");
 pub const KRYLOV_ENTRY: &str = "krylov";
 
 /// Numbers at the end of the kernels' `State` that are the method's own.
-const SCALARS: usize = 6;
+const SCALARS: usize = 8;
 
 /// Bytes of the method's own numbers at the end of the kernels' `State`.
 pub const KRYLOV_STATE_OWN: usize = 8 * SCALARS;
@@ -66,10 +67,12 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         if layout.column_bytes == 2 { "unsigned short" } else { "unsigned" },
     );
     let applied = applied(options);
+    applied.check_kernels()?;
     let method: &[&str] = match options.method {
         Method::Cg => &[CG],
         Method::SingleReductionCg => &[CG_SINGLE],
         Method::PipelinedCg(_) => &[CG_PIPELINED],
+        Method::Minres => &[MINRES],
         Method::BiCgStab => &[BICGSTAB],
         Method::Gmres(_) => &[GMRES_BASIS, GMRES_TRIANGLE, GMRES],
         Method::Chebyshev(_) => &[CHEBYSHEV],
@@ -120,7 +123,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         },
     );
     let (preconditioner, size, degree) = match applied {
-        Preconditioning::None => ("NONE", 1, 0),
+        Preconditioning::None | Preconditioning::Ilu | Preconditioning::Amg { .. } => ("NONE", 1, 0),
         Preconditioning::Jacobi => ("JACOBI", 1, 0),
         Preconditioning::BlockJacobi { size } => ("BLOCK_JACOBI", size, 0),
         Preconditioning::Chebyshev { degree } => ("POLYNOMIAL", 1, degree),

@@ -7,7 +7,9 @@ mod cg_single;
 mod chebyshev;
 mod gmres;
 mod jacobi;
+mod minres;
 
 pub use bicgstab::BiCgStab;
 pub use cg::Cg;
 pub use cg_single::SingleReductionCg;
+pub use minres::Minres;

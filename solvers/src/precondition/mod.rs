@@ -1,14 +1,21 @@
 //! Preconditioners: approximate inverses `M^-1` that are cheap to apply.
 
+mod amg;
 mod block;
+mod ilu;
 mod polynomial;
 
+use std::sync::Arc;
+
 use abide_core::solver::Operator;
+use abide_core::sparse::Csr;
 use abide_core::{Error, Real, Result};
 
 use crate::engine::{Engine, Serial};
 
+pub use amg::Amg;
 pub use block::BlockDiagonal;
+pub use ilu::Ilu;
 pub use polynomial::ChebyshevPolynomial;
 
 /// A fixed linear operator `M^-1`, near the inverse of `A`.
@@ -30,6 +37,21 @@ pub trait Preconditioner<T: Real, E: Engine<T> = Serial>: Send {
     fn is_identity(&self) -> bool {
         false
     }
+}
+
+/// Returns all entries of an operator, for the preconditioner of this name.
+fn entries_of<T: Real>(a: &dyn Operator<T>, name: &str) -> Result<Arc<Csr>> {
+    let what = format!("the {name} preconditioner");
+    if a.rows() != a.all_rows() {
+        let reason = "several devices have rows of the matrix each, and it takes all of them at once";
+        return Err(Error::unsupported(
+            what,
+            reason,
+            "solve on one device, or take jacobi, block-jacobi or chebyshev",
+        ));
+    }
+    let unknown = || Error::invalid(what, "the operator does not know its entries", "use no preconditioner");
+    a.entries()?.ok_or_else(unknown)
 }
 
 /// No preconditioner: `z = r`.
@@ -89,6 +111,10 @@ impl<T: Real> Diagonal<T> {
     /// Returns the inverse of each diagonal entry.
     pub fn inverse(&self) -> &[T] {
         &self.inverse
+    }
+
+    fn into_inverse(self) -> Vec<T> {
+        self.inverse
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use abide_core::backend::Observe;
 use abide_core::solver::{Exhausted, Measure, Operator, Parameters, Profile, Quantity, Report, SolverError};
-use abide_core::{Array, DType, Error, Real, Result, memory, with_array};
+use abide_core::{DType, Error, Real, Result, memory};
 
 use self::progress::Progress;
 use crate::engine::Engine;
@@ -344,12 +344,11 @@ pub fn check_lengths(rows: usize, b: usize, x: usize) -> Result<()> {
 
 /// Fails if a vector of a system holds a value that is not finite: [`SolverError::NotFinite`] with the first
 /// such row.
-pub fn check_finite(method: Profile, name: &'static str, vector: &Array) -> Result<(), SolverError> {
-    let row = with_array!(vector, values => values.iter().position(|value| !value.is_finite()));
-    match row {
+pub fn check_finite<T: Real>(method: Profile, name: &'static str, vector: &[T]) -> Result<(), SolverError> {
+    match vector.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
         row => {
-            let report = Box::new(Report::empty(method.name, vector.dtype()));
+            let report = Box::new(Report::empty(method.name, T::DTYPE));
             Err(SolverError::NotFinite { quantity: name, row, report })
         }
     }

@@ -4,6 +4,7 @@ mod cg;
 mod engines;
 mod general;
 mod matrix;
+mod minres;
 mod preconditioners;
 mod stationary;
 
@@ -138,6 +139,10 @@ impl<T: Real> Operator<T> for Laplacian2d {
 
     fn diagonal(&self) -> Option<Vec<T>> {
         Some(vec![T::from_f64(4.0); self.rows * self.columns])
+    }
+
+    fn entries(&self) -> abide_core::Result<Option<std::sync::Arc<abide_core::sparse::Csr>>> {
+        crate::sparse::laplacian_2d(self.rows, self.columns, T::DTYPE).map(|entries| Some(entries.into()))
     }
 }
 

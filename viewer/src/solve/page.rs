@@ -12,9 +12,9 @@ use crate::panels::{heading, rows};
 use crate::plot;
 
 /// The methods, by their names; the first stands for the method that suits the matrix.
-const METHODS: [&str; 8] =
-    ["", "cg", "cg-single", "cg-pipelined", "bicgstab", "gmres", "chebyshev", "jacobi"];
-const PRECONDITIONERS: [&str; 4] = ["none", "jacobi", "block-jacobi", "chebyshev"];
+const METHODS: [&str; 9] =
+    ["", "cg", "cg-single", "cg-pipelined", "minres", "bicgstab", "gmres", "chebyshev", "jacobi"];
+const PRECONDITIONERS: [&str; 6] = ["none", "jacobi", "block-jacobi", "chebyshev", "ilu", "amg"];
 /// The most points of the curve; a longer history is drawn at intervals.
 const POINTS: usize = 4000;
 

@@ -43,11 +43,7 @@ impl RowSlab {
     pub fn product<T: Real>(self: &Arc<Self>) -> Box<SlabProduct<T>> {
         let slab = Arc::clone(self);
         Box::new(move |read: &[T], product: &mut [T]| match &slab.matrix {
-            Matrix::Stored(matrix) => {
-                if let Some(values) = T::slice(matrix.values()) {
-                    matrix.multiply(values, read, product);
-                }
-            }
+            Matrix::Stored(matrix) => matrix.multiply_rows(0, read, product),
             Matrix::Stencil(operator) => {
                 for (row, product) in slab.rows().zip(product) {
                     *product = operator.product_of(row, |at| read[slab.reads.place(at)]);

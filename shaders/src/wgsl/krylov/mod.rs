@@ -44,6 +44,7 @@ const CG_SINGLE: &str = include_str!("../../../kernels/wgsl/krylov/cg_single.wgs
 const CG_PIPELINED: &str = include_str!("../../../kernels/wgsl/krylov/cg_pipelined.wgsl");
 const DIRECTIONS: &str = include_str!("../../../kernels/wgsl/krylov/directions.wgsl");
 const DIRECTIONS_PLAIN: &str = include_str!("../../../kernels/wgsl/krylov/directions_plain.wgsl");
+const MINRES: &str = include_str!("../../../kernels/wgsl/krylov/minres.wgsl");
 const BICGSTAB: &str = include_str!("../../../kernels/wgsl/krylov/bicgstab.wgsl");
 const CHEBYSHEV: &str = include_str!("../../../kernels/wgsl/krylov/chebyshev.wgsl");
 const JACOBI: &str = include_str!("../../../kernels/wgsl/krylov/jacobi.wgsl");
@@ -150,6 +151,7 @@ pub fn module(
             &[CG_PIPELINED, DIRECTIONS_PLAIN, SUSPECT]
         }
         Method::PipelinedCg(_) => &[CG_PIPELINED, DIRECTIONS, SUSPECT],
+        Method::Minres => &[MINRES],
         Method::BiCgStab => &[BICGSTAB],
         Method::Chebyshev(_) => &[CHEBYSHEV],
         Method::Jacobi(_) => &[JACOBI],
@@ -157,7 +159,11 @@ pub fn module(
     };
     let preconditioner = match applied {
         Preconditioning::Jacobi if !is_pointwise => SCALE,
-        Preconditioning::None | Preconditioning::Jacobi => "",
+        // `script` refuses the host's own.
+        Preconditioning::None
+        | Preconditioning::Jacobi
+        | Preconditioning::Ilu
+        | Preconditioning::Amg { .. } => "",
         Preconditioning::BlockJacobi { .. } => BLOCKS,
         Preconditioning::Chebyshev { .. } => POLYNOMIAL,
     };

@@ -17,6 +17,15 @@ record! {
             alpha "the step's factor",
             beta "the old direction's factor; the next basis vector's norm",
             omega "the second step's factor; a square that waits for its test",
+            gamma "MINRES: the length of Lanczos' vector",
+            gamma_before "that of the one before",
+            eta "the norm of the residual that M^-1 has, with its sign",
+            cosine "of the last rotation",
+            sine "and its sine",
+            above "what the rotation before left above the diagonal",
+            beyond "and beyond that",
+            inverse "of a length that is divided by",
+            length_of_step "along the direction",
         }
     }
 }

@@ -171,6 +171,7 @@ const DEGREE: usize = 64;
 /// are errors.
 pub fn script(matrix: &Matrix, options: &SolveOptions) -> Result<Script> {
     let (applied, rows, is_stored) = (applied(options), matrix.rows(), matches!(matrix, Matrix::Stored(_)));
+    applied.check_kernels()?;
     match (options.method, applied) {
         (Method::Gmres(method), _) if method.restart == 0 => {
             Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30"))
@@ -270,7 +271,8 @@ impl Writer {
         let given = Use { role: Role::Given, vector: from, access: [true, false] };
         let inverse = read(Vector::Inverse);
         match self.applied {
-            Preconditioning::None => Vec::new(),
+            // `script` refuses the host's own.
+            Preconditioning::None | Preconditioning::Ilu | Preconditioning::Amg { .. } => Vec::new(),
             Preconditioning::Jacobi => vec![self.vectors("scale", &[&[given, inverse, made(to)]])],
             Preconditioning::BlockJacobi { .. } => {
                 let mut phase = self.vectors("blocks", &[&[given, made(to)]]);
@@ -298,6 +300,7 @@ impl Writer {
             Method::Cg => self.cg(),
             Method::SingleReductionCg => self.cg_single(),
             Method::PipelinedCg(method) => self.cg_pipelined(method.replacement),
+            Method::Minres => self.minres(),
             Method::BiCgStab => self.bicgstab(),
             Method::Chebyshev(_) => self.chebyshev(),
             Method::Jacobi(_) => self.jacobi(),
@@ -408,6 +411,29 @@ impl Writer {
         let afresh = self.product("afresh", P, &[]).with_sums(1);
         let verdict = self.scalars("verdict", Form::OfProduct(1));
         [suspect, afresh, verdict].into_iter().map(|phase| when(Status::Suspect, phase)).collect()
+    }
+
+    fn minres(&self) -> Script {
+        use Vector::{P, Q, R, S, T, W, X, Z};
+        let own = self.preconditioned(Z);
+        let mut lengths = self.apply(P, Z);
+        lengths.push(self.vectors("squares", &[&[read(P), read(R)], &own]).with_sums(3));
+        let start = [write(P), write(T), write(W), write(S), read(R)];
+        let mut begin = vec![self.residual(R), self.vectors("begin", &[&start])];
+        begin.extend(lengths.clone());
+        begin.push(self.scalars("begin_test", Form::OfRows(3)));
+        let mut turn = vec![
+            self.product("form", if self.is_plain() { P } else { Z }, &[&[write(Q)]]).with_sums(1),
+            self.scalars("lanczos", Form::OfProduct(1)),
+            self.vectors("advance", &[&[update(P), update(T), update(W), update(S), read(Q)], &own]),
+        ];
+        turn.extend(lengths);
+        turn.extend([
+            self.scalars("rotate", Form::OfRows(3)),
+            self.vectors("follow", &[&[update(W), update(X), update(R), read(P)]]),
+            self.scalars("test", Form::Scalars),
+        ]);
+        Script { begin, turn, ..Script::default() }
     }
 
     fn bicgstab(&self) -> Script {

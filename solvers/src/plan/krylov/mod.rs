@@ -44,6 +44,7 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
         let reason = "a persistent solver needs compute capability 7.0 or newer";
         return Err(Error::unsupported(&device.name, reason, "choose a device that has it"));
     }
+    options.preconditioner.check_kernels()?;
     matrix.check_extents()?;
     let most = u32::MAX as usize / 2;
     if matrix.rows() > most {

@@ -134,7 +134,7 @@ fn shares_and_places_fit_on_every_preset() {
                 SolveCache::Matrix,
                 SolveCache::Mixed,
             ] {
-                let preconditioner = Preconditioning::ALL[(number + turn) % 4];
+                let preconditioner = Preconditioning::OF_KERNELS[(number + turn) % 4];
                 let options = SolveOptions {
                     method: methods[(number + turn) % methods.len()],
                     preconditioner,

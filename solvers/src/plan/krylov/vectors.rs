@@ -12,6 +12,7 @@ pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
         Method::Cg => (vec![P, Q, R, X], &[Z]),
         Method::SingleReductionCg => (vec![R, W, P, S, X], &[U]),
         Method::PipelinedCg(_) => (vec![W, R, Z, S, P, N, X], &[M, U, Q]),
+        Method::Minres => (vec![P, Q, W, T, S, R, X], &[Z]),
         Method::BiCgStab => (vec![R, V, T, P, Shadow, X], &[SHat, PHat]),
         Method::Gmres(_) => (vec![W, X], &[Z]),
         Method::Chebyshev(_) => (vec![P, R, Q, X], &[Z]),
@@ -59,6 +60,7 @@ pub fn sums(method: Method, applied: Preconditioning) -> usize {
     match method {
         Method::Cg => 1 + scaled,
         Method::SingleReductionCg | Method::PipelinedCg(_) => 2 + scaled,
+        Method::Minres => 3,
         Method::BiCgStab => 2,
         Method::Gmres(_) => SUMMED,
         Method::Chebyshev(_) | Method::Jacobi(_) => 1,
@@ -70,7 +72,7 @@ pub fn sums(method: Method, applied: Preconditioning) -> usize {
 pub fn barriers(method: Method, applied: Preconditioning) -> usize {
     let own = match method {
         // GMRES has those of the exchange and of the projections, whatever their number.
-        Method::Cg | Method::Gmres(_) => 3,
+        Method::Cg | Method::Minres | Method::Gmres(_) => 3,
         Method::SingleReductionCg | Method::Chebyshev(_) | Method::Jacobi(_) => 2,
         Method::PipelinedCg(_) => 1,
         Method::BiCgStab => 5,

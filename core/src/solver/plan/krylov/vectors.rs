@@ -43,7 +43,7 @@ vectors! {
     Shadow = "SHADOW",
     /// `A M^-1 p`.
     V = "V",
-    /// `A M^-1 s`.
+    /// `A M^-1 s`; in MINRES the Lanczos vector before.
     T = "T",
     /// `M^-1 p`.
     PHat = "P_HAT",
