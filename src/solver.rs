@@ -8,8 +8,8 @@ pub use abide_core::backend::{
 };
 pub use abide_core::solver::*;
 pub use abide_solvers::{
-    Begin, BiCgStab, BlockDiagonal, Cg, ChebyshevPolynomial, Decision, Diagonal, Engine, EngineSession,
-    Equations, Identity, Preconditioner, Refinement, Run, Serial, SingleReductionCg, SlabEngine,
+    Amg, Begin, BiCgStab, BlockDiagonal, Cg, ChebyshevPolynomial, Decision, Diagonal, Engine, EngineSession,
+    Equations, Identity, Ilu, Minres, Preconditioner, Refinement, Run, Serial, SingleReductionCg, SlabEngine,
     SlabOperator, SlabSession, Solver, build_preconditioner, check_finite, check_lengths, check_types,
     cut_rows, estimate_bounds, method, polynomial_bounds, polynomial_factors, preconditioner, row_slabs,
     row_unit, solver, to_shortest, vectors_of,

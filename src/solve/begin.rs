@@ -166,6 +166,10 @@ fn budget(
             vectors(size, inner).saturating_add(4 * 8 * (size as u128).pow(2))
         }
         Preconditioning::Chebyshev { .. } => vectors(4, inner),
+        // The entries and their factors.
+        Preconditioning::Ilu => 2 * assembled(matrix, inner) + vectors(4, inner),
+        // The matrix in f64 with its interpolation and product; smaller ones of the same kind.
+        Preconditioning::Amg { .. } => 5 * assembled(matrix, DType::F64) + vectors(8, inner),
     };
     // Data for a device with its own memory is packed as numbers and then as bytes; the device holds the
     // rest.
@@ -196,6 +200,11 @@ fn stored(matrix: &Matrix, dtype: DType) -> u128 {
         }
         Matrix::Stencil(_) => 0,
     }
+}
+
+/// Returns the bytes of a matrix in a type if it is stored.
+fn assembled(matrix: &Matrix, dtype: DType) -> u128 {
+    matrix.nonzeros() as u128 * (4 + dtype.bytes() as u128) + 4 * matrix.rows() as u128
 }
 
 /// Returns the matrix in a type; asks for memory where that differs from the matrix's own type.

@@ -20,12 +20,14 @@ mod correct;
 mod files;
 pub mod named;
 mod nullspace;
+mod operator;
 mod range;
 mod system;
 mod vectors;
 
 pub use crate::solver::*;
 pub use files::{read_matrix, read_vector};
+pub use operator::{Inverse, solve_operator, threaded_operator};
 pub use system::{Solution, System};
 pub use vectors::{ones_vector, random_vector, true_residual};
 

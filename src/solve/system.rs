@@ -7,6 +7,7 @@ use abide_core::floating::{kept, standard};
 use abide_core::solver::{
     Gmres, Matrix, Method, Nullspace, Parameters, Report, SolveOptions, SolvePlan, SolverError,
 };
+use abide_core::with_array;
 use abide_solvers::{check_finite, check_lengths};
 
 use super::begin::{self, Place};
@@ -150,8 +151,8 @@ impl System {
         self.matrix.check_vector("x", x)?;
         check_lengths(self.matrix.rows(), b.len(), x.len())?;
         let profile = self.plan().method.profile();
-        check_finite(profile, "the right-hand side b", b)?;
-        check_finite(profile, "the first guess x", x)?;
+        with_array!(b, b => check_finite(profile, "the right-hand side b", b))?;
+        with_array!(&*x, x => check_finite(profile, "the first guess x", x))?;
         self.session.here()?;
         let observe: &mut Observe<'_> = &mut |iteration, residual| kept(|| observe(iteration, residual));
         let mut outcome = standard(|| conditioned::solve(self, b, x, parameters, observe));
