@@ -78,7 +78,8 @@ from .noise import bernoulli, exponential, normal, uniform
 from .pictures import Movie, Picture
 from .programs import Program, plan, program, start, stencil
 from .simulation import Frame, Parameters, Records, Simulation
-from .solvers import GridOperator, NotConverged, bicgstab, cg, gmres
+from .solvers import GridOperator, NotConverged, bicgstab, cg, gmres, minres
+from .systems import SolveReport, System
 from .space import d, d2, position
 from .symbolic import from_sympy
 from .views import View
@@ -107,6 +108,8 @@ __all__ = [
     "Records",
     "Report",
     "Simulation",
+    "SolveReport",
+    "System",
     "Unavailable",
     "Unknown",
     "Unsupported",
@@ -151,6 +154,7 @@ __all__ = [
     "maximum",
     "min",
     "minimum",
+    "minres",
     "normal",
     "parameter",
     "plan",

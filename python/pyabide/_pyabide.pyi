@@ -193,19 +193,32 @@ def program_of(path: str | PathLike[str]) -> str: ...
 def devices() -> str: ...
 def catalogue() -> list[tuple[str, str, list[int], list[str], list[tuple[str, float]]]]: ...
 def png(values: NDArray[Any], range: tuple[float, float] | None = None) -> bytes: ...
-def solve(
-    method: str,
-    matrix: GridOperator | tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]],
-    b: NDArray[Any],
-    x: NDArray[Any],
-    relative: float,
-    absolute: float,
-    iterations: int,
-    preconditioner: str,
-    backend: str,
-    devices: str | list[int] | None = None,
-    callback: Any = None,
-    cycle: int | None = None,
-    nullspace: str = "none",
-    assume_symmetric: bool = False,
-) -> tuple[NDArray[Any], int | None, str, str]: ...
+
+class System:
+    def __init__(
+        self,
+        method: str | None,
+        matrix: GridOperator
+        | tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]
+        | tuple[int, Callable[[NDArray[Any]], NDArray[Any]]],
+        dtype: str,
+        inverse: str | Callable[[NDArray[Any]], NDArray[Any]],
+        backend: str,
+        devices: str | list[int] | None = None,
+        nullspace: str = "none",
+        assume_symmetric: bool = False,
+    ) -> None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def about(self) -> tuple[str, str, list[str]]: ...
+    def solve(
+        self,
+        b: NDArray[Any],
+        x: NDArray[Any],
+        relative: float,
+        absolute: float,
+        iterations: int,
+        callback: Any = None,
+        cycle: int | None = None,
+    ) -> tuple[NDArray[Any], int | None, str, str]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from .arguments import (
 from .boundaries import Boundary
 from .errors import Error, Invalid, Limit
 
-__all__ = ["GridOperator", "NotConverged", "bicgstab", "cg", "gmres"]
+__all__ = ["GridOperator", "NotConverged", "bicgstab", "cg", "gmres", "minres"]
 
 
 class NotConverged(UserWarning):
@@ -128,7 +128,7 @@ def cg(
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: str | None = None,
+    M: Any = None,
     callback: Callback | None = None,
     callback_type: str | None = None,
     backend: str = "auto",
@@ -141,7 +141,12 @@ def cg(
     ``A`` is a sparse matrix of scipy, a dense array, or an ``ab.GridOperator``; ``b`` has one value a row, or
     the shape of the operator's domain. The run ends when ``|b - A x| <= max(rtol |b|, atol)``, or after
     ``maxiter`` iterations (10 a row unless given). ``M`` names a preconditioner: ``"jacobi"``,
-    ``"block-jacobi:8"``, ``"chebyshev:3"``. The type is float32 where both ``A`` and ``b`` are, else float64.
+    ``"block-jacobi:8"``, ``"chebyshev:3"``, on the CPU also ``"ilu"`` and ``"amg"``. The type is float32 where both
+    ``A`` and ``b`` are, else float64.
+
+    ``A`` may also be a ``LinearOperator`` of scipy or a function from a vector to its product, and ``M`` a matrix, a
+    ``LinearOperator`` or a function from a residual to an approximate error. Such a system is solved on this machine's
+    processors, and what the method needs of the matrix is not checked.
 
     ``callback`` gets the norm of the residual after each iteration, and wants ``callback_type="residual"``,
     because scipy's own gets the solution, which stays on the device here.
@@ -172,7 +177,7 @@ def bicgstab(
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: str | None = None,
+    M: Any = None,
     callback: Callback | None = None,
     callback_type: str | None = None,
     backend: str = "auto",
@@ -185,6 +190,32 @@ def bicgstab(
     return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, observe, backend, devices, nullspace)
 
 
+def minres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callback | None = None,
+    callback_type: str | None = None,
+    backend: str = "auto",
+    devices: Devices | None = None,
+    nullspace: str | None = None,
+    assume_symmetric: bool = False,
+) -> tuple[NDArray[Any], int]:
+    """Solves ``A x = b`` by MINRES, for a symmetric matrix that need not be definite; arguments and results are
+    those of ``ab.cg``. ``M`` must be positive definite. The norm that ends the run is that of the residual
+    itself, with ``M`` too."""
+    observe = _residual(callback, callback_type)
+    symmetric = assume_symmetric
+    return _solve(
+        "minres", A, b, x0, rtol, atol, maxiter, M, observe, backend, devices, nullspace, symmetric=symmetric
+    )
+
+
 def gmres(
     A: Any,
     b: Any,
@@ -194,7 +225,7 @@ def gmres(
     atol: float = 0.0,
     restart: int | None = None,
     maxiter: int | None = None,
-    M: str | None = None,
+    M: Any = None,
     callback: Callback | None = None,
     callback_type: str | None = None,
     backend: str = "auto",
@@ -209,7 +240,7 @@ def gmres(
     the right here, so with ``M`` too the norm is that of the residual itself. ``"residual"`` gives the norm as
     it is. The other arguments and the results are those of ``ab.cg``.
     """
-    rows = _rows(A)
+    rows = _rows(A, b)
     cycle = max(1, min(20 if restart is None else whole("restart", restart), rows))
     most = 10 * rows if maxiter is None else whole("maxiter", maxiter)
     iterations = cycle * most
@@ -279,46 +310,117 @@ def _solve(
     relative: bool = False,
     symmetric: bool = False,
 ) -> tuple[NDArray[Any], int]:
-    if M is not None and not isinstance(M, str):
-        raise Invalid(
-            f'M: {type(M).__name__} cannot run on the device; name a preconditioner: "jacobi", '
-            '"block-jacobi:8" or '
-            '"chebyshev:3"'
-        )
-    matrix, own = _matrix(A)
-    rows = _rows(A)
-    extents = A.extents if isinstance(A, GridOperator) else None
-    dtype = np.result_type(own, np.float32 if _array("b", b).dtype == np.float32 else np.float64)
-    right = _vector("b", b, rows, extents, dtype)
-    first = np.zeros(rows, dtype) if x0 is None else _vector("x0", x0, rows, extents, dtype)
-    iterations = 10 * rows if maxiter is None else whole("maxiter", maxiter)
-    # More than anything can do.
-    iterations = min(iterations, 2**62)
-    if iterations < 0:
-        raise Invalid(f"maxiter: {iterations} is below 0; give 1 or more")
+    own = _known(A, M, b)
+    dtype = np.result_type(own.dtype, np.float32 if _array("b", b).dtype == np.float32 else np.float64)
+    system = _opened(method, own, dtype, backend, devices, nullspace, symmetric)
+    right, first, iterations = _asked(own, b, x0, dtype, maxiter)
     observe = None if callback is None else callable_of("callback", callback)
     if observe is not None and relative:
         observe = _over(observe, right - right.mean() if nullspace == "constant" else right)
-    solution, unfinished, why, _ = _pyabide.solve(
-        method,
-        matrix,
-        right,
-        first,
-        number_of("rtol", rtol),
-        number_of("atol", atol),
-        iterations,
-        M or "none",
-        backend_named(backend),
-        devices_named(devices),
-        observe,
-        cycle,
-        "none" if nullspace is None else text_of("nullspace", nullspace, '"constant"'),
-        bool(symmetric),
-    )
+    tolerances = number_of("rtol", rtol), number_of("atol", atol)
+    solution, unfinished, why, _ = system.solve(right, first, *tolerances, iterations, observe, cycle)
     if unfinished is None:
         return solution, 0
     warnings.warn(why, NotConverged, stacklevel=3)
     return solution, unfinished
+
+
+class _Known(NamedTuple):
+    """What is known of a system."""
+
+    matrix: Any
+    """As the extension module takes it."""
+    inverse: Any
+    rows: int
+    extents: tuple[int, ...] | None
+    """Those of the domain of an operator on a grid."""
+    dtype: np.dtype[Any]
+
+
+def _known(A: Any, M: Any, b: Any = None) -> _Known:
+    """Returns what is known of a system; ``b`` says how many rows a function has."""
+    if _is_function(A):
+        rows = _rows(A, b)
+        dtype = np.dtype(np.float32 if getattr(A, "dtype", None) == np.float32 else np.float64)
+        return _Known((rows, _product("A", A, rows)), _inverse(M, rows), rows, None, dtype)
+    matrix, dtype = _matrix(A)
+    rows = _rows(A)
+    extents = A.extents if isinstance(A, GridOperator) else None
+    return _Known(matrix, _inverse(M, rows), rows, extents, dtype)
+
+
+def _opened(
+    method: str | None,
+    own: _Known,
+    dtype: np.dtype[Any],
+    backend: str,
+    devices: Devices | None,
+    nullspace: str | None,
+    symmetric: bool,
+) -> Any:
+    return _pyabide.System(
+        method,
+        own.matrix,
+        "f32" if dtype == np.float32 else "f64",
+        own.inverse,
+        backend_named(backend),
+        devices_named(devices),
+        "none" if nullspace is None else text_of("nullspace", nullspace, '"constant"'),
+        bool(symmetric),
+    )
+
+
+def _asked(
+    own: _Known, b: Any, x0: Any, dtype: np.dtype[Any], maxiter: int | None
+) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Returns the right-hand side, the first guess and the most iterations."""
+    right = _vector("b", b, own.rows, own.extents, dtype)
+    first = np.zeros(own.rows, dtype) if x0 is None else _vector("x0", x0, own.rows, own.extents, dtype)
+    # More than anything can do.
+    iterations = min(10 * own.rows if maxiter is None else whole("maxiter", maxiter), 2**62)
+    if iterations < 0:
+        raise Invalid(f"maxiter: {iterations} is below 0; give 1 or more")
+    return right, first, iterations
+
+
+def _is_function(A: Any) -> bool:
+    """Whether a matrix is known by its products alone: a function, or a ``LinearOperator`` of scipy."""
+    if isinstance(A, (GridOperator, np.ndarray, type)) or hasattr(A, "tocsr"):
+        return False
+    return callable(getattr(A, "matvec", None)) or callable(A)
+
+
+def _product(name: str, A: Any, rows: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Returns the function that multiplies with a matrix, which checks what the caller's returns."""
+    multiply = A.matvec if callable(getattr(A, "matvec", None)) else A if callable(A) else A.__matmul__
+
+    def product(x: NDArray[Any]) -> NDArray[Any]:
+        own = np.asarray(multiply(x))
+        if own.dtype.kind not in "fiub" or own.shape not in ((rows,), (rows, 1)):
+            raise Invalid(
+                f"{name}: for a vector of {rows} values it returned {own.dtype} of shape {own.shape}; return one real "
+                "value a row"
+            )
+        return np.ascontiguousarray(own.reshape(-1), x.dtype)
+
+    return product
+
+
+def _inverse(M: Any, rows: int) -> Any:
+    """Returns a preconditioner's name, or the function that applies an approximate inverse."""
+    if M is None:
+        return "none"
+    if isinstance(M, str):
+        return M
+    if not (_is_function(M) or isinstance(M, (np.ndarray, GridOperator)) or hasattr(M, "tocsr")):
+        raise Invalid(
+            f"M: {type(M).__name__} is no approximate inverse; name a preconditioner, as in "
+            '"jacobi", "chebyshev:3" or "amg", or give a matrix or a function from a residual to an approximate error'
+        )
+    shape = getattr(M, "shape", None)
+    if isinstance(shape, tuple) and shape != (rows, rows):
+        raise Invalid(f"M: its shape is {shape}; give one of shape {(rows, rows)}, as the matrix has")
+    return _product("M", M, rows)
 
 
 def _over(callback: Callback, b: NDArray[Any]) -> Callback:
@@ -327,8 +429,13 @@ def _over(callback: Callback, b: NDArray[Any]) -> Callback:
     return lambda residual: callback(residual / norm)
 
 
-def _rows(A: Any) -> int:
+def _rows(A: Any, b: Any = None) -> int:
+    """Returns the number of rows of a matrix; of a function, that of the values of ``b``."""
     shape = getattr(A, "shape", None)
+    if shape is None and _is_function(A):
+        if b is None:
+            raise Invalid("A: a function does not say how many rows it has; give scipy's LinearOperator((n, n), matvec=…)")
+        return int(_array("b", b).size)
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise Invalid(
             f"A: {type(A).__name__} is no matrix; give a sparse matrix of scipy, a dense array or "
@@ -352,9 +459,8 @@ def _matrix(A: Any) -> tuple[Any, np.dtype[Any]]:
         return _dense(A)
     else:
         raise Invalid(
-            f"A: {type(A).__name__} is known by its products alone, which cannot run on the device; give "
-            "a sparse matrix of "
-            "scipy, a dense array or ab.GridOperator"
+            f"A: {type(A).__name__} is no matrix; give a sparse matrix of scipy, a dense array, ab.GridOperator, or "
+            "a LinearOperator"
         )
     if not rows.has_canonical_format:
         rows = rows.copy()

@@ -7,6 +7,7 @@
 
 mod advice;
 mod arrays;
+mod callable;
 mod devices;
 mod dlpack;
 mod errors;
@@ -47,7 +48,7 @@ mod _pyabide {
     #[pymodule_export]
     use crate::simulation::{Simulation, png};
     #[pymodule_export]
-    use crate::solve::solve;
+    use crate::solve::System;
     #[pymodule_export]
     use crate::start::{plan, program_of, start};
 }

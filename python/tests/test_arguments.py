@@ -169,6 +169,20 @@ CALLS: dict[str, list[Callable[[Any], Any]]] = {
         lambda w: sim().save(w),
         lambda w: sim().save("u.npy", w),
     ],
+    "System": [
+        lambda w: ab.System(w),
+        *(
+            (lambda w, name=name: ab.System(np.eye(4), **{name: w}))
+            for name in "method M dtype backend devices nullspace".split()
+        ),
+        lambda w: ab.System(np.eye(4)).solve(w),
+        *(
+            (lambda w, name=name: ab.System(np.eye(4)).solve(np.ones(4), **{name: w}))
+            for name in "x0 rtol atol maxiter".split()
+        ),
+        lambda w: ab.System(np.eye(4)).solve(np.ones(4), callback=w if not callable(w) else 5),
+        lambda w: ab.System(np.eye(4)).update(w),
+    ],
     "View": [lambda w: ab.View(w, "u")],
     "bicgstab": [lambda w: ab.bicgstab(w, np.ones(4))],
     "cg": [
@@ -208,6 +222,7 @@ CALLS: dict[str, list[Callable[[Any], Any]]] = {
         lambda w: staged(lambda u, s: {"s": ab.max(u, every=w)}),
     ],
     "min": [lambda w: staged(lambda u, s: {"s": ab.min(w)})],
+    "minres": [lambda w: ab.minres(w, np.ones(4)), lambda w: ab.minres(np.eye(4), w)],
     "parameter": [lambda w: ab.stencil(1)(stand_in(ab.parameter, w)), lambda w: ab.parameter(1.0, w)],
     "plan": [
         lambda w: ab.plan(w, (8,)),
@@ -340,7 +355,17 @@ NOT_CALLED = {
     "Unsupported",
 }
 """Exceptions, which take any text."""
-NO_ARGUMENTS = {"Device", "Entry", "Plan", "Report", "catalogue", "devices", "end_of_step", "__version__"}
+NO_ARGUMENTS = {
+    "Device",
+    "Entry",
+    "Plan",
+    "Report",
+    "SolveReport",
+    "catalogue",
+    "devices",
+    "end_of_step",
+    "__version__",
+}
 """What takes none, or what nobody makes."""
 
 
