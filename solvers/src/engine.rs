@@ -4,7 +4,11 @@
 //! engine gives the same bits if it keeps the tree of [`reduction`](abide_core::reduction) and applies the same closure to
 //! each element.
 
+use abide_core::sparse::Csr;
 use abide_core::{Real, Result, memory, reduction};
+
+/// Rows of a product that are handed out at once.
+pub const ROWS: usize = 2048;
 
 /// Reductions and elementwise updates of vectors in host memory.
 ///
@@ -27,6 +31,12 @@ pub trait Engine<T: Real>: Send + Sync {
     /// Calls `f(start, chunk)` for each chunk of `size` values of `out`, which begins at `start`; the last
     /// chunk may be short.
     fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync);
+
+    /// Computes the product of a stored matrix of the engine's type with a vector, each row in the order of
+    /// [`Csr::matvec`](abide_core::sparse::Csr::matvec).
+    fn multiply(&self, matrix: &Csr, x: &[T], y: &mut [T]) {
+        self.chunks(y, ROWS, |first, y| matrix.multiply_rows(first, x, y));
+    }
 
     /// Runs a whole solve where the engine's threads are at hand.
     fn run<R: Send>(&self, solve: impl FnOnce() -> R + Send) -> R {

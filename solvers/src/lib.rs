@@ -50,7 +50,7 @@ mod tests;
 
 pub use bounds::{estimate_bounds, polynomial_bounds};
 pub use decision::Decision;
-pub use engine::{Engine, Serial, to_shortest};
+pub use engine::{Engine, ROWS, Serial, to_shortest};
 pub use method::{BiCgStab, Cg, Minres, SingleReductionCg};
 pub use precondition::{Amg, BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Ilu, Preconditioner};
 pub use recurrence::polynomial_factors;

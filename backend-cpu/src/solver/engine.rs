@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::reduction::{LEAF, Sums, leaf_dot};
 use abide_core::{Real, Result, memory};
-use abide_solvers::{Engine, Serial, to_shortest};
+use abide_core::sparse::Csr;
+use abide_solvers::{Engine, ROWS, Serial, to_shortest};
 
+use super::rows::some_rows;
 use crate::threads::{self, Pool, join};
 
 /// Values of a piece of a reduction or an update: a subtree, and enough that handing it out is cheap beside
@@ -69,6 +71,10 @@ impl<T: Real> Engine<T> for Threads<T> {
     ) {
         let (write, read, len) = to_shortest(write, read);
         cut(write, read, len, &|write, read| Serial.update(write, read, &f));
+    }
+
+    fn multiply(&self, matrix: &Csr, x: &[T], y: &mut [T]) {
+        self.chunks(y, ROWS, |first, y| some_rows(matrix, first, x, y));
     }
 
     fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync) {

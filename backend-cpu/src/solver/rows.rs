@@ -98,6 +98,15 @@ impl Offset for u64 {
     }
 }
 
+/// Computes the rows from `first` on, as many as `y` has values; zeros where `T` is not the matrix's type.
+pub fn some_rows<T: Real>(matrix: &Csr, first: usize, x: &[T], y: &mut [T]) {
+    let Some(values) = T::slice(matrix.values()) else { return y.fill(T::ZERO) };
+    match matrix.offsets() {
+        Offsets::U32(offsets) => rows(&offsets[first..=first + y.len()], matrix.indices(), values, x, y),
+        Offsets::U64(offsets) => rows(&offsets[first..=first + y.len()], matrix.indices(), values, x, y),
+    }
+}
+
 /// Computes the rows of a band; compiled for each instruction set. The multiply-adds of a row come one after
 /// the other, as the order of the sum demands; rows overlap in the pipeline.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::real::{Array, Real};
 
 impl Csr {
-    /// Returns the product with another matrix. An entry is a plain multiplication and then one fused multiply-add for each
-    /// later one, by ascending column of this matrix; entries that cancel are kept.
+    /// Returns the product with another matrix. An entry is a sum of rounded products, by ascending column of this matrix;
+    /// entries that cancel are kept.
     ///
     /// ```
     /// use abide_core::sparse::Triplets;
@@ -66,7 +66,7 @@ impl Csr {
                     let column = other.indices()[beside];
                     let sum = &mut sums[column as usize];
                     if last[column as usize] == row as u32 {
-                        *sum = a[at].mul_add(b[beside], *sum);
+                        *sum = *sum + a[at] * b[beside];
                     } else {
                         *sum = a[at] * b[beside];
                         last[column as usize] = row as u32;

@@ -22,8 +22,6 @@ const LOWEST: f64 = 1.0 / 5.0;
 /// Steps of Lanczos' method by which the largest eigenvalue is estimated, and the margin above what they find.
 const STEPS: usize = 12;
 const MARGIN: f64 = 1.1;
-/// Rows of a matrix's product that a thread does at once.
-const CHUNK: usize = 2048;
 /// A coarser matrix of more than this share of the rows is not worth its cycle.
 const LEAST_COARSER: f64 = 0.8;
 
@@ -193,7 +191,7 @@ impl<T: Real> Level<T> {
     /// Computes `product = A direction`.
     fn multiply<E: Engine<T>>(&mut self, engine: &E, a: &dyn Operator<T>) {
         match &self.matrix {
-            Some(matrix) => multiply(engine, matrix, &self.direction, &mut self.product),
+            Some(matrix) => engine.multiply(matrix, &self.direction, &mut self.product),
             None => a.apply(&self.direction, &mut self.product),
         }
     }
@@ -226,11 +224,6 @@ impl<T: Real> Level<T> {
     }
 }
 
-/// Computes `y = A x` for a stored matrix.
-fn multiply<T: Real, E: Engine<T>>(engine: &E, matrix: &Csr, x: &[T], y: &mut [T]) {
-    engine.chunks(y, CHUNK, |first, y| matrix.multiply_rows(first, x, y));
-}
-
 /// Adds a V-cycle for `b` to nothing.
 fn cycle<T: Real, E: Engine<T>>(
     engine: &E,
@@ -249,9 +242,9 @@ fn cycle<T: Real, E: Engine<T>>(
     engine.update([&mut level.residual, &mut *x], [b], |_, [b]| [b, T::ZERO]);
     let Some(ways) = level.ways.take() else { return level.smooth(engine, a, x, true) };
     level.smooth(engine, a, x, false);
-    multiply(engine, &ways.restrict, &level.residual, &mut level.b);
+    engine.multiply(&ways.restrict, &level.residual, &mut level.b);
     cycle(engine, a, coarser, bottom, &level.b, &mut level.x);
-    multiply(engine, &ways.prolong, &level.x, &mut level.direction);
+    engine.multiply(&ways.prolong, &level.x, &mut level.direction);
     level.ways = Some(ways);
     level.multiply(engine, a);
     let Level { residual, direction, product, .. } = level;
