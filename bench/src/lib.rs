@@ -26,6 +26,7 @@ mod domain;
 mod feature;
 mod gas;
 mod measure;
+mod multigrid;
 mod program;
 mod regret;
 mod scaling;

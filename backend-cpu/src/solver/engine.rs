@@ -4,8 +4,8 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::reduction::{LEAF, Sums, leaf_dot};
-use abide_core::{Real, Result, memory};
 use abide_core::sparse::Csr;
+use abide_core::{Real, Result, memory};
 use abide_solvers::{Engine, ROWS, Serial, to_shortest};
 
 use super::rows::some_rows;

@@ -8,6 +8,7 @@ mod functions;
 mod gas;
 mod helpers;
 mod labels;
+mod multigrid;
 mod planner;
 mod portable;
 mod programs;
@@ -57,6 +58,8 @@ enum What {
     Programs(programs::Programs),
     /// Time iterations of the solvers on matrices of several kinds and sizes, and check their solutions
     Solvers(Box<solvers::Solvers>),
+    /// Count and time the iterations of both multigrids on diffusion problems of every kind
+    Multigrid(multigrid::Multigrid),
     /// Time several steps at once against one, on wgpu and the CPU, and hold the results to the CPU's
     Portable(portable::Portable),
     /// Search for the groups of a program's loops that move the fewest bytes when each becomes one kernel
@@ -80,6 +83,7 @@ impl Bench {
             What::Features(args) => args.execute(),
             What::Programs(args) => args.execute(),
             What::Solvers(args) => args.execute(),
+            What::Multigrid(args) => args.execute(),
             What::Portable(args) => args.execute(),
             What::Search(args) => args.execute(),
             What::Functions(args) => args.execute(),

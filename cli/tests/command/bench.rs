@@ -315,3 +315,22 @@ fn an_evaluation_checks_its_files_first() {
         place.fails("evaluate --quick --backend cuda --json e.json", &["backend cuda is unavailable"]);
     }
 }
+
+#[test]
+fn both_multigrids_are_counted() {
+    let place = Place::new();
+    let line = "bench multigrid --backend cpu --quick --repeats 1 --size 8";
+    let text = place.works(&format!("{line} --only smooth --csv multigrid.csv"));
+    assert!(text.contains("smooth k") && text.contains("amg") && !text.contains("not converged"), "{text}");
+    let results = std::fs::read_to_string(place.path("multigrid.csv")).unwrap();
+    let lines = table(&results);
+    assert!(
+        lines.len() == 3 && lines[1].contains(",multigrid,cpu,") && lines[2].contains(",amg,cpu,"),
+        "{results}"
+    );
+    let report = json(&place.works(&format!("{line} --only wide --json")));
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows.len() == 4 && rows.iter().all(|row| row["factor"].as_f64().unwrap() < 1.0), "{report}");
+    place.fails(&format!("{line} --only nonsense"), &["nonsense", "bubbles"]);
+    place.fails("bench multigrid --size 4", &["8 to 512"]);
+}
