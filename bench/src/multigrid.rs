@@ -381,7 +381,7 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// Those of the solver, but for one that does not converge.
+    /// Those of the solver that say nothing of iterations.
     pub fn by_amg(&self, repeats: usize) -> Result<Row, SolverError> {
         let (matrix, b) = (self.matrix()?, Array::F64(self.rhs()));
         let begun = Instant::now();
@@ -400,8 +400,12 @@ impl Problem {
             x = Array::zeros(DType::F64, self.cells())?;
             let outcome = system.solve_from(&b, &mut x);
             let report = match outcome {
-                Err(SolverError::NotConverged { report, .. }) => *report,
-                other => other?,
+                Ok(report) => report,
+                // What is left of the residual says how it ended.
+                Err(error) => match error.report() {
+                    Some(report) => report.clone(),
+                    None => return Err(error),
+                },
             };
             iterations = report.iterations;
             if turn > 0 {
