@@ -3,7 +3,9 @@
 mod aggregate;
 mod bottom;
 
-use abide_core::solver::{Bounds, Operator, SolverError};
+use std::sync::Arc;
+
+use abide_core::solver::{Bounds, Matrix, Operator, SolverError};
 use abide_core::sparse::Csr;
 use abide_core::sparse::rows::Rows;
 use abide_core::{DType, Error, Real, Result};
@@ -44,7 +46,7 @@ pub struct Amg<T, A> {
 /// A matrix of the cycle, and how its errors are smoothed.
 struct Level<T> {
     /// The matrix; none for the first, which is the operator.
-    matrix: Option<Csr>,
+    matrix: Option<Arc<Csr>>,
     inverse: Vec<T>,
     bounds: Bounds,
     /// The way to the next coarser matrix and back; none where there is no coarser one.
@@ -82,24 +84,19 @@ impl<T: Real, A: Operator<T>> Amg<T, A> {
             }
             let coarser = Coarser::of(&matrix, strength)?;
             strength /= 2.0;
-            let own = matrix.cast(T::DTYPE)?;
-            let plain = abide_core::solver::Matrix::from(own.clone()).operator::<T>()?;
-            let first = levels.is_empty();
-            let (smoother, next) =
-                (Diagonal::new(&*plain)?, coarser.map(|coarser| (coarser.prolong, coarser.matrix)));
-            let mut level = Level::new(own, smoother, &*plain)?;
-            if first {
+            let mut level = Level::new(Arc::new(matrix.cast(T::DTYPE)?))?;
+            if levels.is_empty() {
                 level.matrix = None;
             }
-            let Some((prolong, next)) = next else {
+            let Some(coarser) = coarser else {
                 levels.push(level);
                 break;
             };
-            let prolong = prolong.cast(T::DTYPE)?;
-            (level.b, level.x) = (zeros(next.rows())?, zeros(next.rows())?);
+            matrix = coarser.matrix;
+            let prolong = coarser.prolong.cast(T::DTYPE)?;
+            (level.b, level.x) = (zeros(matrix.rows())?, zeros(matrix.rows())?);
             level.ways = Some(Ways { restrict: prolong.transpose()?, prolong });
             levels.push(level);
-            matrix = next;
         }
         Ok(Amg { a, levels, bottom, rows })
     }
@@ -171,8 +168,10 @@ fn smoothed(matrix: &Csr, values: &[f64], diagonal: &[f64], aggregates: &Aggrega
 }
 
 impl<T: Real> Level<T> {
-    fn new(matrix: Csr, mut inverse: Diagonal<T>, plain: &dyn Operator<T>) -> Result<Self, SolverError> {
-        let high = estimate_bounds(&Serial, plain, &mut inverse, STEPS);
+    fn new(matrix: Arc<Csr>) -> Result<Self, SolverError> {
+        let plain = Matrix::Stored(Arc::clone(&matrix)).operator::<T>()?;
+        let mut inverse = Diagonal::new(&*plain)?;
+        let high = estimate_bounds(&Serial, &*plain, &mut inverse, STEPS);
         let high = MARGIN * high.map_err(|error| of_preconditioner("amg", error))?.high();
         let n = matrix.rows();
         Ok(Level {
@@ -266,5 +265,75 @@ where
 
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {
         cycle(engine, &self.a, &mut self.levels, &mut self.bottom, r, z);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::laplacian_2d;
+    use abide_core::reduction::dot;
+
+    fn applied(m: &mut Amg<f64, Arc<dyn Operator<f64>>>, r: &[f64]) -> Vec<f64> {
+        let mut z = vec![f64::NAN; r.len()];
+        m.apply(&Serial, r, &mut z);
+        z
+    }
+
+    fn noise(seed: u64) -> Vec<f64> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        (0..2491).map(|_| 2.0 * random.f64() - 1.0).collect()
+    }
+
+    /// A cycle is linear, symmetric and positive definite, as conjugate gradients need it, and reduces every error.
+    #[test]
+    fn a_cycle_is_a_symmetric_inverse() {
+        let a = Matrix::from(laplacian_2d(47, 53, DType::F64).unwrap()).operator::<f64>().unwrap();
+        let mut m = Amg::new(Arc::clone(&a), 0.08).unwrap();
+        let extents = m.extents();
+        assert!(extents.len() >= 3 && extents.windows(2).all(|pair| 3 * pair[1] < pair[0]), "{extents:?}");
+        let (one, other) = (noise(1), noise(2));
+        let (of_one, of_other) = (applied(&mut m, &one), applied(&mut m, &other));
+        let (left, right) = (dot(&of_one, &other), dot(&one, &of_other));
+        assert!((left - right).abs() < 1e-11 * dot(&one, &of_one), "{left} {right}");
+        let sum: Vec<f64> = one.iter().zip(&other).map(|(a, b)| a - 3.0 * b).collect();
+        let of_sum = applied(&mut m, &sum);
+        let same = |k: usize| (of_sum[k] - (of_one[k] - 3.0 * of_other[k])).abs() < 1e-11;
+        assert!((0..sum.len()).all(same));
+        // The error after a cycle, in the norm of A.
+        let energy = |e: &[f64]| {
+            let mut image = vec![0.0; e.len()];
+            a.apply(e, &mut image);
+            (dot(e, &image), image)
+        };
+        let mut error = noise(3);
+        for turn in 0..8 {
+            let (before, image) = energy(&error);
+            let step = applied(&mut m, &image);
+            error.iter_mut().zip(&step).for_each(|(e, step)| *e -= step);
+            let after = energy(&error).0;
+            assert!(after > 0.0 && after < 0.5 * before, "cycle {turn}: {before:e} to {after:e}");
+        }
+    }
+
+    /// Operators whose entries nobody knows, and matrices with a diagonal that is not positive, are refused.
+    #[test]
+    fn what_cannot_be_coarsened_is_refused() {
+        struct Unknown;
+        impl Operator<f64> for Unknown {
+            fn rows(&self) -> usize {
+                9
+            }
+
+            fn apply(&self, x: &[f64], y: &mut [f64]) {
+                y.copy_from_slice(x);
+            }
+        }
+        let error = Amg::<f64, _>::new(Unknown, 0.08).err().unwrap().to_string();
+        assert!(error.contains("does not know its entries"), "{error}");
+        let negative = laplacian_2d(20, 20, DType::F64).unwrap().negated().unwrap();
+        let negative = Matrix::from(negative).operator::<f64>().unwrap();
+        let error = Amg::new(negative, 0.08).err().unwrap().to_string();
+        assert!(error.contains("diagonal entry of row 0 is -4e0"), "{error}");
     }
 }
