@@ -30,6 +30,7 @@
 //! [`SolverError`]: abide_core::solver::SolverError
 #![deny(missing_docs)]
 
+mod amg;
 mod bounds;
 mod decision;
 mod engine;
@@ -48,11 +49,12 @@ pub mod sparse;
 #[cfg(test)]
 mod tests;
 
+pub use amg::Amg;
 pub use bounds::{estimate_bounds, polynomial_bounds};
 pub use decision::Decision;
 pub use engine::{Engine, ROWS, Serial, to_shortest};
 pub use method::{BiCgStab, Cg, Minres, SingleReductionCg};
-pub use precondition::{Amg, BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Ilu, Preconditioner};
+pub use precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Ilu, Preconditioner};
 pub use recurrence::polynomial_factors;
 pub use refine::Refinement;
 pub use registry::{build_preconditioner, method, preconditioner, solver};

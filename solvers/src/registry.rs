@@ -3,10 +3,11 @@
 use abide_core::solver::{Method, Operator, Preconditioning, SolverError};
 use abide_core::{Real, Result};
 
+use crate::amg::Amg;
 use crate::bounds::polynomial_bounds;
 use crate::engine::Engine;
 use crate::method::{BiCgStab, Cg, Minres, SingleReductionCg};
-use crate::precondition::{Amg, BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Ilu, Preconditioner};
+use crate::precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Ilu, Preconditioner};
 use crate::solver::Solver;
 
 /// Returns the method of that name, with its default parameters. For any other name the error lists

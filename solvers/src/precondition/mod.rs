@@ -1,6 +1,5 @@
 //! Preconditioners: approximate inverses `M^-1` that are cheap to apply.
 
-mod amg;
 mod block;
 mod ilu;
 mod polynomial;
@@ -13,7 +12,6 @@ use abide_core::{Error, Real, Result};
 
 use crate::engine::{Engine, Serial};
 
-pub use amg::Amg;
 pub use block::BlockDiagonal;
 pub use ilu::Ilu;
 pub use polynomial::ChebyshevPolynomial;
@@ -40,7 +38,7 @@ pub trait Preconditioner<T: Real, E: Engine<T> = Serial>: Send {
 }
 
 /// Returns all entries of an operator, for the preconditioner of this name.
-fn entries_of<T: Real>(a: &dyn Operator<T>, name: &str) -> Result<Arc<Csr>> {
+pub(crate) fn entries_of<T: Real>(a: &dyn Operator<T>, name: &str) -> Result<Arc<Csr>> {
     let what = format!("the {name} preconditioner");
     if a.rows() != a.all_rows() {
         let reason = "several devices have rows of the matrix each, and it takes all of them at once";
@@ -113,7 +111,7 @@ impl<T: Real> Diagonal<T> {
         &self.inverse
     }
 
-    fn into_inverse(self) -> Vec<T> {
+    pub(crate) fn into_inverse(self) -> Vec<T> {
         self.inverse
     }
 }

@@ -12,9 +12,9 @@ use abide_core::{DType, Error, Real, Result};
 
 use self::aggregate::{ALONE, Aggregates};
 use self::bottom::Bottom;
-use super::{Diagonal, Preconditioner, entries_of};
 use crate::bounds::{estimate_bounds, of_preconditioner};
 use crate::engine::{Engine, Serial, zeros};
+use crate::precondition::{Diagonal, Preconditioner, entries_of};
 use crate::recurrence::Recurrence;
 
 /// Steps of Chebyshev's polynomial before and after the next coarser matrix.
