@@ -181,7 +181,7 @@ class System:
         if not isinstance(matrix, tuple) or len(matrix) != 4:
             raise Invalid("A: it has no stored entries whose values could change; open another system")
         columns, offsets, indices, old = matrix
-        if hasattr(A, "tocsr") or np.ndim(A) == 2:
+        if hasattr(A, "tocsr") or _array("A", A).ndim == 2:
             other = _known(A, None).matrix
             if not (np.array_equal(other[1], offsets) and np.array_equal(other[2], indices)):
                 raise Invalid("A: its entries are at other places than before; open another system")
