@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, final
 
@@ -14,6 +14,7 @@ __all__ = [
     "Program",
     "Report",
     "Simulation",
+    "System",
     "__version__",
     "catalogue",
     "devices",
@@ -22,7 +23,6 @@ __all__ = [
     "plan",
     "png",
     "program_of",
-    "solve",
     "start",
 ]
 
@@ -194,9 +194,10 @@ def devices() -> str: ...
 def catalogue() -> list[tuple[str, str, list[int], list[str], list[tuple[str, float]]]]: ...
 def png(values: NDArray[Any], range: tuple[float, float] | None = None) -> bytes: ...
 
+@final
 class System:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         method: str | None,
         matrix: GridOperator
         | tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -207,7 +208,7 @@ class System:
         devices: str | list[int] | None = None,
         nullspace: str = "none",
         assume_symmetric: bool = False,
-    ) -> None: ...
+    ) -> System: ...
     @property
     def dtype(self) -> str: ...
     @property
