@@ -37,18 +37,15 @@ impl<T: Real> Rows<T> {
         Rows { matrix, plain, bands }
     }
 
-    fn multiply<O: Offset>(&self, offsets: &[O], bands: &[usize], x: &[T], y: &mut [T]) {
+    fn multiply(&self, bands: &[usize], x: &[T], y: &mut [T]) {
         match *bands {
-            [start, end] => {
-                let values = T::slice(self.matrix.values()).unwrap_or_default();
-                rows(&offsets[start..=end], self.matrix.indices(), values, x, y);
-            }
+            [start, _] => some_rows(&self.matrix, start, x, y),
             [start, ..] if bands.len() > 2 => {
                 let middle = bands.len() / 2;
                 let (low, high) = y.split_at_mut(bands[middle] - start);
                 join(
-                    || self.multiply(offsets, &bands[..=middle], x, low),
-                    || self.multiply(offsets, &bands[middle..], x, high),
+                    || self.multiply(&bands[..=middle], x, low),
+                    || self.multiply(&bands[middle..], x, high),
                 );
             }
             _ => {}
@@ -62,10 +59,7 @@ impl<T: Real> Operator<T> for Rows<T> {
     }
 
     fn apply(&self, x: &[T], y: &mut [T]) {
-        match self.matrix.offsets() {
-            Offsets::U32(offsets) => self.multiply(offsets, &self.bands, x, y),
-            Offsets::U64(offsets) => self.multiply(offsets, &self.bands, x, y),
-        }
+        self.multiply(&self.bands, x, y);
     }
 
     fn entries(&self) -> Result<Option<Arc<Csr>>> {
