@@ -74,6 +74,11 @@ impl Row {
     pub fn converged(&self) -> bool {
         self.true_residual <= 2.0 * TOLERANCE
     }
+
+    /// Returns whether the residual is what the solver said: small enough, unless the iterations were used up.
+    pub fn holds(&self) -> bool {
+        self.converged() || (self.iterations >= MOST && self.true_residual.is_finite())
+    }
 }
 
 /// Returns fourteen problems on some `size`³ cells, or (4 `size`)² in two dimensions.
@@ -112,9 +117,9 @@ pub fn problems(size: usize) -> Vec<Problem> {
                 10f64.powf(1.0 + (6.0 * x).sin() * (5.0 * y).cos() * (7.0 * z + 1.0).sin())
             }),
         ),
-        problem("bubbles, k 1 to 1000", cube, closed, balls(cube, 8, 0.15, 3).map_to(1000.0, 1.0)),
+        problem("bubbles, k 1 to 1000", cube, closed, balls(cube, (8, 0.15, 3), [1000.0, 1.0])),
         problem("blocks, k 1 to 1e6", cube, closed, blocks(cube)),
-        problem("solid spheres", cube, around, balls(cube, 12, 0.12, 11).map_to(0.0, 1.0)),
+        problem("solid spheres", cube, around, balls(cube, (12, 0.12, 11), [0.0, 1.0])),
         problem("ocean, wide cells", wide, closed, sea(wide)),
         problem("channel, heights 1 to 100", cube, around, one(cube)),
         problem("wide cells, 1 to 100", wide, closed, one(wide)),
@@ -142,7 +147,7 @@ pub fn problems(size: usize) -> Vec<Problem> {
 }
 
 /// Returns the values of a function of the cells' centres, in units of the box.
-fn of_places(shape: [usize; 3], f: impl Fn([f64; 3]) -> f64) -> Vec<f64> {
+fn of_places<T>(shape: [usize; 3], f: impl Fn([f64; 3]) -> T) -> Vec<T> {
     let place = |cell: usize, axis: usize| (cell as f64 + 0.5) / shape[axis] as f64;
     cells(shape).map(|[z, y, x]| f([place(z, 0), place(y, 1), place(x, 2)])).collect()
 }
@@ -151,29 +156,23 @@ fn cells(shape: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..shape[0]).flat_map(move |z| (0..shape[1]).flat_map(move |y| (0..shape[2]).map(move |x| [z, y, x])))
 }
 
-/// Which cells are inside of something.
-struct Inside(Vec<bool>);
-
-impl Inside {
-    fn map_to(&self, inside: f64, outside: f64) -> Vec<f64> {
-        self.0.iter().map(|&is_inside| if is_inside { inside } else { outside }).collect()
-    }
-}
-
-/// Balls at random places, around the sides.
-fn balls(shape: [usize; 3], count: usize, radius: f64, seed: u64) -> Inside {
+/// Balls at random places, around the sides: one value inside of them, another one outside.
+fn balls(
+    shape: [usize; 3],
+    (count, radius, seed): (usize, f64, u64),
+    [inside, outside]: [f64; 2],
+) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let centres: Vec<[f64; 3]> = (0..count).map(|_| [random.f64(), random.f64(), random.f64()]).collect();
-    let is_inside = |place: [f64; 3]| {
+    of_places(shape, |place| {
         let square = |centre: &[f64; 3]| {
             (0..3)
                 .map(|axis| (place[axis] - centre[axis]).abs())
                 .map(|far| far.min(1.0 - far).powi(2))
                 .sum::<f64>()
         };
-        f64::from(u8::from(centres.iter().any(|centre| square(centre) < radius * radius)))
-    };
-    Inside(of_places(shape, is_inside).into_iter().map(|inside| inside > 0.0).collect())
+        if centres.iter().any(|centre| square(centre) < radius * radius) { inside } else { outside }
+    })
 }
 
 /// Blocks of five cells a side, each with a random conductivity.

@@ -114,7 +114,7 @@ impl Multigrid {
         if let Some(path) = &self.csv {
             super::write(path, &csv(&machine, &rows))?;
         }
-        let holds = rows.iter().all(|row| row.true_residual.is_finite());
+        let holds = rows.iter().all(Row::holds);
         if self.json {
             let report = json!({ "machine": machine, "tolerance": TOLERANCE, "rows": rows, "notes": notes });
             return print_report(&report, judge(holds));
