@@ -56,7 +56,7 @@ class System:
     """A matrix that is loaded once, and solved with for one right-hand side after the other.
 
     ``A`` and ``M`` are those of ``ab.cg``. ``method`` is ``"cg"``, ``"cg-single"``, ``"cg-pipelined"``,
-    ``"bicgstab"``, ``"gmres:30"``, ``"chebyshev"`` or ``"jacobi"``; unless given, conjugate gradients where the
+    ``"minres"``, ``"bicgstab"``, ``"gmres:30"``, ``"chebyshev"`` or ``"jacobi"``; unless given, conjugate gradients where the
     matrix is symmetric with a diagonal of one sign, else GMRES. ``dtype`` is the matrix's unless given.
     ``backend``, ``devices``, ``nullspace`` and ``assume_symmetric`` are those of ``ab.cg``.
 
