@@ -9,7 +9,7 @@ use abide_planner::fused::plan_pass;
 use abide_planner::{Fitted, refit, refit_alone};
 use abide_shaders::cuda::{self, ProgramKernels, Source};
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, sys};
 use cudarc::nvrtc::Ptx;
 
 use crate::cache;
@@ -119,6 +119,52 @@ impl Kernels {
         })?;
         Ok(function)
     }
+}
+
+/// Blocks of a cluster that every device with clusters can hold.
+const PORTABLE_CLUSTER: usize = 8;
+
+/// Checks that the device has a place for a cluster of so many blocks, of so many threads and bytes of shared memory each: a
+/// cluster is started whole or not at all.
+pub(crate) fn check_cluster(
+    function: &CudaFunction,
+    [blocks, threads, shared_bytes]: [usize; 3],
+    change: &str,
+) -> Result<()> {
+    let limit = |clusters: i32| {
+        Error::limit("blocks of a cluster", blocks, format!("{clusters} clusters of that size fit"), change)
+    };
+    if blocks > PORTABLE_CLUSTER {
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        function.set_attribute(attribute, 1).map_err(|_| limit(0))?;
+    }
+    let mut attribute = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue {
+            clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: blocks as u32, y: 1, z: 1 },
+        },
+    };
+    let config = sys::CUlaunchConfig {
+        gridDimX: blocks as u32,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: threads as u32,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: shared_bytes as u32,
+        hStream: std::ptr::null_mut(),
+        attrs: &raw mut attribute,
+        numAttrs: 1,
+    };
+    let mut clusters = 0;
+    // SAFETY: configuration and attribute outlive the call, which writes one integer. Clusters are planned
+    // only for devices whose drivers have this function.
+    let status = unsafe {
+        sys::cuOccupancyMaxActiveClusters(&raw mut clusters, function.cu_function(), &raw const config)
+    };
+    status.result().map_err(during("asking for the occupancy of clusters"))?;
+    if clusters < 1 { Err(limit(clusters)) } else { Ok(()) }
 }
 
 /// Returns the compiler's report of a plan's kernels as they stand, spills and all; needs no device.

@@ -46,6 +46,7 @@ mod batch_emulated;
 mod batch_text;
 mod beyond;
 mod bits;
+mod chains_emulated;
 mod clock_emulated;
 mod count_emulated;
 mod drawn_emulated;

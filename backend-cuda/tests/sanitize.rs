@@ -86,6 +86,7 @@ const OWN: Options = Options {
     tables: Placement::Auto,
     exchange: Exchanging::Auto,
     pin: false,
+    slab: false,
 };
 
 #[test]

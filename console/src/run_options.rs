@@ -87,6 +87,7 @@ impl RunOptions {
             tables: self.tables,
             exchange: self.exchange,
             pin: self.pin,
+            slab: false,
         }
     }
 

@@ -3,8 +3,9 @@
 // FOLDER/launches holds, as 64-bit numbers, the count of buffers and each buffer's length in bytes before
 // its content; the scalars likewise; the values of the leaves; the values of the record's rows; the steps to the
 // first row and the bits of the first mark; the count of launches, and for each the kernel, its blocks, its
-// threads and the buffer of each slot. entries.h names the kernels. The buffers after all launches go to
-// FOLDER/result, behind them the scalars, the rows, and the progress.
+// threads and the buffer of each slot. entries.h names the kernels, and chains with the count of their slots: the blocks of a
+// chain run side by side. The buffers after all launches go to FOLDER/result, behind them the scalars, the rows, and the
+// progress.
 //
 // Of a persistent kernel (SCHEDULES), whose blocks run side by side, the launches are the schedules: the count of each one's
 // tasks, the tasks and the buffer of each slot, and its tables of waits; then the count of launches, and for each the
@@ -98,17 +99,43 @@ void launch_all()
 
 struct Kernel {
     const char* name;
-    void (*run)(const Arguments);
+    void (*run)(const void* words);
+    int slots;
+    bool is_chain;
 };
 
 const Kernel kernels[] = {
-#define ENTRY(name) {#name, name},
+#define ENTRY(name) {#name, [](const void* words) { name(*static_cast<const Arguments*>(words)); }, SLOTS, false},
+#define CHAIN(name, slots) {#name, [](const void* words) { name(*static_cast<const ChainArguments<slots>*>(words)); }, slots, true},
 #include "entries.h"
 };
 
 const Kernel* running;
+std::vector<unsigned long long> words;   // its arguments: the buffers, and what follows them in `Arguments`
 
-void body() { running->run(arguments); }
+void body() { running->run(words.data()); }
+
+// Names the buffers of the kernel's slots, whose numbers come next.
+void name_words()
+{
+    words.clear();
+    for (int slot = 0; slot < running->slots; ++slot) {
+        const auto buffer = number();
+        words.push_back(buffer < buffers.size() ? reinterpret_cast<unsigned long long>(buffers[buffer].first()) : 0);
+    }
+    const auto* const others = reinterpret_cast<const unsigned long long*>(&arguments) + SLOTS;
+    words.insert(words.end(), others, others + sizeof arguments / sizeof *others - SLOTS);
+}
+
+// Runs the blocks of a cluster.
+void run_cluster(int blocks, int threads)
+{
+    if (blocks > BLOCKS_LAUNCHED || threads > THREADS_LAUNCHED) emulated::fail("a cluster of another size");
+    emulated::threads = threads;
+    emulated::blocks_launched = blocks;
+    for (emulated::Lane& lane : emulated::lanes) lane.done = false;
+    emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
+}
 
 // Only kernels that join values need lanes that wait for each other.
 void run_block(int block, int threads)
@@ -117,8 +144,9 @@ void run_block(int block, int threads)
     if (strncmp(running->name, "update", 6) != 0 && threads > 1) {
         if (threads > THREADS_LAUNCHED || threads % emulated::WARP != 0) emulated::fail("a block of another size");
         emulated::threads = threads;
+        emulated::blocks_launched = 1;
         for (emulated::Lane& lane : emulated::lanes) lane.done = false;
-        emulated::launch(body, [](int, int thread) { threadIdx.x = thread; });
+        emulated::launch(body, [block](int, int thread) { blockIdx.x = block; threadIdx.x = thread; });
         return;
     }
     std::vector<int> order(threads);
@@ -136,7 +164,11 @@ void launch_all()
         running = kernels + number();
         std::vector<int> blocks(number());
         const int threads = number();
-        name_buffers();
+        name_words();
+        if (running->is_chain) {
+            run_cluster(blocks.size(), threads);
+            continue;
+        }
         std::iota(blocks.begin(), blocks.end(), 0);
         std::shuffle(blocks.begin(), blocks.end(), emulated::drawn);
         for (const int block : blocks) run_block(block, threads);

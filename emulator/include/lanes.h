@@ -120,7 +120,7 @@ inline void meet(Rendezvous& rendezvous, int members, const char* what)
 
 inline void meet_warp(const char* what) { meet(warps[current / WARP], WARP, what); }
 inline void meet_block(const char* what) { meet(blocks[block()], threads, what); }
-inline void meet_cluster(const char* what) { meet(cluster, BLOCKS_LAUNCHED * threads, what); }
+inline void meet_cluster(const char* what) { meet(cluster, blocks_launched * threads, what); }
 
 // Returns the place in another block's shared memory that `at` is in this block's.
 template <class T>
@@ -222,7 +222,8 @@ void launch(void (*body)(), const Enter& enter)
     memset(memory, 0xff, sizeof memory); // not a number, in either precision
     // Not initialised, so that only what is used takes memory; all launches have the same.
     static const std::unique_ptr<unsigned char[]> stacks(new unsigned char[LANES * STACK_BYTES]);
-    for (int i = 0; i < LANES; ++i) {
+    const int count = blocks_launched * threads;
+    for (int i = 0; i < count; ++i) {
         Lane& lane = lanes[i];
         lane.begun = false;
         getcontext(&lane.first);
@@ -231,7 +232,6 @@ void launch(void (*body)(), const Enter& enter)
         lane.first.uc_link = nullptr;    // no lane returns
         makecontext(&lane.first, lane_begins, 0);
     }
-    const int count = BLOCKS_LAUNCHED * threads;
     long idle = 0;
     for (int left = count; left > 0;) {
         // A warp runs for a few turns or many, or until it waits for others: warps must be able to get far ahead.

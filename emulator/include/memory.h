@@ -34,6 +34,7 @@ constexpr int DEVICES = DEVICES_LAUNCHED, BLOCKS_OF_DEVICE = BLOCKS_LAUNCHED / D
 
 std::mt19937 drawn;                      // the same numbers everywhere
 int threads = THREADS_LAUNCHED;          // of a block of this launch, which may have fewer than were compiled for
+int blocks_launched = BLOCKS_LAUNCHED;   // of this launch, likewise
 int current = -1;                        // the lane that runs, or -1
 
 inline int block() { return current / threads; }

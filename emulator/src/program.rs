@@ -126,11 +126,18 @@ impl<'a> Program<'a> {
                 entries.push(launch.entry.clone());
             }
         }
-        let table: String = entries.iter().map(|entry| format!("ENTRY({entry})\n")).collect();
+        let mut table: String = entries.iter().map(|entry| format!("ENTRY({entry})\n")).collect();
+        let mut lanes = [form.blocks.unwrap_or(1), 256];
+        for chain in kernels.chains.iter().map(|chain| &chain.kernel) {
+            entries.push(chain.entry.clone());
+            let slots = chain.slots_of_chain().unwrap_or(kernels.slots);
+            table += &format!("CHAIN({}, {slots})\n", chain.entry);
+            lanes = [lanes[0].max(chain.blocks), lanes[1].max(chain.threads)];
+        }
         let shared = kernels.groups.values().flat_map(|group| &group.launches);
         let shared = shared.map(|launch| launch.shared_bytes).max().unwrap_or(0).max(128);
         let mut kernel = Kernel::new(text, include_str!("../hosts/program.cc"));
-        kernel.file("entries.h", table).launched([form.blocks.unwrap_or(1), 256, shared], 800);
+        kernel.file("entries.h", table).launched([lanes[0], lanes[1], shared], 800);
         if persistent.is_some() {
             kernel.define("SCHEDULES", SCHEDULES).define("CONSTANT_CACHE", 1);
         }

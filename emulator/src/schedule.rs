@@ -2,8 +2,8 @@
 
 use abide_core::Problem;
 use abide_core::plan::PersistentProgram;
-use abide_core::program::{Boxes, Launch, Launches, Storage};
-use abide_shaders::cuda::{KernelLaunch, ProgramKernels, TaskSchedule};
+use abide_core::program::{Boxes, Launches, Storage};
+use abide_shaders::cuda::{KernelLaunch, Launched, ProgramKernels, TaskSchedule};
 
 /// The launches of a problem whose stages may be in parts.
 pub struct Script<'a> {
@@ -16,8 +16,8 @@ pub struct Script<'a> {
 
 /// What a host launches.
 pub enum Own<'a> {
-    /// A stage or a group of them.
-    Launch(&'a Launch),
+    /// A stage, a group of them or a chain.
+    Launch(Launched<'a>),
     /// What ends a step, where something does.
     End(&'a Launches),
     /// A kernel that names no buffer.
@@ -28,10 +28,7 @@ impl<'s> Script<'s> {
     /// Adds the launches of some steps to a script.
     pub fn add_launches(&self, script: &mut Vec<u8>, steps: u64) -> Result<(), String> {
         let steps = (0..steps).map(|step| self.storage.launches(step));
-        self.add_each(
-            script,
-            steps.flat_map(|step| step.launches.iter().map(Own::Launch).chain([Own::End(step)])),
-        )
+        self.add_each(script, steps.flat_map(|step| self.own(step).chain([Own::End(step)])))
     }
 
     /// Adds the launches of steps with loops, by the phases of each step that are carried out, turn by turn. Behind the last turn
@@ -43,7 +40,7 @@ impl<'s> Script<'s> {
             let mut left = &step[..];
             loop {
                 let here = &storage.steps[place];
-                let launches = || here.launches.iter().map(Own::Launch);
+                let launches = || self.own(here);
                 let phase = phases.get(here.number).ok_or("a step has phases that the program has not")?;
                 let loops = self.kernels.loops.as_ref();
                 let turn = loops.and_then(|loops| Some((loops.turns.get(&here.number)?, &loops.leave)));
@@ -73,6 +70,11 @@ impl<'s> Script<'s> {
         Ok(&storage.steps[place].before)
     }
 
+    /// Returns what a device is given of a step, one launch after another.
+    fn own(&self, step: &'s Launches) -> impl Iterator<Item = Own<'s>> + use<'s> {
+        self.kernels.launched(&step.launches).into_iter().map(Own::Launch)
+    }
+
     /// Adds launches to a script.
     pub fn add_each<'l>(
         &self,
@@ -85,7 +87,8 @@ impl<'s> Script<'s> {
             |kernel: &KernelLaunch, buffers: &[Option<usize>]| {
                 let entry = self.entries.iter().position(|entry| *entry == kernel.entry).ok_or("no entry")?;
                 launches.extend([entry as u64, kernel.blocks as u64, kernel.threads as u64]);
-                launches.extend((0..self.kernels.slots).map(|slot| {
+                let slots = kernel.slots_of_chain().unwrap_or(self.kernels.slots);
+                launches.extend((0..slots).map(|slot| {
                     buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64)
                 }));
                 count += 1;
@@ -93,7 +96,10 @@ impl<'s> Script<'s> {
             };
         for own in all {
             match (own, &self.kernels.end) {
-                (Own::Launch(own), _) => {
+                (Own::Launch(Launched::Chain(number, own)), _) => {
+                    launch(&self.kernels.chains[number].kernel, &self.kernels.buffers_of(own))?;
+                }
+                (Own::Launch(Launched::Group(own)), _) => {
                     let group = self.kernels.of(own).ok_or("no kernels")?;
                     group.launches.iter().try_for_each(|kernel| launch(kernel, &group.buffers(own)))?;
                 }

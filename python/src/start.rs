@@ -132,6 +132,7 @@ fn chosen(options: &Bound<'_, PyDict>) -> PyResult<Options> {
         tables: abide::Placement::Auto,
         exchange: named(options, "exchange")?.unwrap_or_default(),
         pin: option(options, "pin")?.unwrap_or(false),
+        slab: false,
     })
 }
 

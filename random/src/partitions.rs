@@ -5,7 +5,7 @@ use abide_core::plan::fused::{Fused, Group, GroupKernel, Partition};
 use abide_core::program::{Boxes, Groups, Split, outlasts, waits};
 use abide_core::reduction::leaf;
 use abide_core::{Depth, DeviceSpec, Execution, Options, Problem, Result, Tune};
-use abide_planner::fused::fused;
+use abide_planner::fused::{Links, chains, fused};
 use abide_planner::plan_streaming;
 use fastrand::Rng;
 
@@ -143,4 +143,18 @@ fn ordered(problem: &Problem, mut left: Vec<Vec<usize>>, rng: &mut Rng) -> Optio
         done.push(left.swap_remove(chosen));
     }
     Some(done)
+}
+
+/// Returns a partition with chains of few small blocks wherever groups can be chained, however many values they go over.
+///
+/// # Errors
+///
+/// Those of [`Partition::split_problem`] and [`Boxes::of`].
+pub fn chained(problem: &Problem, partition: Partition, seed: u64) -> Result<Partition> {
+    let mut rng = Rng::with_seed(seed ^ 0xc4a1);
+    let problem = &partition.split_problem(problem)?;
+    let (blocks, threads) = (rng.usize(1..3), [32, 64][rng.usize(..2)]);
+    let links = Links { blocks, threads, most: usize::MAX, alone: [0, 64, 256][rng.usize(..3)] };
+    let chains = chains(problem, &Boxes::of(problem)?, &partition, &links);
+    Ok(Partition { chains, ..partition })
 }

@@ -141,7 +141,7 @@ impl Devices for Ranked {
     fn plan(&self, ranks: usize, rank: usize, slab: &Problem, options: &Options) -> Result<Plan> {
         match ranks {
             1 => self.single.plan(slab, options),
-            _ => self.devices(ranks)?[rank].backend.plan(slab, options),
+            _ => self.devices(ranks)?[rank].backend.plan(slab, &Options { slab: true, ..*options }),
         }
     }
 

@@ -41,8 +41,8 @@ pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, 
 pub use noted::Noted;
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{
-    KernelLaunch, LoopKernels, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd, TaskSchedule,
-    persistent_kernels, program_kernels, program_scalars,
+    ChainKernel, KernelLaunch, Launched, LoopKernels, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd,
+    TaskSchedule, persistent_kernels, program_kernels, program_scalars,
 };
 pub use puts::{
     PUTS, PUTS_ENTRY, PUTS_GIVEN_UP, PUTS_LATE, PUTS_PIECES, PUTS_POST, PUTS_THREADS, PUTS_WAYS,

@@ -224,6 +224,7 @@ mod tests {
         tables: abide_core::Placement::Auto,
         exchange: abide_core::plan::Exchanging::Auto,
         pin: false,
+        slab: false,
     };
 
     #[test]

@@ -12,18 +12,14 @@ use abide_core::{Array, DType, Error, Real, Result, reduction};
 use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
 use abide_shaders::state::State;
 use abide_solvers::{Begin, Run, vectors_of};
-use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result};
 
 use super::epochs::{self, Launches, numbers, residuals};
 use super::outcome::{fresh, left, state_bytes};
 use super::packed::PackedSystem;
 use crate::driver::during;
-use crate::kernels::Kernels;
+use crate::kernels::{Kernels, check_cluster};
 use crate::nvrtc::Cubin;
-
-/// Blocks of a cluster that every device with clusters can hold.
-const PORTABLE_CLUSTER: usize = 8;
 
 /// A matrix on a CUDA device, and the kernel that solves with it.
 pub struct KrylovSession {
@@ -277,7 +273,7 @@ const CHANGE: &str = "choose another cache policy, or --backend cpu";
 /// Checks that all blocks can be resident, because they wait for each other; the error names both numbers.
 fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -> Result<()> {
     if layout.space == Space::Cluster {
-        return check_cluster(function, layout, CHANGE);
+        return check_cluster(function, [layout.blocks, layout.threads, layout.regions.total], CHANGE);
     }
     check_blocks(function, layout, plan.device.multiprocessors, layout.blocks)
 }
@@ -298,53 +294,6 @@ pub(super) fn check_blocks(
         return Err(Error::limit("co-resident blocks of a persistent solver", blocks, resident, CHANGE));
     }
     Ok(())
-}
-
-/// Checks that the device has a place for a cluster of this size: a cluster is started whole or not at all.
-fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Result<()> {
-    let limit = |clusters: i32| {
-        Error::limit(
-            "blocks of a cluster",
-            layout.blocks,
-            format!("{clusters} clusters of that size fit"),
-            change,
-        )
-    };
-    if layout.blocks > PORTABLE_CLUSTER {
-        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
-        function.set_attribute(attribute, 1).map_err(|_| limit(0))?;
-    }
-    let mut attribute = sys::CUlaunchAttribute {
-        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-        pad: [0; 4],
-        value: sys::CUlaunchAttributeValue {
-            clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 {
-                x: layout.blocks as u32,
-                y: 1,
-                z: 1,
-            },
-        },
-    };
-    let config = sys::CUlaunchConfig {
-        gridDimX: layout.blocks as u32,
-        gridDimY: 1,
-        gridDimZ: 1,
-        blockDimX: layout.threads as u32,
-        blockDimY: 1,
-        blockDimZ: 1,
-        sharedMemBytes: layout.regions.total as u32,
-        hStream: std::ptr::null_mut(),
-        attrs: &raw mut attribute,
-        numAttrs: 1,
-    };
-    let mut clusters = 0;
-    // SAFETY: configuration and attribute outlive the call, which writes one integer. Clusters are planned
-    // only for devices whose drivers have this function.
-    let status = unsafe {
-        sys::cuOccupancyMaxActiveClusters(&raw mut clusters, function.cu_function(), &raw const config)
-    };
-    status.result().map_err(during("asking for the occupancy of clusters"))?;
-    if clusters < 1 { Err(limit(clusters)) } else { Ok(()) }
 }
 
 /// The place where buffers are allocated.

@@ -26,7 +26,7 @@ use abide_core::communicator::Endpoint;
 use abide_core::program::{Boxes, Groups, Launch, Rows, Storage};
 use abide_core::slabs::Share;
 use abide_core::{Array, Error, Plan, Problem, Result, Session};
-use abide_shaders::cuda::{KernelLaunch, ProgramKernels};
+use abide_shaders::cuda::{KernelLaunch, Launched, ProgramKernels};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, CudaStream, result};
 
 use self::carried::Carried;
@@ -40,7 +40,7 @@ use self::steps::Steps;
 use crate::count::Counter;
 use crate::driver::during;
 use crate::graph::recorded;
-use crate::kernels::{Kernels, PassCode};
+use crate::kernels::{Kernels, PassCode, check_cluster};
 use crate::parameters::set_parameter;
 use crate::peer::Neighbours;
 use crate::puts::PutKernel;
@@ -61,6 +61,8 @@ pub(crate) struct ProgramSession {
     /// Of each group of stages, in the order of its launches; none where the kernel is persistent.
     functions: HashMap<Vec<usize>, Vec<CudaFunction>>,
     memory: Memory,
+    /// Of the chains.
+    chains: Vec<CudaFunction>,
     /// Of each group of stages that is a pass of a streaming kernel.
     passes: HashMap<Vec<usize>, Pass>,
     /// The kernel that ends each step where the run may end or halt there, or has a record.
@@ -113,6 +115,8 @@ impl ProgramSession {
             Ok((stages.clone(), group.launches.iter().map(load).collect::<Result<_>>()?))
         });
         let functions = functions.collect::<Result<_>>()?;
+        let chains = kernels.chains.iter().map(|chain| chain_function(loaded, &chain.kernel));
+        let chains = chains.collect::<Result<_>>()?;
         let passes = passes.into_iter().map(|code| Ok((code.stages.clone(), Pass::load(context, code)?)));
         let passes = passes.collect::<Result<_>>()?;
         let end = kernels
@@ -145,6 +149,7 @@ impl ProgramSession {
             storage,
             kernels,
             functions,
+            chains,
             passes,
             end,
             persistent,
@@ -207,8 +212,24 @@ impl ProgramSession {
 
     /// Launches a step, counted from the storage's first, on the stream or into the graph that it records.
     fn launch(&self, step: u64) -> Result<()> {
-        self.storage.launches(step).launches.iter().try_for_each(|launch| self.launch_group(launch, true))?;
+        self.launch_all(&self.storage.launches(step).launches)?;
         self.launch_end(step)
+    }
+
+    /// Launches the stages, groups and chains of a step or phase.
+    fn launch_all(&self, launches: &[Launch]) -> Result<()> {
+        self.kernels.launched(launches).into_iter().try_for_each(|launched| self.launch_one(launched))
+    }
+
+    fn launch_one(&self, launched: Launched<'_>) -> Result<()> {
+        let (number, launches) = match launched {
+            Launched::Group(launch) => return self.launch_group(launch, true),
+            Launched::Chain(number, launches) => (number, launches),
+        };
+        let kernel = &self.kernels.chains[number].kernel;
+        let slots = kernel.slots_of_chain().unwrap_or(self.kernels.slots);
+        let arguments = self.memory.arguments(&self.kernels.buffers_of(launches), slots);
+        launch_kernel(&self.chains[number], kernel, &arguments, &self.memory.stream)
     }
 
     /// Launches a stage or a group of them; the leaves of a reduction are joined to its scalar only where they are `all`.
@@ -310,6 +331,15 @@ impl ProgramSession {
         }
         self.set_progress(has_ended)
     }
+}
+
+/// Returns the kernel of a chain, whose blocks the device can hold as a cluster.
+fn chain_function(loaded: &Kernels, kernel: &KernelLaunch) -> Result<CudaFunction> {
+    let function = loaded.function(&kernel.entry, kernel.shared_bytes)?;
+    if kernel.blocks > 1 {
+        check_cluster(&function, [kernel.blocks, kernel.threads, kernel.shared_bytes], "use --fuse off")?;
+    }
+    Ok(function)
 }
 
 /// Launches a kernel of a stage: `arguments` are those of [`Memory::arguments`].
@@ -417,19 +447,20 @@ impl Session for ProgramSession {
         }
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
         self.make_carried()?;
-        let (stream, launches) = (&self.memory.stream, &self.storage.launches(self.steps).launches);
+        let stream = &self.memory.stream;
+        let launches = self.kernels.launched(&self.storage.launches(self.steps).launches);
         let marks = Marks::new(stream, launches.len() + 1)?;
         // In a graph kernels follow each other as in a run, whatever time the host takes to launch them.
         let graph = recorded(&self.memory.stream, || {
             marks.pass(0, stream)?;
-            for (number, launch) in launches.iter().enumerate() {
-                self.launch_group(launch, true)?;
+            for (number, launched) in launches.iter().enumerate() {
+                self.launch_one(*launched)?;
                 marks.pass(number + 1, stream)?;
             }
             self.launch_end(self.steps)
         })?;
         graph.launch().map_err(during("replaying a graph"))?;
-        let stages = launches.iter().map(|launch| launch.stages.clone());
+        let stages = launches.iter().map(Launched::stages);
         let times = stages.zip(marks.seconds(stream)?);
         let times = times.map(|(stages, seconds)| LaunchTime { stages, seconds }).collect();
         self.steps += 1;

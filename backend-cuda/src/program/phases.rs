@@ -224,8 +224,7 @@ impl ProgramSession {
     }
 
     fn launch_stages(&self, place: usize) -> Result<()> {
-        let step = &self.storage.steps[place];
-        step.launches.iter().try_for_each(|launch| self.launch_group(launch, true))
+        self.launch_all(&self.storage.steps[place].launches)
     }
 
     /// Returns the value of a computed scalar.

@@ -9,6 +9,7 @@
 
 use serde::Serialize;
 
+use super::chain::Chain;
 use super::streaming::warp::Configuration;
 use crate::error::Result;
 use crate::program::{Boxes, Groups, Place, Problem, Program, Split, StageKind};
@@ -218,6 +219,9 @@ pub struct Partition {
     pub splits: Vec<Split>,
     /// Of each step of the cycle, the groups in the order in which they run.
     pub steps: Vec<Vec<Group>>,
+    /// The groups that share a launch with those behind them, none of them in two chains.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<Chain>,
 }
 
 /// A group of stages.
@@ -274,6 +278,7 @@ impl Partition {
             carried: Vec::new(),
             splits: Vec::new(),
             steps: groups.steps.into_iter().map(|step| step.into_iter().map(&mut group).collect()).collect(),
+            chains: Vec::new(),
         }
     }
 
@@ -300,6 +305,16 @@ impl Partition {
     pub fn groups(&self) -> Groups {
         let stages = |step: &Vec<Group>| step.iter().map(|group| group.stages.clone()).collect();
         Groups { steps: self.steps.iter().map(stages).collect() }
+    }
+
+    /// Returns the groups of a chain.
+    pub fn of_chain(&self, chain: &Chain) -> &[Group] {
+        self.steps.get(chain.step).and_then(|step| step.get(chain.groups.clone())).unwrap_or_default()
+    }
+
+    /// Returns whether a group of a step is in a chain.
+    pub fn is_chained(&self, step: usize, group: usize) -> bool {
+        self.chains.iter().any(|chain| chain.step == step && chain.groups.contains(&group))
     }
 
     /// Returns each group once, whatever steps have it.

@@ -8,6 +8,7 @@
 
 mod advances;
 mod batch;
+mod chain;
 mod cpu;
 pub(crate) mod description;
 pub mod fused;
@@ -35,6 +36,7 @@ use crate::real::DType;
 
 pub use advances::Advances;
 pub use batch::{Batched, Order};
+pub use chain::Chain;
 pub use cpu::{Cpu, Level, Levels, Output, Ring, Tiling, across};
 pub use measured::Measured;
 pub(crate) use options::named;

@@ -310,6 +310,8 @@ pub struct Options {
     pub exchange: Exchanging,
     /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
     pub pin: bool,
+    /// Whether the problem is a slab of a larger one, the reductions of which are joined outside of its kernels.
+    pub slab: bool,
 }
 
 #[cfg(test)]

@@ -110,6 +110,23 @@ impl Describe for Stepwise {
                 (self.partition.all().count(), self.partition.all().map(|g| g.stages.len()));
             lines.push(("groups", format!("{} stages in {kernels} groups", stages.sum::<usize>())));
         }
+        for chain in &self.partition.chains {
+            let stages: Vec<usize> = self
+                .partition
+                .of_chain(chain)
+                .iter()
+                .flat_map(|group| group.stages.iter().copied())
+                .collect();
+            let (first, last) = (stages.iter().min().unwrap_or(&0), stages.iter().max().unwrap_or(&0));
+            let blocks = if chain.blocks == 1 { "block" } else { "blocks" };
+            lines.push((
+                "chain",
+                format!(
+                    "stages {first} to {last} go over few values: one launch of {} {blocks} of {} threads",
+                    chain.blocks, chain.threads
+                ),
+            ));
+        }
         for stage in &self.partition.carried {
             let words = format!("stage {stage} of the program is made at the end of the step before");
             lines.push(("carried", words));

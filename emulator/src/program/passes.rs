@@ -103,7 +103,8 @@ impl Program<'_> {
             add(&mut script, number);
         }
         let launches = Script { split: problem, storage, kernels: &self.kernels, entries: &self.entries };
-        launches.add_each(&mut script, waiting.iter().map(Own::Launch))?;
+        let all = self.kernels.launched(waiting);
+        launches.add_each(&mut script, all.into_iter().map(Own::Launch))?;
         waiting.clear();
         self.emulation.write("launches", script)?;
         self.emulation.run([seed])?;

@@ -8,6 +8,7 @@ use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
 use abide_core::{DeviceSpec, Problem};
 
 use super::candidates::{fastest, fastest_with_copies};
+use super::chain::{Links, chains};
 use super::pass::{Passes, runs};
 use super::tail::is_tail;
 use crate::estimate;
@@ -51,19 +52,23 @@ const WORTHWHILE: f64 = 0.9;
 
 /// Unites groups of a problem that is not plain, two at a time, as long as that is estimated to save time on a device.
 pub fn greedy(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing: Passing) -> Partition {
-    united_greedily(problem, boxes, device, passing).0
+    united_greedily(problem, boxes, device, (passing, None)).0
 }
 
-/// Returns the groups of [`greedy`] where they are well worth it, else every stage by itself. The estimate was
-/// measured on devices that report their registers, so other devices get no groups.
+/// Returns the groups of [`greedy`] where they are well worth it, else every stage by itself; stages that go over few values
+/// in chains. The estimate was measured on devices that report their registers, so other devices get no groups.
 pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing: Passing) -> Partition {
     if device.registers.is_none() {
         return Partition::alone(&problem.program);
     }
-    let (partition, mut costs) = united_greedily(problem, boxes, device, passing);
+    let links = Links::of(device).filter(|_| passing == Passing::Allowed);
+    let (partition, mut costs) = united_greedily(problem, boxes, device, (passing, links));
     let grouped = costs.sum(&partition.groups());
     let alone = costs.sum(&Groups::needed(&problem.program, boxes));
-    if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) }
+    let partition =
+        if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) };
+    let chains = links.map_or(Vec::new(), |links| chains(problem, boxes, &partition, &links));
+    Partition { chains, ..partition }
 }
 
 /// The shares of the estimate of several stages in one kernel by which stages are united. With less than all of it pairs come
@@ -71,15 +76,15 @@ pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing
 const OPTIMISM: [f64; 2] = [1.0, 0.8];
 
 /// Unites groups, and returns those with the least estimate of all tries. A group that takes longer than its stages one by one is
-/// dissolved.
+/// dissolved. Stages that chains take are left alone.
 fn united_greedily<'a>(
     problem: &'a Problem,
     boxes: &'a Boxes,
     device: &'a DeviceSpec,
-    passing: Passing,
+    (passing, links): (Passing, Option<Links>),
 ) -> (Partition, Costs<'a>) {
     let alone = Groups::needed(&problem.program, boxes);
-    let mut costs = Costs::new(problem, boxes, device, passing);
+    let mut costs = Costs { links, ..Costs::new(problem, boxes, device, passing) };
     let order = Waits::of(problem);
     let mut best: Option<(f64, Groups)> = None;
     for optimism in OPTIMISM {
@@ -105,6 +110,8 @@ fn united_greedily<'a>(
 pub enum Passing {
     /// They may.
     Allowed,
+    /// They may, and no stages are chained, because reductions are joined between launches.
+    Slab,
     /// One persistent kernel does all stages.
     Refused,
 }
@@ -120,6 +127,8 @@ pub struct Costs<'a> {
     pub known: HashMap<Vec<usize>, Known>,
     passing: Passing,
     passes: Passes,
+    /// How stages that go over few values are chained, if they are.
+    links: Option<Links>,
 }
 
 impl<'a> Costs<'a> {
@@ -129,7 +138,15 @@ impl<'a> Costs<'a> {
         device: &'a DeviceSpec,
         passing: Passing,
     ) -> Costs<'a> {
-        Costs { problem, boxes, device, known: HashMap::new(), passing, passes: Passes::default() }
+        Costs {
+            problem,
+            boxes,
+            device,
+            known: HashMap::new(),
+            passing,
+            passes: Passes::default(),
+            links: None,
+        }
     }
 
     /// Puts stages of a step that repeat one formula into passes of about the same depth, where that is estimated to save
@@ -140,6 +157,9 @@ impl<'a> Costs<'a> {
         }
         for run in runs(self.problem, self.boxes, step).into_iter().rev() {
             let stages: Vec<usize> = step[run.clone()].concat();
+            if !self.are_fit(&stages) {
+                continue;
+            }
             let alone: f64 = stages.iter().filter_map(|&stage| self.of(&[stage])).sum();
             let mut best = (alone, Vec::new());
             for count in 1..=stages.len() / 2 {
@@ -225,9 +245,11 @@ impl<'a> Costs<'a> {
     /// Returns whether stages are of those that can be fused.
     pub fn are_fit(&self, stages: &[usize]) -> bool {
         let all = self.problem.program.stages();
-        stages
-            .iter()
-            .all(|&stage| !matches!(all[stage].does, StageKind::Scalar(_)) && all[stage].points.is_empty())
+        let is_chained = |stage| self.links.is_some_and(|links| links.takes(self.problem, self.boxes, stage));
+        stages.iter().all(|&stage| {
+            let is_scalar = matches!(all[stage].does, StageKind::Scalar(_));
+            !is_scalar && all[stage].points.is_empty() && !is_chained(stage)
+        })
     }
 
     /// Returns the seconds of all steps' groups; infinite where one of them may not be.
@@ -260,15 +282,15 @@ impl<'a> Costs<'a> {
             _ => {
                 // Groups that copy what they read were faster than others wherever they fit.
                 let copied = match self.passing {
-                    Passing::Allowed => fastest_with_copies(self.problem, self.boxes, self.device, group),
                     Passing::Refused => None,
+                    _ => fastest_with_copies(self.problem, self.boxes, self.device, group),
                 };
                 let tiles = copied.or_else(|| fastest(self.problem, self.boxes, self.device, group).ok());
                 let tiles = tiles
                     .map(|(fused, estimate)| (estimate.seconds + launch, Some(GroupKernel::Tiles(fused))));
                 let pass = match self.passing {
-                    Passing::Allowed => self.passes.of(self.problem, self.boxes, self.device, group),
                     Passing::Refused => None,
+                    _ => self.passes.of(self.problem, self.boxes, self.device, group),
                 };
                 let pass = pass.map(|(seconds, pass)| (seconds, Some(GroupKernel::Pass(pass))));
                 tiles.into_iter().chain(pass).min_by(|one, other| one.0.total_cmp(&other.0))

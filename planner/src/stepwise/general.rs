@@ -16,7 +16,8 @@ use crate::limits::refuse_others;
 /// Plans a launch per stage or group for a problem that is not plain, which has been checked. Reductions of what a step finds are
 /// made at the end of the step before where an update there makes them at less cost.
 pub(super) fn plan_launches(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    let own = plan_general(problem, device, options, Passing::Allowed)?;
+    let passing = passing_as(options);
+    let own = plan_general(problem, device, options, passing)?;
     if options.fuse != Fuse::Auto || !device.has(Capability::Warps) {
         return Ok(own);
     }
@@ -26,7 +27,7 @@ pub(super) fn plan_launches(problem: &Problem, device: &DeviceSpec, options: &Op
     }
     let changed = problem.carried(&carried)?;
     let other = plan_in_groups(problem, device, options, |_| {
-        let partition = fused::worthwhile(&changed, &Boxes::of(&changed)?, device, Passing::Allowed);
+        let partition = fused::worthwhile(&changed, &Boxes::of(&changed)?, device, passing);
         Ok(Partition { carried, ..partition })
     })?;
     Ok(if other.estimated_seconds < own.estimated_seconds { other } else { own })
@@ -89,6 +90,7 @@ pub fn plan_grouped(
 fn passing_as(options: &Options) -> Passing {
     match options.execution {
         Execution::Persistent => Passing::Refused,
+        _ if options.slab => Passing::Slab,
         _ => Passing::Allowed,
     }
 }
@@ -141,7 +143,7 @@ fn plan_in_groups(
     let problem = &partition.split_problem(problem)?;
     let boxes = Boxes::of(problem)?;
     let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
-    let traffic = traffic(problem, device, &boxes, &storage);
+    let traffic = traffic(problem, device, &boxes, &storage, &partition);
     let piece_cells = problem.shape.cells();
     let seconds = of_launches(problem, &boxes, device, &partition);
     let schedule = Schedule::Stepwise(Stepwise {
@@ -164,11 +166,30 @@ fn plan_in_groups(
 }
 
 /// Returns the traffic of a step, the mean of those that are repeated.
-fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Storage) -> Traffic {
+fn traffic(
+    problem: &Problem,
+    device: &DeviceSpec,
+    boxes: &Boxes,
+    storage: &Storage,
+    partition: &Partition,
+) -> Traffic {
     let repeated = &storage.steps[storage.repeated..];
     let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0);
-    for launch in repeated.iter().flat_map(|step| &step.launches) {
-        launches += 1;
+    let chain_of = |launch: &Launch| {
+        let has = |chain| partition.of_chain(chain).iter().any(|group| group.stages == launch.stages);
+        partition.chains.iter().position(has)
+    };
+    for launch in repeated
+        .iter()
+        .flat_map(|step| {
+            step.launches.chunk_by(|one, other| {
+                let chain = chain_of(one);
+                chain.is_some() && chain == chain_of(other)
+            })
+        })
+        .inspect(|_| launches += 1)
+        .flatten()
+    {
         let [loaded, stored] = moved(problem, boxes, storage, &[launch]);
         (loads, stores) = (loads + loaded, stores + stored);
     }

@@ -4,6 +4,7 @@
 //! The text depends on the problem and the tile alone, and not on the buffers that a launch is given. So any
 //! assignment of buffers ([`abide_core::program::Storage`]) runs on the same kernels.
 
+mod chain;
 mod end;
 mod group;
 mod kinds;
@@ -13,11 +14,11 @@ mod quotients;
 mod stages;
 mod turns;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use abide_core::plan::fused::{COPIES_AHEAD, Group};
-use abide_core::plan::{PersistentProgram, Stepwise};
-use abide_core::program::{Boxes, Launch, StageKind, made, outlasts};
+use abide_core::plan::{Chain, PersistentProgram, Stepwise};
+use abide_core::program::{Boxes, Launch, StageKind, Storage, made, outlasts};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Program, Result, Stage};
 
@@ -31,6 +32,7 @@ use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
 use crate::{boundary, functions};
 
+pub use self::chain::{ChainKernel, Launched};
 pub use self::end::StepEnd;
 pub use self::persistent::{STEPS_ENTRY, TaskSchedule};
 pub use self::turns::LoopKernels;
@@ -48,6 +50,8 @@ pub struct ProgramKernels {
     pub text: String,
     /// Of each group of stages, by their numbers.
     pub groups: HashMap<Vec<usize>, StageKernels>,
+    /// Those of chains, whose stages have no kernels of their own.
+    pub chains: Vec<ChainKernel>,
     /// The buffers that a kernel's arguments name; the addresses of the scalars as stages of fields read them, the
     /// leaves, the progress, the record's rows and the scalars in f64 follow them.
     pub slots: usize,
@@ -115,12 +119,22 @@ pub(crate) enum Part {
     Scalar,
     /// The end of a step, or what stands between the turns of a loop.
     End,
+    /// Stages, whose arguments name so many buffers, one after another.
+    Chain(usize),
 }
 
 impl KernelLaunch {
     /// Returns whether the kernel joins leaves of a reduction.
     pub fn joins_leaves(&self) -> bool {
         matches!(self.part, Part::Rows | Part::Leaves(_))
+    }
+
+    /// Returns the buffers that a chain's arguments name; `None` if the kernel is of one stage or group.
+    pub fn slots_of_chain(&self) -> Option<usize> {
+        match self.part {
+            Part::Chain(slots) => Some(slots),
+            _ => None,
+        }
     }
 
     /// Returns the leaves of a reduction along each axis, which the kernel joins to its scalar; `None` if it joins none.
@@ -225,6 +239,16 @@ fn kernels(
     let leaves =
         bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.leaves().count());
     let leaves = leaves.max().unwrap_or(0);
+    // What runs in chains alone needs no kernels of its own.
+    let chained: Vec<&[usize]> = partition
+        .chains
+        .iter()
+        .flat_map(|chain| partition.of_chain(chain))
+        .map(|group| &*group.stages)
+        .collect();
+    let is_chained = |own: &Numbered<'_>| chained.contains(&own.stages);
+    let launched_bodies: BTreeSet<usize> =
+        all.iter().filter(|own| !is_chained(own)).filter_map(|own| own.body).collect();
     let mut text = head(problem, &boxes, tiles, slots, persistent);
     let exact = exact_functions(&mut text, problem, &program);
     text.file(PROGRAM);
@@ -258,7 +282,8 @@ fn kernels(
             text.push(&body.text);
             text.push("};");
         }
-        for entry in body.entries.iter().filter(|_| persistent.is_none()) {
+        let is_launched = persistent.is_none() && launched_bodies.contains(&number);
+        for entry in body.entries.iter().filter(|_| is_launched) {
             text.push(format!(
                 "extern \"C\" __global__ void __launch_bounds__({}) \
                  {entry}_{number}(const __grid_constant__ Arguments arguments)",
@@ -278,6 +303,17 @@ fn kernels(
             group.write_kernel(&mut text, number, may_stop);
         }
     }
+    let chains = match &partition.chains[..] {
+        [] => Vec::new(),
+        chains => {
+            chain::write_shared(&mut text, bodies.iter().any(|(body, _)| is_reduced(body)));
+            let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
+            let groups =
+                |chain: &Chain| partition.of_chain(chain).iter().map(|group| group.stages.clone()).collect();
+            let written = (&*all, &*bodies);
+            chain::write(&mut text, problem, &boxes, chains, written, (&storage, may_stop), &groups)?
+        }
+    };
     let launches = |body: Option<usize>, group: Option<usize>| -> Result<Vec<KernelLaunch>> {
         let mut launches: Vec<KernelLaunch> = Vec::new();
         launches.extend(group.map(|number| groups[number].0.launch(number)));
@@ -301,6 +337,7 @@ fn kernels(
         Ok(launches)
     };
     let launched = all.into_iter().map(|Numbered { stages, body, group, slots }| {
+        let body = body.filter(|_| !chained.contains(&stages));
         Ok((stages.to_vec(), StageKernels { launches: launches(body, group)?, slots }))
     });
     let launched = launched.collect::<Result<_>>()?;
@@ -317,7 +354,17 @@ fn kernels(
         Some(plan) => persistent::write(&mut text, plan, &bodies, &groups, end.as_ref()),
         None => Vec::new(),
     };
-    Ok(ProgramKernels { groups: launched, text: text.into(), slots, leaves, end, loops, performed, may_stop })
+    Ok(ProgramKernels {
+        groups: launched,
+        chains,
+        text: text.into(),
+        slots,
+        leaves,
+        end,
+        loops,
+        performed,
+        may_stop,
+    })
 }
 
 /// The namespace of what computes in f64 among fields of f32.
@@ -387,6 +434,9 @@ fn head(
     text.push(triple("int", "LEAF", leaf(problem.shape.dimensions())));
     constant(&mut text, "SLOTS", slots);
     text.push(format!("constexpr bool PERSISTENT = {};", persistent.is_some()));
+    // Whether a launch may change scalars that boundaries have.
+    let changes = persistent.is_some() || !tiles.partition.chains.is_empty();
+    text.push(format!("constexpr bool SCALARS_CHANGE = {changes};"));
     text
 }
 

@@ -1,13 +1,13 @@
 //! The planner's estimates of a step of a program that is not plain: as a launch for each group, and as tasks of one
 //! persistent kernel. Both take what a group computes and moves from `estimate`.
 
-use abide_core::plan::PersistentProgram;
 use abide_core::plan::fused::{Group, Partition};
+use abide_core::plan::{Chain, PersistentProgram};
 use abide_core::program::{Boxes, around, is_renamed};
 use abide_core::{DeviceSpec, Problem};
 
 use crate::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
-use crate::fused::pass_seconds;
+use crate::fused::{link_seconds, pass_seconds};
 use crate::stepwise::launch::{launch_seconds, stage_seconds, tail_seconds};
 use crate::stepwise::reached_cells;
 
@@ -18,16 +18,26 @@ pub const TASK_SECONDS: f64 = 1.5e-6;
 /// groups are of.
 pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partition: &Partition) -> f64 {
     let reached = reached_cells(problem, device);
-    mean(problem, boxes, partition, |group| {
-        if let Some(seconds) = pass_seconds(problem, boxes, device, group) {
-            return seconds;
-        }
-        let seconds = match &group.fused {
-            Some(fused) => grouped(problem, boxes, device, fused).seconds,
-            None => of_stages(problem, boxes, device, group, &reached),
-        };
-        launch_seconds(device, seconds)
-    })
+    let steps = partition.steps.len().max(1) as f64;
+    let chains = partition.chains.len() as f64 * launch_seconds(device, 0.0) / steps;
+    let chain_of = |group: &Group| {
+        let has = |chain: &&Chain| partition.of_chain(chain).contains(group);
+        partition.chains.iter().find(has)
+    };
+    chains
+        + mean(problem, boxes, partition, |group| {
+            if let Some(chain) = chain_of(group) {
+                return link_seconds(problem, boxes, chain, group);
+            }
+            if let Some(seconds) = pass_seconds(problem, boxes, device, group) {
+                return seconds;
+            }
+            let seconds = match &group.fused {
+                Some(fused) => grouped(problem, boxes, device, fused).seconds,
+                None => of_stages(problem, boxes, device, group, &reached),
+            };
+            launch_seconds(device, seconds)
+        })
 }
 
 /// Returns the seconds of a stage, or of an update that reduces what it makes, without a launch.

@@ -19,6 +19,8 @@ struct Progress {
 // reduction, how far the run has come, the rows of its record, and all scalars in f64. Where `real` is f64, both
 // pointers to scalars are the same.
 struct Arguments {
+    static constexpr bool CHANGING = PERSISTENT;    // whether the launch may change whatever it reads
+
     real* values[SLOTS];
     real* scalars;
     real* leaves;
@@ -68,18 +70,18 @@ __device__ __forceinline__ Ghost ghost(Offset i, Offset n, real low, real high)
     return g;
 }
 
-// Values that the launch itself may change are not read through the cache of constant data, and a persistent kernel may
-// change all of them.
+// Values that the launch itself may change are not read through the cache of constant data.
 template <bool CHANGES>
 __device__ __forceinline__ real read(const real* from)
 {
-    if constexpr (CHANGES || PERSISTENT) return *from;
+    if constexpr (CHANGES) return *from;
     else return __ldg(from);
 }
 
-// What every formula sees.
-struct Spot {
-    const Arguments& arguments;
+// What every formula sees; `A` is `Arguments`, or the same in a launch that may change whatever it reads.
+template <class A>
+struct SpotOf {
+    const A& arguments;
     Offset z, y, x;
 
     // What is loaded for this place afterwards is not known from before.
@@ -87,14 +89,14 @@ struct Spot {
 
     // Returns the place from which offsets count on a grid of so many levels coarser, or finer if below 0.
     template <int LEVELS>
-    __device__ __forceinline__ Spot moved() const
+    __device__ __forceinline__ SpotOf moved() const
     {
         const auto index = [](Offset i) { return LEVELS > 0 ? i >> LEVELS : i * (Offset(1) << (LEVELS > 0 ? 0 : -LEVELS)); };
         return {arguments, index(z), index(y), index(x)};
     }
 
     template <int I>
-    __device__ __forceinline__ real parameter() const { return read<false>(arguments.scalars + I); }
+    __device__ __forceinline__ real parameter() const { return read<A::CHANGING>(arguments.scalars + I); }
     template <int AXIS>
     __device__ __forceinline__ real coordinate() const { return real(AXIS == 0 ? z : AXIS == 1 ? y : x); }
 
@@ -108,7 +110,7 @@ struct Spot {
 };
 
 // An index around which every tap lies inside its buffer, in a tile whose outputs are all computed.
-struct Inside : Spot {
+struct Inside : SpotOf<Arguments> {
     static constexpr bool INSIDE = true;
 
     template <int LEVELS>
@@ -116,25 +118,30 @@ struct Inside : Spot {
     template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
     __device__ __forceinline__ real at() const
     {
-        return read<CHANGES>(here<K, SLOT>() + (Z * K::STRIDE_Z + Y * K::STRIDE_Y + X - K::FIRST));
+        return read<CHANGES || PERSISTENT>(here<K, SLOT>() + (Z * K::STRIDE_Z + Y * K::STRIDE_Y + X - K::FIRST));
     }
     template <class K, int SLOT, class Computed>
     __device__ __forceinline__ void store(real value) const { here<K, SLOT>()[-K::FIRST] = value; }
 };
 
 // Any other index: taps ask the boundary, the slowest axis first, and the first constant decides.
-struct Edge : Spot {
+template <class A>
+struct EdgeOf : SpotOf<A> {
     static constexpr bool INSIDE = false;
+    using SpotOf<A>::arguments;
+    using SpotOf<A>::z;
+    using SpotOf<A>::y;
+    using SpotOf<A>::x;
 
     template <int LEVELS>
-    __device__ __forceinline__ Edge on_level() const { return {moved<LEVELS>()}; }
+    __device__ __forceinline__ EdgeOf on_level() const { return {this->template moved<LEVELS>()}; }
     template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
     __device__ __forceinline__ real at() const
     {
         const real* const s = arguments.scalars;
         const Ghost a = K::ghost_z(s, z + Z), b = K::ghost_y(s, y + Y), c = K::ghost_x(s, x + X);
         const Offset at = a.index * K::STRIDE_Z + b.index * K::STRIDE_Y + c.index - K::FIRST;
-        const real stored = read<CHANGES>(arguments.values[SLOT] + at);
+        const real stored = read<CHANGES || A::CHANGING>(arguments.values[SLOT] + at);
         const bool across = a.negated != b.negated, all = across != c.negated;
         return a.constant ? a.value
              : b.constant ? (a.negated ? -b.value : b.value)
@@ -144,16 +151,18 @@ struct Edge : Spot {
     template <class K, int SLOT, class Computed>
     __device__ __forceinline__ void store(real value) const
     {
-        if (Computed::holds(z, y, x)) here<K, SLOT>()[-K::FIRST] = value;
+        if (Computed::holds(z, y, x)) this->template here<K, SLOT>()[-K::FIRST] = value;
     }
     // Takes a value that no stage computes along to the field's new buffer, if that is another one.
     template <class K, int TO, int FROM, class Computed>
     __device__ __forceinline__ void keep() const
     {
         if (arguments.values[TO] == arguments.values[FROM] || Computed::holds(z, y, x)) return;
-        if (K::All::holds(z, y, x)) here<K, TO>()[-K::FIRST] = here<K, FROM>()[-K::FIRST];
+        if (K::All::holds(z, y, x)) this->template here<K, TO>()[-K::FIRST] = this->template here<K, FROM>()[-K::FIRST];
     }
 };
+
+typedef EdgeOf<Arguments> Edge;
 
 // Returns the first index of a tile.
 template <class S>

@@ -96,23 +96,28 @@ __device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile
     });
 }
 
+// Computes the new values at an index, and returns what a reduction has of them there.
+template <class S, class View>
+__device__ __forceinline__ real value_made(const View& edge)
+{
+    const bool counts = S::Region::holds(edge.z, edge.y, edge.x), computed = S::Computed::holds(edge.z, edge.y, edge.x);
+    real value = S::neutral();
+    if (computed) {
+        const real made = S::compute(edge);
+        if (counts) value = made;
+    }
+    S::keep(edge);
+    if (counts && !computed) value = S::value_kept(edge);
+    return value;
+}
+
 // Computes new values over the leaves of a tile, and reduces what they give.
 template <class S>
 __device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned tile)
 {
     auto holds = [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x) && S::Region::holds(z, y, x); };
     reduce_leaves<S>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
-        if (inside) return S::compute(Inside{{arguments, z, y, x}});
-        const Edge edge = {{arguments, z, y, x}};
-        const bool counts = S::Region::holds(z, y, x), computed = S::Computed::holds(z, y, x);
-        real value = S::neutral();
-        if (computed) {
-            const real made = S::compute(edge);
-            if (counts) value = made;
-        }
-        S::keep(edge);
-        if (counts && !computed) value = S::value_kept(edge);
-        return value;
+        return inside ? S::compute(Inside{{arguments, z, y, x}}) : value_made<S>(Edge{{arguments, z, y, x}});
     });
 }
 
@@ -150,15 +155,15 @@ __device__ __forceinline__ void join_rows(const Arguments& arguments, unsigned b
     arguments.leaves[All::ROWS * All::WIDTH + Offset(block / All::ACROSS) * All::WIDTH + column] = v[0];
 }
 
-// Joins `COUNT` rows of `WIDTH` values to one row, eight rows a turn; `from` is then that row.
-template <class S, Offset COUNT, Offset WIDTH>
+// Joins `COUNT` rows of `WIDTH` values to one row, eight rows a turn, by so many threads; `from` is then that row.
+template <class S, Offset COUNT, Offset WIDTH, int THREADS>
 __device__ __forceinline__ void join_boxes(real*& from, real*& to)
 {
     constexpr int AT_ONCE = 8;
     #pragma unroll 1
     for (Offset count = COUNT; count > 1; count = (count + AT_ONCE - 1) / AT_ONCE) {
         const Offset groups = (count + AT_ONCE - 1) / AT_ONCE;
-        for (Offset i = threadIdx.x; i < groups * WIDTH; i += LEAF) {
+        for (Offset i = threadIdx.x; i < groups * WIDTH; i += THREADS) {
             const Offset first = i / WIDTH * AT_ONCE, column = i % WIDTH;
             real v[AT_ONCE];
             #pragma unroll
@@ -175,8 +180,9 @@ __device__ __forceinline__ void join_boxes(real*& from, real*& to)
     }
 }
 
-// Joins all leaves, or what `join_rows` left of them, to the scalar; leaves have room for as many values again behind them.
-template <class S>
+// Joins all leaves, or what `join_rows` left of them, to the scalar, by so many threads of a block; leaves have room for as many
+// values again behind them.
+template <class S, int THREADS = LEAF>
 __device__ __forceinline__ void join_leaves(const Arguments& arguments)
 {
     typedef LeafRows<S> All;
@@ -188,8 +194,8 @@ __device__ __forceinline__ void join_leaves(const Arguments& arguments)
         from = to;
         to = first;
     }
-    join_boxes<S, Z, Y * X>(from, to);
-    join_boxes<S, Y, X>(from, to);
-    join_boxes<S, X, 1>(from, to);
+    join_boxes<S, Z, Y * X, THREADS>(from, to);
+    join_boxes<S, Y, X, THREADS>(from, to);
+    join_boxes<S, X, 1, THREADS>(from, to);
     if (threadIdx.x == 0) set_scalar(arguments, S::SCALAR, *from);
 }

@@ -34,7 +34,8 @@ pub fn write(text: &mut Text, kinds: &Kinds, problem: &Problem) {
 fn ghost(kind: &Kind, axis: usize, problem: &Problem) -> String {
     let (sides, extent) = (kind.sides(axis), kind.buffer.extents[axis]);
     let [low, high] = sides.map(|side| side.constant());
-    let values = kind.values(axis, problem, |number| format!("read<false>(scalars + {number})"), literal);
+    let values =
+        kind.values(axis, problem, |number| format!("read<SCALARS_CHANGE>(scalars + {number})"), literal);
     let letter = axis_name(axis);
     format!(
         "__device__ static __forceinline__ Ghost ghost_{letter}(const real* scalars, Offset i) {{ return \

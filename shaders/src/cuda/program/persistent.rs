@@ -219,7 +219,7 @@ impl Writer<'_> {
                 accesses.extend(stage.does.scalar().map(|scalar| makes(Thing::Scalar(scalar))));
                 anywhere(Grid::single(), accesses)
             }
-            Part::End => anywhere(Grid::single(), accesses),
+            Part::End | Part::Chain(_) => anywhere(Grid::single(), accesses),
         }
     }
 
