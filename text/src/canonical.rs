@@ -102,7 +102,7 @@ fn described(program: &Program, is_whole: bool) -> String {
     }
     let mut number = 0;
     for (place, step) in program.steps().iter().enumerate() {
-        if let Some(Repeat { most, until }) = program.repeat(place) {
+        if let Some(Repeat { most, until, .. }) = program.repeat(place) {
             let until = until.map_or(String::new(), |until| format!(" until {}", until.describe(program)));
             line(format!("step {}, repeat {most}{until}: {} stages", number + 1, step.len()));
         }

@@ -125,7 +125,18 @@ fn repeat(
     default: &str,
     tables: &[Constants],
 ) -> Result<(), Fault> {
-    table.only("key of a loop", &["repeat", "until", "stages"])?;
+    table.only("key of a loop", &["repeat", "until", "once", "stages"])?;
+    if let Some(once) = table.get("once") {
+        let wrong = |reason: &str| Fault::new(once.at(), reason, "write once = true alone, or repeat = 100");
+        if once.truth() != Some(true) {
+            return Err(wrong("it is not true"));
+        }
+        if table.get("repeat").or(table.get("until")).is_some() {
+            return Err(wrong("stages that are carried out once are not repeated"));
+        }
+        p.begin_once(step);
+        return turns(p, step, table, stages, default, tables);
+    }
     let Some(most) = table.get("repeat") else {
         let change = "add repeat = 100, the most turns";
         return Err(Fault::new(
@@ -136,6 +147,18 @@ fn repeat(
     };
     let until = table.get("until").map(Item::string).transpose()?;
     p.begin_loop(step, most.whole()?, until);
+    turns(p, step, table, stages, default, tables)
+}
+
+/// Adds the stages of the loop that was begun, and ends it.
+fn turns(
+    p: &mut Definition,
+    step: usize,
+    table: Table<'_>,
+    stages: Item<'_>,
+    default: &str,
+    tables: &[Constants],
+) -> Result<(), Fault> {
     for (number, stage) in stages.array()?.into_iter().enumerate() {
         add(p, step, stage.table()?, &format!("{default}.{}", number + 1), tables)?;
     }

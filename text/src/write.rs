@@ -151,9 +151,12 @@ fn written_out(program: &Program) -> Result<String> {
             section(&mut text, "[steps]");
         }
         let mut own = format!("[{stages}]");
-        if let Some(Repeat { most, until }) = program.repeat(place) {
+        if let Some(Repeat { most, until, once }) = program.repeat(place) {
             section(&mut text, &own);
-            entry(&mut text, "repeat", most);
+            match once {
+                true => entry(&mut text, "once", true),
+                false => entry(&mut text, "repeat", most),
+            }
             if let Some(until) = until {
                 entry(&mut text, "until", quoted(until.describe(program)));
             }

@@ -21,7 +21,7 @@ use abide_core::expr::{Constant, Dag, Node};
 use abide_core::floating::standard;
 use abide_core::plan::Cpu;
 use abide_core::program::{
-    Boxes, Buffer, Groups, Indices, Launch, Launches, Probe, Reduction, Rows, StageKind, Storage, Watch,
+    Boxes, Buffer, Groups, Indices, Launch, Launches, Once, Probe, Reduction, Rows, StageKind, Storage, Watch,
 };
 use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
@@ -144,7 +144,7 @@ impl<T: Real> Launched<T> {
             scalars,
             rounded,
             steps: 0,
-            phase: Phase::default(),
+            phase: Phase { once: Once::of(problem), ..Phase::default() },
             remaining: 0,
             watch,
             works,
@@ -421,6 +421,14 @@ fn zeros<T: Real>(kind: &Buffer) -> Result<Vec<T>> {
     Ok(values)
 }
 
+impl<T: Real> Launched<T> {
+    /// Forgets that a condition has ended the run, and what need not be carried out again, because a field or a parameter is set.
+    fn go_on(&mut self) {
+        self.watch.go_on();
+        self.phase.once.forget();
+    }
+}
+
 impl<T: Real> Session for Launched<T> {
     fn plan(&self) -> &Plan {
         &self.plan
@@ -473,7 +481,7 @@ impl<T: Real> Session for Launched<T> {
         if let Some(values) = T::slice(values) {
             self.buffers[buffer].copy_from_slice(values);
         }
-        self.watch.go_on();
+        self.go_on();
         Ok(())
     }
 
@@ -490,7 +498,7 @@ impl<T: Real> Session for Launched<T> {
         if let Some(values) = T::slice(values) {
             write_rows(extents, &mut self.buffers[buffer], low, high, values);
         }
-        self.watch.go_on();
+        self.go_on();
         Ok(())
     }
 
@@ -510,7 +518,7 @@ impl<T: Real> Session for Launched<T> {
         self.scalars[parameter] = value;
         self.rounded[parameter] = standard(|| T::from_f64(value));
         self.is_stale = true;
-        self.watch.go_on();
+        self.go_on();
         Ok(())
     }
 

@@ -1,16 +1,19 @@
 //! Steps with loops, phase by phase.
 
+use abide_core::program::{Once, Repeat};
 use abide_core::{Real, Result};
 
 use super::Launched;
 
 /// How far a step with loops has come.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Phase {
     /// The place in the storage of the phase that comes next, or of the next turn of the loop that is under way.
     pub place: usize,
     /// The turns that this loop has had.
     pub turns: u64,
+    /// What need not be carried out again.
+    pub once: Once,
 }
 
 impl<T: Real> Launched<T> {
@@ -32,10 +35,9 @@ impl<T: Real> Launched<T> {
         let (mut done, mut is_over) = (0, false);
         while done < most && !is_over {
             let place = self.phase.place;
-            if phase
-                .repeat
-                .is_some_and(|repeat| repeat.ends(self.phase.turns, |own| self.scalars[first + own]))
-            {
+            let is_made = self.phase.turns == 0 && self.phase.once.is_made(number);
+            let ends = |repeat: Repeat| repeat.ends(self.phase.turns, |own| self.scalars[first + own]);
+            if is_made || phase.repeat.is_some_and(ends) {
                 (self.phase.place, is_over) = (self.storage.steps[place].end, true);
                 break;
             }
@@ -45,6 +47,9 @@ impl<T: Real> Launched<T> {
             (done, is_over) = (done + 1, phase.repeat.is_none());
         }
         if is_over {
+            if self.phase.turns > 0 {
+                self.phase.once.made(number);
+            }
             self.phase.turns = 0;
             self.steps += u64::from(phase.ends_step);
         }

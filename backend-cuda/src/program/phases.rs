@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use abide_core::backend::ExpectedTurns;
-use abide_core::program::Repeat;
-use abide_core::{Error, Result};
+use abide_core::program::{Once, Repeat};
+use abide_core::{Error, Problem, Result};
 use abide_shaders::cuda::KernelLaunch;
 use cudarc::driver::{CudaFunction, CudaGraph};
 
@@ -41,6 +41,8 @@ pub(super) struct Phase {
     /// Whether the problem's condition has ended the run.
     pub has_ended: bool,
     expected: ExpectedTurns,
+    /// What need not be carried out again.
+    pub once: Once,
     /// What is launched from places of the storage on.
     pub graphs: HashMap<(usize, Recorded), CudaGraph>,
     /// The kernels before turns, by the numbers of their loops, and that behind the last.
@@ -50,12 +52,17 @@ pub(super) struct Phase {
 
 impl Phase {
     /// Loads the kernels between turns, and begins at the first phase.
-    pub fn load(loaded: &Kernels, kernels: &abide_shaders::cuda::ProgramKernels) -> Result<Phase> {
-        let Some(loops) = &kernels.loops else { return Ok(Phase::default()) };
+    pub fn load(
+        problem: &Problem,
+        loaded: &Kernels,
+        kernels: &abide_shaders::cuda::ProgramKernels,
+    ) -> Result<Phase> {
+        let phase = Phase { once: Once::of(problem), ..Phase::default() };
+        let Some(loops) = &kernels.loops else { return Ok(phase) };
         let load = |kernel: &KernelLaunch| loaded.function(&kernel.entry, kernel.shared_bytes);
         let functions = loops.turns.iter().map(|(&number, kernel)| Ok((number, load(kernel)?)));
         let functions = functions.collect::<Result<_>>()?;
-        Ok(Phase { functions, leave: Some(load(&loops.leave)?), ..Phase::default() })
+        Ok(Phase { functions, leave: Some(load(&loops.leave)?), ..phase })
     }
 }
 
@@ -90,6 +97,7 @@ impl ProgramSession {
                 self.phase.place = self.storage.steps[self.phase.place].next;
                 (1, true)
             }
+            Some(_) if self.phase.turns == 0 && self.phase.once.is_made(number) => (0, true),
             Some(repeat) => {
                 let (done, is_over) = self.turns_of(number, repeat, most)?;
                 self.phase.turns += done;
@@ -98,6 +106,9 @@ impl ProgramSession {
         };
         if is_over {
             if phase.repeat.is_some() {
+                if self.phase.turns > 0 {
+                    self.phase.once.made(number);
+                }
                 self.phase.expected.had(number, self.phase.turns);
                 self.phase.place = self.storage.steps[self.phase.place].end;
             }

@@ -91,7 +91,7 @@ impl ProgramSession {
         fields: Vec<Array>,
     ) -> Result<ProgramSession> {
         check_fields(problem, &fields)?;
-        let phases = Phases::new(Watch::new(problem, &fields)?);
+        let phases = Phases::new(problem, Watch::new(problem, &fields)?);
         let memory = Memory::new(&gpu, problem, &made).await?;
         let dispatches = Dispatches::new(&gpu, &made, &memory).await?;
         for (&buffer, field) in made.storage.first.iter().zip(&fields) {
@@ -263,6 +263,7 @@ impl ProgramSession {
     /// Forgets that a condition has ended the run, because a field or a parameter is set.
     async fn go_on(&mut self) -> Result<()> {
         self.phases.watch.go_on();
+        self.phases.once.forget();
         if std::mem::take(&mut self.has_ended) {
             self.memory.set_progress(&self.gpu, [0, 0]).await?;
         }

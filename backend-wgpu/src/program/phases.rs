@@ -3,9 +3,9 @@
 //! A dispatch before each turn tests whether the loop is over, after which the dispatches that follow do nothing. So the device is
 //! given several turns at a time, about as many as the loop had in the step before, and the host looks how many there were.
 
-use abide_core::Result;
 use abide_core::backend::ExpectedTurns;
-use abide_core::program::{Phase, Repeat, Watch};
+use abide_core::program::{Once, Phase, Repeat, Watch};
+use abide_core::{Problem, Result};
 
 use super::ProgramSession;
 use crate::rounds;
@@ -17,13 +17,15 @@ pub(super) struct Phases {
     /// The turns that this loop has had.
     turns: u64,
     expected: ExpectedTurns,
+    /// What need not be carried out again.
+    pub once: Once,
     /// What is watched between steps, where the host is there.
     pub watch: Watch,
 }
 
 impl Phases {
-    pub fn new(watch: Watch) -> Phases {
-        Phases { place: 0, turns: 0, expected: ExpectedTurns::default(), watch }
+    pub fn new(problem: &Problem, watch: Watch) -> Phases {
+        Phases { place: 0, turns: 0, expected: ExpectedTurns::default(), once: Once::of(problem), watch }
     }
 }
 
@@ -73,6 +75,7 @@ impl ProgramSession {
                 self.phases.place = self.made.storage.steps[self.phases.place].next;
                 (1, true, seconds)
             }
+            Some(_) if self.phases.turns == 0 && self.phases.once.is_made(number) => (0, true, 0.0),
             Some(repeat) => {
                 let (done, is_over, seconds) = self.turns_of(number, repeat, most).await?;
                 self.phases.turns += done;
@@ -81,6 +84,9 @@ impl ProgramSession {
         };
         if is_over {
             if repeat.is_some() {
+                if self.phases.turns > 0 {
+                    self.phases.once.made(number);
+                }
                 self.phases.expected.had(number, self.phases.turns);
                 self.phases.place = self.made.storage.steps[self.phases.place].end;
             }

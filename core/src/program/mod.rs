@@ -65,7 +65,7 @@ pub use self::linear::LinearStencil;
 pub use self::marks::Marks;
 pub use self::member::{Member, check_members};
 pub use self::names::{Named, check_name};
-pub use self::phases::{Phase, Repeat};
+pub use self::phases::{Once, Phase, Repeat};
 pub use self::placed::Part;
 pub(crate) use self::placed::knows_where;
 pub use self::problem::Problem;

@@ -3,11 +3,13 @@
 //! A step with loops is a row of *phases*: the stages between two loops, and those of each loop. What follows a loop depends on a
 //! scalar that the loop makes, so a phase is what sessions and plans take at once, as they take a step elsewhere.
 
-use super::Program;
 use super::definition::Definition;
+use super::groups::uses_scalar;
 use super::step::Step;
 use super::until::Until;
+use super::{Problem, Program, StageKind};
 use crate::error::{Error, Result};
+use crate::expr::Node;
 
 /// The stages of a step between two of its loops, or those of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +27,8 @@ pub struct Repeat {
     pub most: u64,
     /// The condition that ends the loop, tested before each turn.
     pub until: Option<Until>,
+    /// Whether the stages are carried out once for all steps ([`Step::once`]).
+    pub once: bool,
 }
 
 impl Repeat {
@@ -42,6 +46,7 @@ pub(super) struct Loop {
     pub stages: std::ops::Range<usize>,
     pub most: u64,
     pub until: Option<String>,
+    pub once: bool,
 }
 
 impl Program {
@@ -92,6 +97,35 @@ impl Program {
     }
 }
 
+impl Problem {
+    /// Returns whether the stages of a place in [`Program::steps`] are to be carried out once, and make the same in each step: of
+    /// parameters, of places, of fields that no stage makes, and of what they have made before.
+    pub fn is_once(&self, place: usize) -> bool {
+        let program = &self.program;
+        if !program.repeat(place).is_some_and(|repeat| repeat.once) {
+            return false;
+        }
+        let first = self.parameters.len();
+        let varies = |scalar: &usize| program.scalars()[*scalar].extent.is_none();
+        let varying: Vec<usize> =
+            (0..program.scalars().len()).filter(varies).map(|scalar| first + scalar).collect();
+        let is_made = |name: usize| program.stages().iter().any(|stage| stage.writes.contains(&name));
+        let mut made: Vec<usize> = Vec::new();
+        program.steps()[place].clone().all(|number| {
+            let stage = &program.stages()[number];
+            let is_known = stage.does == StageKind::Update
+                && stage.dag.taps().all(|tap| {
+                    let name = usize::from(tap.field);
+                    made.contains(&name) || !is_made(name)
+                })
+                && !stage.dag.nodes.iter().any(|node| matches!(node, Node::Draw(..)))
+                && !varying.iter().any(|&scalar| uses_scalar(self, stage, scalar));
+            made.extend(&stage.writes);
+            is_known
+        })
+    }
+}
+
 impl Step<'_> {
     /// Adds stages that are carried out turn by turn, at most so often, until a condition on a computed scalar holds, as in
     /// `residual <= 1e-6`. It is tested before each turn: where it holds at once, or the scalar is NaN, there is none. Without a
@@ -133,20 +167,47 @@ impl Step<'_> {
         self.definition.end_loop();
         self
     }
+
+    /// Adds stages that need not be carried out in each step, because they make fields of parameters, of places and of fields
+    /// that no stage makes: a backend carries them out in the first step, and again once a parameter or a field was set from
+    /// outside. Where one of them reads anything else they are carried out in each step. What other stages make of a field after
+    /// them, and what they make of it, must be nothing that is read before it is made anew.
+    ///
+    /// ```
+    /// use abide_core::program::{Centring, Definition};
+    ///
+    /// // A damping that grows along an axis, whose formula is too long for each step.
+    /// let mut p = Definition::new("damped", 2);
+    /// p.field("u", Centring::CELL).field("damping", Centring::CELL).parameter("strength", 0.1, "of the damping");
+    /// let mut step = p.step();
+    /// step.once(|first| {
+    ///     first.stage("damping", |s| s.set("damping", (-s.param("strength") * s.coord(1)).exp()));
+    /// });
+    /// step.stage("u", |s| s.set("u", s.field("damping").here() * s.field("u").here()));
+    /// assert_eq!(p.build()?.phases().len(), 2);
+    /// # Ok::<(), abide_core::Error>(())
+    /// ```
+    pub fn once(&mut self, define: impl FnOnce(&mut Step<'_>)) -> &mut Self {
+        self.definition.begin_once(self.number);
+        define(&mut Step { definition: self.definition, number: self.number });
+        self.definition.end_loop();
+        self
+    }
 }
 
-/// A phase of a definition: how often its stages are carried out, and the text of the condition that ends them.
+/// A phase of a definition: how often its stages are carried out, the text of the condition that ends them, and whether they are
+/// carried out once.
 pub(super) struct Cut {
-    pub repeat: Option<(u64, Option<String>)>,
+    pub repeat: Option<(u64, Option<String>, bool)>,
     pub ends_step: bool,
 }
 
 impl Cut {
     /// Returns the phase of a program.
     pub fn phase(self, program: &Program) -> Result<Phase> {
-        let repeat = self.repeat.map(|(most, until)| {
+        let repeat = self.repeat.map(|(most, until, once)| {
             let until = until.map(|text| Until::parse(&text, program)).transpose()?;
-            Ok::<_, Error>(Repeat { most, until })
+            Ok::<_, Error>(Repeat { most, until, once })
         });
         Ok(Phase { repeat: repeat.transpose()?, ends_step: self.ends_step })
     }
@@ -164,7 +225,16 @@ impl Definition {
         }
         let begin = self.steps.get(step).map_or(0, Vec::len);
         let until = until.map(str::to_owned);
-        self.open_loop = Some(Loop { step, stages: begin..begin, most, until });
+        self.open_loop = Some(Loop { step, stages: begin..begin, most, until, once: false });
+    }
+
+    /// Begins stages that are carried out once for all steps, at the end of a step as [`Definition::begin_loop`] does:
+    /// [`Step::once`] says which may be.
+    pub fn begin_once(&mut self, step: usize) {
+        self.begin_loop(step, 1, None);
+        if let Some(own) = &mut self.open_loop {
+            own.once = true;
+        }
     }
 
     /// Ends the loop that was begun.
@@ -210,7 +280,8 @@ impl Definition {
                     cuts.push(Cut { repeat: None, ends_step: false });
                 }
                 phases.push(turn);
-                cuts.push(Cut { repeat: Some((own.most, own.until.clone())), ends_step: false });
+                let repeat = Some((own.most, own.until.clone(), own.once));
+                cuts.push(Cut { repeat, ends_step: false });
                 done = own.stages.end;
                 stages = std::mem::take(&mut later);
             }
@@ -237,9 +308,9 @@ impl Definition {
             let Some(step) = steps.last_mut() else { return };
             let begin = step.len();
             step.extend(stages);
-            if let Some(Repeat { most, until }) = phase.repeat {
+            if let Some(Repeat { most, until, once }) = phase.repeat {
                 let until = until.map(|until| until.describe(program));
-                self.loops.push(Loop { step: number, stages: begin..step.len(), most, until });
+                self.loops.push(Loop { step: number, stages: begin..step.len(), most, until, once });
             }
             if phase.ends_step {
                 steps.push(Vec::new());
@@ -254,5 +325,39 @@ impl Definition {
         for own in &mut self.loops {
             own.stages = own.stages.start + 1..own.stages.end + 1;
         }
+    }
+}
+
+/// The stages that are carried out once ([`Step::once`]), and those that a session need not carry out again.
+#[derive(Debug, Clone, Default)]
+pub struct Once {
+    /// Of each place in [`Program::steps`].
+    is_once: Vec<bool>,
+    is_made: Vec<bool>,
+}
+
+impl Once {
+    /// Returns those of a problem, none of which has been carried out.
+    pub fn of(problem: &Problem) -> Once {
+        let is_once: Vec<bool> =
+            (0..problem.program.phases().len()).map(|place| problem.is_once(place)).collect();
+        Once { is_made: vec![false; is_once.len()], is_once }
+    }
+
+    /// Returns whether what stands at a place has been made.
+    pub fn is_made(&self, place: usize) -> bool {
+        self.is_made.get(place).is_some_and(|&is_made| is_made)
+    }
+
+    /// Takes note that the stages at a place have been carried out.
+    pub fn made(&mut self, place: usize) {
+        if let Some(is_made) = self.is_made.get_mut(place) {
+            *is_made = self.is_once[place];
+        }
+    }
+
+    /// Forgets all, because a parameter or a field was set.
+    pub fn forget(&mut self) {
+        self.is_made.fill(false);
     }
 }

@@ -45,6 +45,12 @@ impl Program {
                 scalar.initial = Some(whole.extents().get(axis).map_or(0.0, |&cells| cells as f64));
             }
         }
+        // Ranks exchange before each phase, whatever a window that is written changes on one of them.
+        program
+            .phases
+            .iter_mut()
+            .filter_map(|phase| phase.repeat.as_mut())
+            .for_each(|repeat| repeat.once = false);
         program.stages.clear();
         for (own, step) in self.steps.iter().zip(&mut program.steps) {
             let begin = program.stages.len();
