@@ -345,6 +345,15 @@ impl Graph {
         Some(Expr { graph: self, id: new[expr.id as usize] })
     }
 
+    /// Returns an output of another graph's formulas, made in this one.
+    pub(crate) fn grafted(&self, dag: &Dag, output: usize) -> Expr<'_> {
+        let mut new: Vec<Id> = Vec::with_capacity(dag.nodes.len());
+        for &node in &dag.nodes {
+            new.push(self.add(node.map(|operand| new[operand as usize])).id);
+        }
+        Expr { graph: self, id: new[dag.outputs[output] as usize] }
+    }
+
     /// Returns the same formula with each addition or subtraction of a product made one fused multiply-add.
     ///
     /// This changes bits: it is part of a definition, never of simplification. If both operands are products,

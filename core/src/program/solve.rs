@@ -14,7 +14,7 @@ use super::stencil::Scope;
 use super::step::Step;
 use super::walls::Follows;
 use crate::error::{Error, Result};
-use crate::expr::{Expr, Node};
+use crate::expr::{Dag, Expr, Node};
 use crate::reduction::Reduction;
 
 /// How a step solves a linear system.
@@ -89,15 +89,19 @@ struct System<'a> {
     divides: bool,
     /// Whether the right-hand side reads the unknown's values before the solve, which a field keeps.
     keeps: bool,
-    /// Whether the operator's coefficients of neighbours are the same in all cells.
-    is_even: bool,
+    /// The operator's coefficients of the neighbours before and behind a cell along each axis, where they are the same in all cells.
+    even: Option<Dag>,
 }
 
 impl System<'_> {
     /// Returns the name of a field or a scalar of the solve.
     fn name(&self, what: &str) -> String {
         let unknown = self.unknown.replace('[', "_").replace(']', "");
-        format!("{unknown}_{what}")
+        match (what, self.how.method) {
+            // What is left on the finest grid, which coarser ones read.
+            ("defect", SolveMethod::Multigrid) => format!("{unknown}_rest_0"),
+            _ => format!("{unknown}_{what}"),
+        }
     }
 
     /// Returns the operator applied to a field of the solve.
@@ -186,15 +190,20 @@ impl Definition {
         let is_new = |name: &String| !known.contains(name);
         let of_method: &[&str] = if is_cg { &["product"] } else { &["product", "shadow", "image"] };
         let others = system.divides.then_some("inverse").into_iter().chain(system.keeps.then_some("before"));
-        // All stand where the unknown's boundary lets it be computed.
-        for what in ["defect", "direction"].into_iter().chain(of_method.iter().copied()).chain(others) {
+        // All stand where the unknown's boundary lets it be computed. Where there are coarser grids the defect is one of theirs.
+        let defect = (system.how.method != SolveMethod::Multigrid).then_some("defect");
+        for what in defect.into_iter().chain(["direction"]).chain(of_method.iter().copied()).chain(others) {
             let name = system.name(what);
             if is_new(&name) {
                 self.correction(&name, system.unknown).internal(&name);
             }
         }
+        let start = system.name("start");
+        if is_new(&start) {
+            self.temporary(&start, system.centring);
+        }
         let grids = Grids::new(system, self.dimensions());
-        if system.how.method == SolveMethod::Multigrid && is_new(&grids.defect_and_correction()[0]) {
+        if system.how.method == SolveMethod::Multigrid && is_new(&grids.defect_and_correction()[1]) {
             grids.declare(self);
         }
         for (what, is_needed, about) in [
@@ -268,10 +277,14 @@ impl Step<'_> {
                 return self;
             }
         };
-        let linear::Checked { varies, keeps, is_even } = checked;
+        let linear::Checked { varies, keeps, even } = checked;
         let divides = varies && how.method != SolveMethod::Multigrid;
-        let system = System { unknown, centring, how: *how, operator, rhs, divides, keeps, is_even };
+        let system = System { unknown, centring, how: *how, operator, rhs, divides, keeps, even };
         self.definition.declare_system(&system);
+        if how.method == SolveMethod::Multigrid {
+            let grids = Grids::new(&system, self.definition.dimensions());
+            self.once(|first| grids.set_up(first));
+        }
         self.begin(&system);
         let until = format!("{} <= {:e}", system.name("squares"), how.tolerance * how.tolerance);
         match how.method {
@@ -336,14 +349,14 @@ impl Step<'_> {
             self.make(system, "before", |s| s.field(unknown).here());
         }
         // The operator applied to a field of zeros is what the boundary alone adds.
-        self.make(system, "direction", |s| s.field(unknown).here());
+        self.make(system, "start", |s| s.field(unknown).here());
         self.stage(unknown, |s| s.set(unknown, s.constant(0.0)));
         self.make_defect(system, false);
         self.compute(&system.name("scale"), |s| {
             let squares = system.param(s, "squares");
             squares.gt(0.0).select(squares.sqrt(), s.constant(1.0))
         });
-        self.stage(unknown, |s| s.set(unknown, system.here(s, "direction")));
+        self.stage(unknown, |s| s.set(unknown, system.here(s, "start")));
         self.make_defect(system, true);
         self.compute(&system.name("iterations"), |s| s.constant(0.0));
     }
@@ -352,8 +365,8 @@ impl Step<'_> {
         self.compute(&system.name("iterations"), |s| system.param(s, "iterations") + 1.0);
     }
 
-    /// Goes along the direction of conjugate gradients as far as lessens the error most: changes the unknown, has `set` take the new
-    /// defect, and finds its squares.
+    /// Goes along the direction of conjugate gradients as far as lessens the error most: changes the unknown, and has `set` take the
+    /// new defect.
     fn go_along(&mut self, system: &System<'_>, set: impl for<'g> Fn(&Scope<'g>, Expr<'g>)) {
         let unknown = system.unknown;
         self.make(system, "product", |s| system.applied(s, &system.name("direction")));
@@ -365,7 +378,6 @@ impl Step<'_> {
             // What is no number ends the loop.
             set(s, goes_on.select(defect - alpha * system.here(s, "product"), f64::NAN));
         });
-        self.sum_of_squares(system);
     }
 
     fn conjugate_gradients(&mut self, system: &System<'_>, until: &str) {
@@ -382,6 +394,7 @@ impl Step<'_> {
         self.make(system, "direction", |s| system.preconditioned(s, "defect"));
         self.repeat(system.how.most, Some(until), |turn| {
             turn.go_along(system, |s, defect| s.set(&name("defect"), defect));
+            turn.sum_of_squares(system);
             find_next(turn);
             turn.make(system, "direction", |s| {
                 let (_, beta) = system.ratio(s, next, "rho");
@@ -396,8 +409,10 @@ impl Step<'_> {
         let name = |what: &str| system.name(what);
         let grids = Grids::new(system, self.definition.dimensions());
         let [rest, correction] = grids.defect_and_correction();
-        grids.set_up(self);
-        self.stage(&rest, |s| grids.begin(s, system.here(s, "defect")));
+        self.stage(&rest, |s| {
+            grids.begin(s, system.here(s, "defect"));
+            s.set(&name("direction"), s.constant(0.0));
+        });
         self.compute(&name("rho"), |s| s.constant(0.0));
         self.repeat(system.how.most, Some(until), |turn| {
             grids.cycle(turn);
@@ -416,6 +431,7 @@ impl Step<'_> {
                 turn.find_mean(system, "defect");
                 turn.stage(&rest, |s| grids.begin(s, system.without_mean(s, "defect")));
             }
+            turn.sum_of_squares(system);
             turn.count(system);
         });
     }

@@ -27,6 +27,8 @@ pub struct Storage {
     pub steps: Vec<Launches>,
     /// The number of the first step that is repeated; 0 for a program with loops.
     pub repeated: usize,
+    /// The field or temporary for which each buffer was added, behind those in which fields begin.
+    added_for: Vec<usize>,
 }
 
 /// The launches of one step, or of a phase of a step with loops.
@@ -116,6 +118,7 @@ impl Storage {
             first: first.clone(),
             steps: Vec::new(),
             repeated: 0,
+            added_for: Vec::new(),
         };
         let mut seen = vec![State {
             names: first.into_iter().map(Some).chain(program.temporaries().iter().map(|_| None)).collect(),
@@ -237,9 +240,9 @@ impl Storage {
                         1 => target < fields || !is_empty(&boxes.stages[number][output]),
                         _ => target < fields || !is_last(target),
                     };
-                    // What a group reads near its tiles must not be overwritten by the tiles beside.
                     let own = reads[target].filter(|_| {
-                        group.len() == 1 && may_stay(boxes, number, &stages[number], &reads, target)
+                        reads_in_place(stages, group)
+                            && may_stay(boxes, number, &stages[number], &reads, target)
                     });
                     writes.push(match own {
                         _ if !is_needed => None,
@@ -280,11 +283,17 @@ impl Storage {
                 || state.names.contains(&Some(buffer))
                 || writes.contains(&Some(buffer))
         };
-        let may_take = |buffer: usize| !home.keeps || buffer >= home.fields || buffer == home.of;
+        let may_take = |buffer: usize| {
+            let is_spare = |added_for: usize| added_for == home.of || home.of.min(added_for) >= home.fields;
+            !home.keeps
+                || buffer == home.of
+                || buffer.checked_sub(home.fields).is_some_and(|own| is_spare(self.added_for[own]))
+        };
         let mut all = (0..self.buffers.len()).filter(|&buffer| self.buffers[buffer] == *kind);
         let known = all.find(|&buffer| may_take(buffer) && !used(buffer));
         known.unwrap_or_else(|| {
             self.buffers.push(kind.clone());
+            self.added_for.push(home.of);
             self.buffers.len() - 1
         })
     }
@@ -293,7 +302,8 @@ impl Storage {
 /// What is asked of a buffer for a field or temporary: a field's home is the buffer in which it begins.
 ///
 /// The turns of loops, and what stands between them, bring fields to other buffers in an order that differs from step to step. Where one may
-/// take the home of another, that makes thousands of assignments; where none may, each field is at home or in a spare buffer.
+/// take the home or the spare buffer of another, that makes thousands of assignments; where none may, each field is in one of its
+/// own. Temporaries share theirs, because nothing of them is left behind a phase.
 #[derive(Clone, Copy)]
 struct Home {
     of: usize,
@@ -335,6 +345,19 @@ fn copied(boxes: &Boxes, number: usize, stage: &Stage, output: usize) -> Option<
         own[axis].start == to.low[axis] && own[axis].end == to.low[axis] + to.extents[axis] as isize
     });
     (tap.offset == [0; 3] && from == to && whole).then_some(source)
+}
+
+/// Returns whether what follows the first stage of a group reads nothing beside the values that it makes: what others read near their
+/// tiles must not be overwritten by the tiles beside.
+fn reads_in_place(stages: &[Stage], group: &[usize]) -> bool {
+    match *group {
+        [_] => true,
+        [_, reduction] => {
+            let StageKind::Reduce(..) = stages[reduction].does else { return false };
+            stages[reduction].dag.taps().all(|tap| tap.offset == [0; 3])
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether a field may be written where it lies: no other name means its buffer, and the stage taps

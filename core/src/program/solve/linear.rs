@@ -50,8 +50,8 @@ pub(super) struct Checked {
     pub varies: bool,
     /// Whether the right-hand side reads the field.
     pub keeps: bool,
-    /// Whether the operator's coefficients of neighbours are the same in all cells.
-    pub is_even: bool,
+    /// The operator's coefficients of the neighbours before and behind a cell along each axis, where they are the same in all cells.
+    pub even: Option<Dag>,
 }
 
 /// Checks that an operator is linear in a field.
@@ -131,7 +131,7 @@ pub(super) fn check(
     Ok(Checked {
         varies: diagonal.nodes.iter().any(varies),
         keeps,
-        is_even: !neighbours.nodes.iter().any(varies),
+        even: (!neighbours.nodes.iter().any(varies)).then_some(neighbours),
     })
 }
 

@@ -1,4 +1,5 @@
-//! One V cycle of geometric multigrid, which preconditions conjugate gradients: its grids, their set-up in each solve, and its stages.
+//! One V cycle of geometric multigrid, which preconditions conjugate gradients: its grids, their set-up, and its stages. The set-up is
+//! made once where the operator follows from parameters and places ([`Step::once`]).
 //!
 //! The operator is read as flow through the faces between cells: (A p)ᵢ = sᵢ pᵢ + Σ wᵢ pᵢ + Σ t (pᵢ − pⱼ), where s is what its coefficients add up
 //! to, t the opposite of the coefficient of the neighbour behind a face, and w what a side or a wall adds to the cell at it. A coarse
@@ -34,6 +35,9 @@ fn weights() -> [f64; DEGREE] {
 /// The fields of each grid.
 const CORRECTION: &str = "correction";
 const REST: &str = "rest";
+const LEFT: &str = "left";
+const OWN: &str = "own";
+const WALLS: &str = "walls";
 const DIAGONAL: &str = "diagonal";
 const INVERSE: &str = "of_diagonal";
 
@@ -91,8 +95,13 @@ impl<'s, 'a> Grids<'s, 'a> {
         }
         for level in self.levels() {
             let faces = self.axes().map(|axis| self.faces(axis, level));
-            let others = [CORRECTION, REST, DIAGONAL, INVERSE].map(|what| self.name(what, level));
-            for name in others.into_iter().chain(faces) {
+            let others: &[&str] = match level {
+                0 => &[CORRECTION, REST, DIAGONAL, INVERSE],
+                // The set-up, which may be left out, makes nothing that anything else makes.
+                _ => &[CORRECTION, REST, LEFT, DIAGONAL, INVERSE, OWN, WALLS][..6 + self.dimensions / 3],
+            };
+            let others = others.iter().map(|what| self.name(what, level));
+            for name in others.chain(faces) {
                 // No flow crosses a side but a periodic one: what stands beyond the others counts nothing.
                 match level {
                     0 => p.inside(&name, unknown),
@@ -151,34 +160,19 @@ impl<'s, 'a> Grids<'s, 'a> {
         terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
     }
 
-    /// Returns the place of what a wall along an axis adds, until the grid's diagonal is made.
+    /// Returns the place of what a wall along an axis adds, until the grid's diagonal is made. On the finest grid each solve makes
+    /// all these anew.
     fn walls(&self, axis: usize, level: u8) -> String {
-        self.name([INVERSE, DIAGONAL, CORRECTION][axis], level)
+        self.name([INVERSE, DIAGONAL, if level == 0 { CORRECTION } else { WALLS }][axis], level)
     }
 
-    /// Returns the sum of the products of faces with the neighbours behind them.
-    fn across<'g>(&self, s: &Scope<'g>, level: u8, value: &dyn Fn(usize, i32) -> Expr<'g>) -> Expr<'g> {
-        self.across_at(s, level, &vec![0; self.dimensions], value)
-    }
-
-    /// Returns the same for the correction of the grid. Beyond sides that close the finest grid it is 0: there coefficients that are the
-    /// same everywhere stand for the faces.
-    fn flow<'g>(&self, s: &Scope<'g>, level: u8) -> Expr<'g> {
-        let correction = s.field(&self.name(CORRECTION, level));
-        if level > 0 || !self.system.is_even {
-            return self.across(s, level, &|axis, by| correction.along(axis, by));
-        }
-        let sides = self.axes().flat_map(|axis| [(axis, -1), (axis, 1)]);
-        let terms = sides.map(|(axis, by)| {
-            let operator = (self.system.operator)(s);
-            let beside = linear::beside(s, operator, self.system.unknown, (axis, by));
-            -(beside * correction.along(axis, by))
-        });
-        terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
+    /// Returns the place of what the coefficients of a cell add up to, until the grid's diagonal is made.
+    fn sum(&self, level: u8) -> String {
+        self.name(if level == 0 { REST } else { OWN }, level)
     }
 
     /// Returns the sum of the products of faces with values behind them, around a cell at an offset.
-    fn across_at<'g>(
+    fn across<'g>(
         &self,
         s: &Scope<'g>,
         level: u8,
@@ -194,6 +188,30 @@ impl<'s, 'a> Grids<'s, 'a> {
         terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
     }
 
+    /// Returns the same for values that are 0 beyond sides that close the finest grid: coefficients that are the same everywhere
+    /// stand for its faces.
+    fn flow<'g>(
+        &self,
+        s: &Scope<'g>,
+        level: u8,
+        at: &[i32],
+        value: &dyn Fn(usize, i32) -> Expr<'g>,
+    ) -> Expr<'g> {
+        let Some(even) = self.system.even.as_ref().filter(|_| level == 0) else {
+            return self.across(s, level, at, value);
+        };
+        let sides = self.axes().flat_map(|axis| [(axis, -1), (axis, 1)]);
+        let terms = sides
+            .enumerate()
+            .map(|(number, (axis, by))| -(s.graph().grafted(even, number) * value(axis, by)));
+        terms.reduce(|a, b| a + b).unwrap_or_else(|| s.constant(0.0))
+    }
+
+    /// Returns the cell of a stage itself, as an offset.
+    fn own(&self) -> Vec<i32> {
+        vec![0; self.dimensions]
+    }
+
     /// Makes the faces and the diagonals of all grids from the operator.
     pub fn set_up(&self, step: &mut Step<'_>) {
         let (system, direction) = (self.system, self.system.name("direction"));
@@ -203,7 +221,7 @@ impl<'s, 'a> Grids<'s, 'a> {
         step.stage(&self.name("faces", 0), |s| {
             let own = s.field(&inside);
             let all = own.here() * linear::of_ones(s, (system.operator)(s), system.unknown, None);
-            s.set(&self.name(REST, 0), all);
+            s.set(&self.sum(0), all);
             for axis in self.axes() {
                 let flows = own.here() * own.along(axis, 1);
                 let beside = linear::beside(s, (system.operator)(s), system.unknown, (axis, 1));
@@ -223,9 +241,8 @@ impl<'s, 'a> Grids<'s, 'a> {
         let next = level + 1;
         if !self.is_last(level) {
             step.stage(&self.name("faces", next), |s| {
-                let rest =
-                    self.joined(s, next, None, |child| s.field(&self.name(REST, level)).at_slice(child));
-                s.set(&self.name(REST, next), rest);
+                let sum = self.joined(s, next, None, |child| s.field(&self.sum(level)).at_slice(child));
+                s.set(&self.sum(next), sum);
                 for axis in self.axes() {
                     let finer = self.extent(s, axis, level);
                     let is_joined = finer.gt(1.5);
@@ -253,8 +270,8 @@ impl<'s, 'a> Grids<'s, 'a> {
         }
         step.stage(&self.name(DIAGONAL, level), |s| {
             let walls = self.axes().map(|axis| s.field(&self.walls(axis, level)).here());
-            let own = walls.fold(self.here(s, REST, level), |sum, walls| sum + walls);
-            let diagonal = own + self.across(s, level, &|_, _| s.constant(1.0));
+            let own = walls.fold(s.field(&self.sum(level)).here(), |sum, walls| sum + walls);
+            let diagonal = own + self.across(s, level, &self.own(), &|_, _| s.constant(1.0));
             s.set(&self.name(DIAGONAL, level), diagonal);
             s.set(&self.name(INVERSE, level), diagonal.ne(0.0).select(1.0 / diagonal, 0.0));
         });
@@ -262,7 +279,6 @@ impl<'s, 'a> Grids<'s, 'a> {
 
     /// Sets a defect with that with which its cycle begins.
     pub fn begin<'g>(&self, s: &Scope<'g>, defect: Expr<'g>) {
-        s.set(&self.system.name("defect"), defect);
         s.set(&self.name(REST, 0), defect);
         s.set(&self.name(CORRECTION, 0), self.first_sweep(s, 0, defect));
     }
@@ -277,14 +293,19 @@ impl<'s, 'a> Grids<'s, 'a> {
         let name = self.name(CORRECTION, level);
         step.stage(&name, |s| {
             let own = s.field(&name);
-            let (here, flow) = match is_corrected {
-                false => (own.here(), self.flow(s, level)),
-                true => {
-                    let beside =
-                        |axis: usize, by: i32| own.along(axis, by) + self.coarse(s, level, Some((axis, by)));
-                    (own.here() + self.coarse(s, level, None), self.across(s, level, &beside))
+            let here = if is_corrected { own.here() + self.coarse(s, level, None) } else { own.here() };
+            let flow = self.flow(s, level, &self.own(), &|axis, by| {
+                let beside = own.along(axis, by);
+                if !is_corrected {
+                    return beside;
                 }
-            };
+                let sum = beside + self.coarse(s, level, Some((axis, by)));
+                match self.system.even {
+                    // The coarser grid begins anew beyond any side.
+                    Some(_) => s.field(&self.system.name("inside")).along(axis, by).gt(0.5).select(sum, 0.0),
+                    None => sum,
+                }
+            });
             let inverse = self.here(s, INVERSE, level);
             let jacobi = inverse * (self.here(s, REST, level) + flow);
             // Cells that take no part get no correction from the coarser grid.
@@ -321,28 +342,51 @@ impl<'s, 'a> Grids<'s, 'a> {
         }
         for level in self.levels().rev() {
             let mut is_corrected = !self.is_last(level);
+            if is_corrected && level > 0 {
+                // A stage more, and sweeps that are alike: on few cells a device waits for what a stage is, not for its values.
+                let name = self.name(CORRECTION, level);
+                step.stage(&name, |s| s.set(&name, s.field(&name).here() + self.coarse(s, level, None)));
+                is_corrected = false;
+            }
             for weight in others.into_iter().rev().chain([first]) {
                 self.sweep(step, level, weight, std::mem::take(&mut is_corrected));
             }
         }
     }
 
+    /// Returns what a grid's correction leaves of its defect in a cell at an offset.
+    fn left<'g>(&self, s: &Scope<'g>, level: u8, at: &[i32]) -> Expr<'g> {
+        let [rest, diagonal, correction] =
+            [REST, DIAGONAL, CORRECTION].map(|what| s.field(&self.name(what, level)).at_slice(at));
+        let beside = s.field(&self.name(CORRECTION, level));
+        let flow = self.flow(s, level, at, &|axis, by| {
+            let mut place = at.to_vec();
+            place[axis] += by;
+            beside.at_slice(&place)
+        });
+        let left = rest - diagonal * correction + flow;
+        match self.system.even {
+            // Outermost cells that are held have no faces.
+            Some(_) if level == 0 => diagonal.ne(0.0).select(left, 0.0),
+            _ => left,
+        }
+    }
+
     /// Adds what takes the rest of a grid to the next coarser one, with the first sweep there.
     fn restrict(&self, step: &mut Step<'_>, level: u8) {
         let next = level + 1;
+        // On few cells a device waits for what a stage is, not for its values: two stages are shorter than one.
+        let name = (level > 0).then(|| self.name(LEFT, level));
+        if let Some(name) = &name {
+            step.stage(name, |s| s.set(name, self.left(s, level, &self.own())));
+        }
         step.stage(&self.name(REST, next), |s| {
-            let [rest, diagonal, correction] =
-                [REST, DIAGONAL, CORRECTION].map(|what| s.field(&self.name(what, level)));
-            let left = self.joined(s, next, None, |child| {
-                let flow = self.across_at(s, level, child, &|axis, by| {
-                    let mut at = child.to_vec();
-                    at[axis] += by;
-                    correction.at_slice(&at)
-                });
-                rest.at_slice(child) - diagonal.at_slice(child) * correction.at_slice(child) + flow
+            let joined = self.joined(s, next, None, |child| match &name {
+                Some(name) => s.field(name).at_slice(child),
+                None => self.left(s, level, child),
             });
-            s.set(&self.name(REST, next), left);
-            s.set(&self.name(CORRECTION, next), self.first_sweep(s, next, left));
+            s.set(&self.name(REST, next), joined);
+            s.set(&self.name(CORRECTION, next), self.first_sweep(s, next, joined));
         });
     }
 
