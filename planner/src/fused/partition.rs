@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use abide_core::device::Capability;
-use abide_core::plan::fused::{GroupKernel, Partition};
+use abide_core::plan::fused::{Group, GroupKernel, Partition};
 use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
 use abide_core::{DeviceSpec, Problem};
 
@@ -65,10 +65,24 @@ pub fn worthwhile(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, passing
     let (partition, mut costs) = united_greedily(problem, boxes, device, (passing, links));
     let grouped = costs.sum(&partition.groups());
     let alone = costs.sum(&Groups::needed(&problem.program, boxes));
-    let partition =
-        if grouped <= WORTHWHILE * alone { partition } else { Partition::alone(&problem.program) };
+    let partition = if grouped <= WORTHWHILE * alone { partition } else { with_tails(problem, &partition) };
     let chains = links.map_or(Vec::new(), |links| chains(problem, boxes, &partition, &links));
     Partition { chains, ..partition }
+}
+
+/// Returns the partition without all groups but reductions in the kernel of the update before them, which read less in any case.
+fn with_tails(problem: &Problem, partition: &Partition) -> Partition {
+    let order = Waits::of(problem);
+    let of_step = |(number, step): (usize, &Vec<Group>)| {
+        let own = |group: &Group| match group.is_tail() {
+            true => vec![group.stages.clone()],
+            false => group.stages.iter().map(|&stage| vec![stage]).collect(),
+        };
+        let groups = order.ordered(step.iter().flat_map(own).collect());
+        groups.unwrap_or_else(|| Groups::alone(&problem.program).steps.swap_remove(number))
+    };
+    let steps = partition.steps.iter().enumerate().map(of_step).collect();
+    Partition::of(Groups { steps }, |_| None)
 }
 
 /// The shares of the estimate of several stages in one kernel by which stages are united. With less than all of it pairs come

@@ -193,7 +193,8 @@ fn groups_come_unasked_where_they_are_worthwhile() {
     };
     let alone = launches(&[96, 96], &device);
     assert!(launches(&[3840, 3840], &device) < alone / 2);
-    assert_eq!(launches(&[3840, 3840], &DeviceSpec { registers: None, ..device }), alone);
+    let stages = clover(&[3840, 3840]).0.program.stages().len();
+    assert_eq!(launches(&[3840, 3840], &DeviceSpec { registers: None, ..device }), stages);
 }
 
 /// The search's groups keep every precedence too, and are estimated to take no longer than the greedy ones.
@@ -504,7 +505,7 @@ fn loops_have_few_assignments_of_buffers() {
             let storage =
                 Storage::of_groups(&split, &Boxes::of(&split).unwrap(), &partition.groups()).unwrap();
             println!("{} {extents:?} {dtype}: {}", program.name(), storage.steps.len());
-            assert!(storage.steps.len() <= 64, "{extents:?} {dtype}: {}", storage.steps.len());
+            assert!(storage.steps.len() <= 32, "{extents:?} {dtype}: {}", storage.steps.len());
         }
     }
 }
