@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use abide_core::plan::{Compiled, Execution, Fuse, Options};
 use abide_core::program::{Centring, Definition, Marks, Probe, Record, Reduction, Until};
-use abide_core::{Boundary, DType, DeviceSpec, Plan, Problem, Shape, catalogue};
+use abide_core::{Boundary, DType, DeviceSpec, Plan, Problem, Shape, Tune, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 use abide_planner::plan;
 
 use common::{AROUND_CALLS, by_parts, part, present};
 
-by_parts!(cloverleaf_does_not_spill);
+by_parts!(cloverleaf_does_not_spill, chains_do_not_spill);
 
 /// Returns CloverLeaf in two and three dimensions, with so many cells along an axis, for each architecture.
 fn clovers([flat, deep]: [usize; 2]) -> Vec<(DeviceSpec, Problem)> {
@@ -203,6 +203,33 @@ fn reductions_of_what_is_made_compile() {
             let compiled = report(&problem, &plan, &target(&device)).unwrap();
             assert!(compiled.iter().any(|kernel| kernel.kernel.contains("reduce_made")), "{compiled:?}");
             assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+        }
+    }
+}
+
+/// Chains of stages on coarse grids, in two and three dimensions, compile in little time and do not spill.
+fn chains_do_not_spill(is_other: bool) {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["h200", "a100"][..] } else { &["h200", "a100", "v100"] };
+    let mut cases = Vec::new();
+    for extents in [&[128, 128][..], &[64; 3]] {
+        for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
+            let program = catalogue::find("navier-stokes").unwrap().program(extents.len()).unwrap();
+            let shape = Shape::new(extents).unwrap();
+            cases.push((device, Problem::new(Arc::new(program), shape, DType::F64).unwrap()));
+        }
+    }
+    for (device, problem) in part(cases, is_other) {
+        let plan = plan(&problem, &device, &Options { tune: Tune::Off, ..Options::default() }).unwrap();
+        let chains = &plan.stepwise().unwrap().partition.chains;
+        let stages: usize = chains.iter().map(|chain| chain.groups.len()).sum();
+        assert!(stages > 40, "{stages} stages in chains");
+        let begun = std::time::Instant::now();
+        let compiled = report(&problem, &plan, &target(&device)).unwrap();
+        println!("{} {}: {:.1} s", device.name, problem.shape, begun.elapsed().as_secs_f64());
+        for kernel in compiled.iter().filter(|kernel| kernel.kernel.starts_with("chain")) {
+            println!("{}: {} registers, {} bytes spilt", kernel.kernel, kernel.registers, kernel.spill_bytes);
+            assert!(kernel.spill_bytes <= AROUND_CALLS, "{kernel:?}");
         }
     }
 }

@@ -169,6 +169,7 @@ void launch_all()
             run_cluster(blocks.size(), threads);
             continue;
         }
+        gridDim.x = blocks.size();
         std::iota(blocks.begin(), blocks.end(), 0);
         std::shuffle(blocks.begin(), blocks.end(), emulated::drawn);
         for (const int block : blocks) run_block(block, threads);
@@ -195,7 +196,7 @@ int main(int, char** words)
     Memory rows(number() * sizeof(double)), progress(sizeof(Progress));
     arguments.rows = reinterpret_cast<double*>(rows.first());
     arguments.progress = reinterpret_cast<Progress*>(progress.first());
-    *arguments.progress = {0, 0, 0, number(), 0.0, 0};
+    *arguments.progress = {0, 0, 0, number(), 0.0, 0, 0};
     const unsigned long long mark = number();
     memcpy(&arguments.progress->mark, &mark, sizeof mark);
     launch_all();

@@ -71,6 +71,12 @@ inline unsigned load_acquire(const unsigned* p) { return emulated::polled(p); }
 inline void store_release(unsigned* p, unsigned v) { emulated::store_released(p, v, false); }
 inline void add_release(unsigned* p, unsigned v) { emulated::add_released(p, v); }
 
+inline unsigned long long add_in_turn(unsigned long long* p, unsigned long long v)
+{
+    emulated::release(false);
+    return emulated::add_in_memory(p, v);
+}
+
 inline void fence_devices()
 {
     emulated::release(true);

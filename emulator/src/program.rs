@@ -48,7 +48,7 @@ pub struct Form {
 const SCHEDULES: usize = 2;
 
 /// Words of the kernels' `Progress`.
-const PROGRESS: usize = 6;
+const PROGRESS: usize = 7;
 
 /// The end of a run.
 pub struct Ended {

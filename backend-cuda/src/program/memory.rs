@@ -55,14 +55,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    fn words(self) -> [u64; 6] {
+    fn words(self) -> [u64; 7] {
         let Progress { has_ended, is_at_mark, steps, rows, until_due, mark, turns, is_loop_over } = self;
         let stopped = u64::from(has_ended) | u64::from(is_at_mark) << 1 | u64::from(is_loop_over) << 2;
-        [stopped, steps, rows, until_due, mark.to_bits(), turns]
+        // No block of a reduction is under way.
+        [stopped, steps, rows, until_due, mark.to_bits(), turns, 0]
     }
 
-    fn of(words: [u64; 6]) -> Progress {
-        let [stopped, steps, rows, until_due, mark, turns] = words;
+    fn of(words: [u64; 7]) -> Progress {
+        let [stopped, steps, rows, until_due, mark, turns, _] = words;
         let [has_ended, is_at_mark, is_loop_over] = [1, 2, 4].map(|bit| stopped & bit != 0);
         let mark = f64::from_bits(mark);
         Progress { has_ended, is_at_mark, steps, rows, until_due, mark, turns, is_loop_over }

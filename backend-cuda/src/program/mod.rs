@@ -138,7 +138,7 @@ impl ProgramSession {
             true => None,
             false => Some(Steps::new(problem, &plan, loaded, (&kernels, &storage), &memory)?),
         };
-        let phase = Phase::load(loaded, &kernels)?;
+        let phase = Phase::load(problem, loaded, &kernels)?;
         let timer = Timer::new(&memory.stream)?;
         let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
         let mut session = ProgramSession {
@@ -189,6 +189,7 @@ impl ProgramSession {
     /// Forgets that a condition has ended the run, and what the next step would take over, because a field or a parameter is set.
     fn go_on(&mut self) -> Result<()> {
         self.phase.has_ended = false;
+        self.phase.once.forget();
         self.carried.iter_mut().for_each(|carried| carried.is_there = false);
         if self.kernels.end.is_some() && self.drain()?.has_ended {
             self.set_progress(false)?;

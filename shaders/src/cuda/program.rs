@@ -24,7 +24,7 @@ use abide_core::{DType, Error, Problem, Program, Result, Stage};
 
 use self::group::GroupBody;
 use self::kinds::triple;
-use self::stages::{Body, Entry};
+use self::stages::{Body, Entry, Joined};
 use super::pitch::pitched_values;
 use super::quotients::QUOTIENTS;
 use super::{COPIES, Cuda, DEVICE, FUNCTIONS, RANDOM, TREE, constant};
@@ -107,6 +107,8 @@ pub struct KernelLaunch {
 pub(crate) enum Part {
     /// Tiles, for each of which a stage or group is computed.
     Tiles(Grid),
+    /// The same, for leaves of a reduction, which the last block joins.
+    Joined(Grid, Grid),
     /// Leaves of all values, which are taken along.
     Carried(Grid),
     /// Points.
@@ -124,7 +126,7 @@ pub(crate) enum Part {
 }
 
 impl KernelLaunch {
-    /// Returns whether the kernel joins leaves of a reduction.
+    /// Returns whether the kernel does nothing but to join leaves of a reduction.
     pub fn joins_leaves(&self) -> bool {
         matches!(self.part, Part::Rows | Part::Leaves(_))
     }
@@ -140,7 +142,7 @@ impl KernelLaunch {
     /// Returns the leaves of a reduction along each axis, which the kernel joins to its scalar; `None` if it joins none.
     pub fn joined_leaves(&self) -> Option<[usize; 3]> {
         match &self.part {
-            Part::Leaves(grid) => Some(grid.blocks),
+            Part::Leaves(leaves) | Part::Joined(_, leaves) => Some(leaves.blocks),
             _ => None,
         }
     }
@@ -185,17 +187,18 @@ fn kernels(
     let mut groups: Distinct<'_, GroupBody> = Distinct::default();
     // Groups that do the same may read other fields.
     let mut all: Vec<Numbered<'_>> = Vec::new();
-    let mut body_of = |numbers: &[usize]| {
+    let joined = if persistent.is_some() { Joined::Task } else { Joined::Within };
+    let mut body_of = |numbers: &[usize], joined: Joined| {
         let (stage, own) = (&program.stages()[numbers[0]], &boxes.stages[numbers[0]]);
         let body = match (numbers, stage.does) {
             (&[_, reduction], _) => {
                 let (reduced, region) = (&program.stages()[reduction], &boxes.stages[reduction]);
                 let stored = outlasts(problem, &boxes, numbers);
-                stages::tail(problem, &kinds, [stage, reduced], [own, region], &stored, persistent.is_none())
+                stages::tail(problem, &kinds, [stage, reduced], [own, region], &stored, joined)
             }
             (_, StageKind::Update) if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
             (_, StageKind::Update) => stages::update(problem, &kinds, stage, own, tiles),
-            (_, StageKind::Reduce(..)) => stages::reduce(problem, &kinds, stage, own, persistent.is_none()),
+            (_, StageKind::Reduce(..)) => stages::reduce(problem, &kinds, stage, own, joined),
             (_, StageKind::Scalar(scalar)) => Some(stages::scalar(stage, scalar)),
         }?;
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
@@ -211,7 +214,7 @@ fn kernels(
             continue;
         }
         let Some(fused) = fused else {
-            let body = body_of(stages);
+            let body = body_of(stages, joined);
             let (number, slots) = body.map_or((None, Vec::new()), |(number, slots)| (Some(number), slots));
             all.push(Numbered { stages, body: number, group: None, slots });
             continue;
@@ -219,7 +222,8 @@ fn kernels(
         let threads = persistent.map_or(fused.threads, |plan| plan.threads());
         let names = made(&program, stages);
         let body = group::group(problem, &kinds, program.stages(), &boxes, fused, threads, &names);
-        let reduced = body.reduced.and_then(|member| body_of(&[fused.members[member].stage]));
+        let after = if persistent.is_some() { Joined::Task } else { Joined::After };
+        let reduced = body.reduced.and_then(|member| body_of(&[fused.members[member].stage], after));
         let (text, slots) = (format!("{reduced:?}{}", body.text.as_ref()), body.slots.clone());
         let reduced = reduced.map(|(number, _)| number);
         let names: Vec<&str> = stages.iter().map(|&stage| &*program.stages()[stage].name).collect();
@@ -234,7 +238,7 @@ fn kernels(
     let loops = LoopKernels::of(problem);
     let may_end = end.is_some() && (problem.until.is_some() || problem.marks.is_some());
     let may_stop = may_end || loops.is_some();
-    let is_reduced = |body: &Body| body.entries.contains(&Entry::JoinLeaves);
+    let is_reduced = |body: &Body| body.leaves.is_some();
     // Leaves are joined into as many values again.
     let leaves =
         bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.leaves().count());

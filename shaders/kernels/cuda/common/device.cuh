@@ -26,6 +26,14 @@ __device__ __forceinline__ void add_release(unsigned* p, unsigned v)
     asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
+// Adds to a number, and returns what it was. Who finds what others have added sees what they stored before.
+__device__ __forceinline__ unsigned long long add_in_turn(unsigned long long* p, unsigned long long v)
+{
+    unsigned long long before;
+    asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(p), "l"(v) : "memory");
+    return before;
+}
+
 // Between kernels of several devices, which see each other's memory: orders what the block has stored into any device's
 // memory before what this thread stores next.
 __device__ __forceinline__ void fence_devices() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }

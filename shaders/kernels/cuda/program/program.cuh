@@ -13,6 +13,7 @@ struct Progress {
     unsigned long long until_due;   // steps to the next row
     double mark;                    // that a scalar reaches next
     unsigned long long turns;       // of the loop that is under way
+    unsigned long long arrived;     // blocks of a reduction that have made their leaves
 };
 
 // A launch's buffers by their slots, all scalars (first the parameters) as stages of fields read them, the leaves of a

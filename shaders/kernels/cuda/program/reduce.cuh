@@ -86,6 +86,9 @@ __device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsign
     }
 }
 
+template <class S>
+__device__ __forceinline__ void join_last(const Arguments& arguments);
+
 // Reduces the leaves of a tile.
 template <class S>
 __device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile)
@@ -94,6 +97,7 @@ __device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile
         if (inside) return S::value(Inside{{arguments, z, y, x}});
         return S::Computed::holds(z, y, x) ? S::value(Edge{{arguments, z, y, x}}) : S::neutral();
     });
+    if constexpr (S::JOINED_WITHIN) join_last<S>(arguments);
 }
 
 // Computes the new values at an index, and returns what a reduction has of them there.
@@ -119,6 +123,7 @@ __device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned
     reduce_leaves<S>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
         return inside ? S::compute(Inside{{arguments, z, y, x}}) : value_made<S>(Edge{{arguments, z, y, x}});
     });
+    if constexpr (S::JOINED_WITHIN) join_last<S>(arguments);
 }
 
 // Of a reduction with many leaves, blocks join the rows of the first axis that has several, so many to one each.
@@ -198,4 +203,17 @@ __device__ __forceinline__ void join_leaves(const Arguments& arguments)
     join_boxes<S, Y, X, THREADS>(from, to);
     join_boxes<S, X, 1, THREADS>(from, to);
     if (threadIdx.x == 0) set_scalar(arguments, S::SCALAR, *from);
+}
+
+// Joins all leaves in the block that is the last one of its launch to have made its own.
+template <class S>
+__device__ __forceinline__ void join_last(const Arguments& arguments)
+{
+    SHARED_VARIABLE(bool, is_last);
+    __syncthreads();
+    if (threadIdx.x == 0) is_last = add_in_turn(&arguments.progress->arrived, 1) + 1 == (unsigned long long)gridDim.x;
+    __syncthreads();
+    if (!is_last) return;
+    join_leaves<S>(arguments);
+    if (threadIdx.x == 0) arguments.progress->arrived = 0;
 }

@@ -211,18 +211,19 @@ fn turns(chain: &Chain, link: &Link<'_>) -> Vec<Turn> {
         true => ("threadIdx.x".to_owned(), chain.threads),
         false => (format!("blockIdx.x * {} + threadIdx.x", chain.threads), chain.blocks * chain.threads),
     };
-    let entries = body.entries.iter().map(|entry| {
-        let over = |function: &str| format!("{function}(arguments, {thread}, {count});");
-        let (call, is_alone) = match entry {
-            Entry::Update => (over(&format!("update_box<Stage{number}, {}>", boxed(all))), is_alone),
-            Entry::Reduce => (over(&format!("reduce_box<Stage{number}>")), is_alone),
-            Entry::Tail => (over(&format!("reduce_made_box<Stage{number}>")), is_alone),
-            Entry::JoinLeaves => (format!("join_leaves<Stage{number}, {}>(arguments);", chain.threads), true),
-            Entry::Scalar => (format!("if (threadIdx.x == 0) {}", entry.call(*number, "0")), true),
-            // Chains have no stages at points, and few leaves.
-            Entry::Carry | Entry::Points | Entry::JoinRows => (String::new(), is_alone),
-        };
-        Turn { statement: format!("{{ const Linked arguments = {arguments}; {call} }}"), is_alone }
+    let turn = |call: String, is_alone: bool| Turn {
+        statement: format!("{{ const Linked arguments = {arguments}; {call} }}"),
+        is_alone,
+    };
+    let over = |function: String| turn(format!("{function}(arguments, {thread}, {count});"), is_alone);
+    let join = || turn(format!("join_leaves<Stage{number}, {}>(arguments);", chain.threads), true);
+    let each = body.entries.iter().map(|entry| match entry {
+        Entry::Update => vec![over(format!("update_box<Stage{number}, {}>", boxed(all)))],
+        Entry::Reduce => vec![over(format!("reduce_box<Stage{number}>")), join()],
+        Entry::Tail => vec![over(format!("reduce_made_box<Stage{number}>")), join()],
+        Entry::Scalar => vec![turn(format!("if (threadIdx.x == 0) {}", entry.call(*number, "0")), true)],
+        // Chains have no stages at points, and few leaves, which are joined above.
+        Entry::Carry | Entry::Points | Entry::JoinRows | Entry::JoinLeaves => Vec::new(),
     });
-    entries.collect()
+    each.flatten().collect()
 }

@@ -200,7 +200,7 @@ impl Writer<'_> {
         let stage = &self.problem.program.stages()[launch.stage()];
         let mut accesses = self.scalars(launch);
         match &kernel.part {
-            Part::Tiles(grid) => self.tiles(launch, grid),
+            Part::Tiles(grid) | Part::Joined(grid, _) => self.tiles(launch, grid),
             Part::Carried(grid) => {
                 accesses = self.moved(launch, grid, Some([[0; 2]; 3]), true);
                 Task { grid: grid.clone(), own: self.own(launch), accesses }

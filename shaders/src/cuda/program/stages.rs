@@ -72,13 +72,29 @@ fn tiles_of_leaves(leaves: &Grid, is_alone: bool, each: usize) -> Grid {
     Grid { tile: [z, y, tile_leaves * x], blocks, ..leaves.clone() }
 }
 
-/// Returns the kernels of a reduction whose leaves `first` makes; `is_alone` says that they are launches of their own.
-fn reducing(first: Entry, leaves: &Grid, is_alone: bool) -> &'static [Entry] {
-    match (first, is_alone && leaves.count() >= MANY_LEAVES) {
-        (Entry::Tail, true) => &[Entry::Tail, Entry::JoinRows, Entry::JoinLeaves],
-        (Entry::Tail, false) => &[Entry::Tail, Entry::JoinLeaves],
-        (_, true) => &[Entry::Reduce, Entry::JoinRows, Entry::JoinLeaves],
-        (_, false) => &[Entry::Reduce, Entry::JoinLeaves],
+/// When the leaves of a reduction are joined to its scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joined {
+    /// By the last block of the kernel that makes them, or where they are many, in launches of their own.
+    Within,
+    /// In a launch of its own.
+    After,
+    /// In a task of a persistent kernel.
+    Task,
+}
+
+impl Joined {
+    /// Returns the kernels of a reduction whose leaves `first` makes.
+    fn entries(self, first: Entry, leaves: &Grid) -> &'static [Entry] {
+        let is_many = self != Joined::Task && leaves.count() >= MANY_LEAVES;
+        match (first, is_many, self) {
+            (Entry::Tail, true, _) => &[Entry::Tail, Entry::JoinRows, Entry::JoinLeaves],
+            (Entry::Tail, false, Joined::Within) => &[Entry::Tail],
+            (Entry::Tail, false, _) => &[Entry::Tail, Entry::JoinLeaves],
+            (_, true, _) => &[Entry::Reduce, Entry::JoinRows, Entry::JoinLeaves],
+            (_, false, Joined::Within) => &[Entry::Reduce],
+            (_, false, _) => &[Entry::Reduce, Entry::JoinLeaves],
+        }
     }
 }
 
@@ -129,7 +145,11 @@ impl Entry {
     /// Returns what the kernel's blocks go over.
     pub fn part(self, body: &Body) -> Part {
         match self {
-            Entry::Update | Entry::Reduce | Entry::Tail => Part::Tiles(body.grid.clone()),
+            Entry::Update => Part::Tiles(body.grid.clone()),
+            Entry::Reduce | Entry::Tail if body.entries.contains(&Entry::JoinLeaves) => {
+                Part::Tiles(body.grid.clone())
+            }
+            Entry::Reduce | Entry::Tail => Part::Joined(body.grid.clone(), body.leaves().clone()),
             Entry::Carry => Part::Carried(body.grid.clone()),
             Entry::Points => Part::Points,
             Entry::JoinRows => Part::Rows,
@@ -265,15 +285,15 @@ pub fn reduce(
     kinds: &Kinds,
     stage: &Stage,
     own: &[Indices],
-    is_alone: bool,
+    joined: Joined,
 ) -> Option<Body> {
     let StageKind::Reduce(reduction, _, scalar) = stage.does else { return None };
     let work = program::reduce(kinds, stage, own, problem.shape.dimensions())?;
     let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
     let mut text = Text::default();
-    let (entries, leaves) = (reducing(Entry::Reduce, &work.grid, is_alone), work.grid.clone());
+    let (entries, leaves) = (joined.entries(Entry::Reduce, &work.grid), work.grid.clone());
     reduces(&mut text, problem, (reduction, scalar), &leaves, entries);
-    let work = Work { grid: tiles_of_leaves(&leaves, is_alone, 4), ..work };
+    let work = Work { grid: tiles_of_leaves(&leaves, joined != Joined::Task, 4), ..work };
     write(&mut text, &work);
     value(&mut text, "value(const View& u)", &writer.formula(&work.outputs), &stage.dag);
     Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), points: 0, entries })
@@ -287,18 +307,18 @@ pub fn tail(
     [update, reduction]: [&Stage; 2],
     [own, region]: [&[Indices]; 2],
     stored: &[bool],
-    is_alone: bool,
+    joined: Joined,
 ) -> Option<Body> {
     let StageKind::Reduce(joins, _, scalar) = reduction.does else { return None };
     let (dimensions, fields) = (problem.shape.dimensions(), problem.program.fields().len());
     let Work { grid: leaves, .. } = program::reduce(kinds, reduction, region, dimensions)?;
     // What a formula makes is at hand one leaf after another: a block with more of them takes longer.
-    let grid = tiles_of_leaves(&leaves, is_alone, 1);
+    let grid = tiles_of_leaves(&leaves, joined != Joined::Task, 1);
     let work = program::update(kinds, update, own, fields, leaf(dimensions), 1)?;
     let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default() };
     let body = writer.formula(&work.outputs);
     let mut text = Text::default();
-    let entries = reducing(Entry::Tail, &leaves, is_alone);
+    let entries = joined.entries(Entry::Tail, &leaves);
     reduces(&mut text, problem, (joins, scalar), &leaves, entries);
     write(&mut text, &Work { grid: grid.clone(), ..work.clone() });
     text.push(format!("typedef {} Region;", boxed(region.first()?)));
@@ -363,6 +383,7 @@ fn reduces(
     text.push(format!("static constexpr int REDUCTION = {name}, SCALAR = {scalar};"));
     text.push(format!("static {}", triple("Offset", "LEAVES", leaves.blocks)));
     text.push(format!("static constexpr bool ROWS_JOINED = {};", entries.contains(&Entry::JoinRows)));
+    text.push(format!("static constexpr bool JOINED_WITHIN = {};", !entries.contains(&Entry::JoinLeaves)));
     text.push(neutral(problem, reduction));
 }
 
