@@ -67,6 +67,9 @@ impl Reduction {
     }
 }
 
+/// The least leaves that are many: one block joins fewer, and of fewer each is a block's, lest a device have too few warps.
+pub const MANY_LEAVES: usize = 2048;
+
 /// Returns the extents of a leaf of the tree on a domain of `dimensions` axes: 256 indices, of which a warp's
 /// width lies along the fastest axis.
 pub fn leaf(dimensions: usize) -> [usize; 3] {

@@ -130,7 +130,10 @@ impl<'a> Program<'a> {
         let mut lanes = [form.blocks.unwrap_or(1), 256];
         for chain in kernels.chains.iter().map(|chain| &chain.kernel) {
             entries.push(chain.entry.clone());
-            let slots = chain.slots_of_chain().unwrap_or(kernels.slots);
+            let Some(slots) = chain.slots_of_chain() else {
+                table += &format!("ENTRY({})\n", chain.entry);
+                continue;
+            };
             table += &format!("CHAIN({}, {slots})\n", chain.entry);
             lanes = [lanes[0].max(chain.blocks), lanes[1].max(chain.threads)];
         }

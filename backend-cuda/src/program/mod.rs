@@ -334,10 +334,10 @@ impl ProgramSession {
     }
 }
 
-/// Returns the kernel of a chain, whose blocks the device can hold as a cluster.
+/// Returns the kernel of a chain. Where its blocks are a cluster, the device can hold it.
 fn chain_function(loaded: &Kernels, kernel: &KernelLaunch) -> Result<CudaFunction> {
     let function = loaded.function(&kernel.entry, kernel.shared_bytes)?;
-    if kernel.blocks > 1 {
+    if kernel.slots_of_chain().is_some() && kernel.blocks > 1 {
         check_cluster(&function, [kernel.blocks, kernel.threads, kernel.shared_bytes], "use --fuse off")?;
     }
     Ok(function)

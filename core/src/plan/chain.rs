@@ -15,10 +15,23 @@ pub struct Chain {
     pub step: usize,
     /// The places of the groups among the step's. What only renames among them is never launched.
     pub groups: Range<usize>,
-    /// Blocks, which are a cluster where they are several.
-    pub blocks: usize,
-    /// Threads of a block.
-    pub threads: usize,
-    /// The most values of a stage that one block computes alone, while the others wait.
-    pub alone: usize,
+    /// Who carries them out.
+    pub by: Carrier,
+}
+
+/// Who carries out the groups of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carrier {
+    /// A few blocks.
+    Blocks {
+        /// How many, which are a cluster where they are several.
+        blocks: usize,
+        /// Threads of a block.
+        threads: usize,
+        /// The most values of a stage that one block computes alone, while the others wait.
+        alone: usize,
+    },
+    /// The kernel of the first group, which reduces: the block that joins the leaves computes the formulas of scalars behind it.
+    Reduction,
 }

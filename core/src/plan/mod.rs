@@ -36,7 +36,7 @@ use crate::real::DType;
 
 pub use advances::Advances;
 pub use batch::{Batched, Order};
-pub use chain::Chain;
+pub use chain::{Carrier, Chain};
 pub use cpu::{Cpu, Level, Levels, Output, Ring, Tiling, across};
 pub use measured::Measured;
 pub(crate) use options::named;

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::chain::Carrier;
 use super::description::{Describe, Line};
 use super::fused::{Fused, Group, Partition};
 use super::options::Lowering;
@@ -118,14 +119,20 @@ impl Describe for Stepwise {
                 .flat_map(|group| group.stages.iter().copied())
                 .collect();
             let (first, last) = (stages.iter().min().unwrap_or(&0), stages.iter().max().unwrap_or(&0));
-            let blocks = if chain.blocks == 1 { "block" } else { "blocks" };
-            lines.push((
-                "chain",
-                format!(
-                    "stages {first} to {last} go over few values: one launch of {} {blocks} of {} threads",
-                    chain.blocks, chain.threads
-                ),
-            ));
+            let words = match chain.by {
+                Carrier::Reduction => {
+                    format!(
+                        "stages {first} to {last}: the kernel of the first one computes the scalars behind it"
+                    )
+                }
+                Carrier::Blocks { blocks, threads, .. } => {
+                    let noun = if blocks == 1 { "block" } else { "blocks" };
+                    format!(
+                        "stages {first} to {last} go over few values: one launch of {blocks} {noun} of {threads} threads"
+                    )
+                }
+            };
+            lines.push(("chain", words));
         }
         for stage in &self.partition.carried {
             let words = format!("stage {stage} of the program is made at the end of the step before");

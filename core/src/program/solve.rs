@@ -366,13 +366,13 @@ impl Step<'_> {
     }
 
     /// Goes along the direction of conjugate gradients as far as lessens the error most: changes the unknown, and has `set` take the
-    /// new defect.
-    fn go_along(&mut self, system: &System<'_>, set: impl for<'g> Fn(&Scope<'g>, Expr<'g>)) {
+    /// new defect. `product` is the scalar of the defect's square in the preconditioner's norm.
+    fn go_along(&mut self, system: &System<'_>, product: &str, set: impl for<'g> Fn(&Scope<'g>, Expr<'g>)) {
         let unknown = system.unknown;
         self.make(system, "product", |s| system.applied(s, &system.name("direction")));
         self.sum(system, "curvature", |s| system.here(s, "direction") * system.here(s, "product"));
         self.stage(unknown, |s| {
-            let (goes_on, alpha) = system.ratio(s, "rho", "curvature");
+            let (goes_on, alpha) = system.ratio(s, product, "curvature");
             let (u, defect) = (s.field(unknown).here(), system.here(s, "defect"));
             s.set(unknown, u + alpha * system.param(s, "scale") * system.here(s, "direction"));
             // What is no number ends the loop.
@@ -393,7 +393,7 @@ impl Step<'_> {
         self.compute(&name("rho"), |s| system.param(s, next));
         self.make(system, "direction", |s| system.preconditioned(s, "defect"));
         self.repeat(system.how.most, Some(until), |turn| {
-            turn.go_along(system, |s, defect| s.set(&name("defect"), defect));
+            turn.go_along(system, "rho", |s, defect| s.set(&name("defect"), defect));
             turn.sum_of_squares(system);
             find_next(turn);
             turn.make(system, "direction", |s| {
@@ -421,8 +421,7 @@ impl Step<'_> {
                 let (_, beta) = system.ratio(s, "next", "rho");
                 s.field(&correction).here() + beta * system.here(s, "direction")
             });
-            turn.compute(&name("rho"), |s| system.param(s, "next"));
-            turn.go_along(system, |s, defect| match system.how.null_space {
+            turn.go_along(system, "next", |s, defect| match system.how.null_space {
                 true => s.set(&name("defect"), defect),
                 false => grids.begin(s, defect),
             });
@@ -432,6 +431,7 @@ impl Step<'_> {
                 turn.stage(&rest, |s| grids.begin(s, system.without_mean(s, "defect")));
             }
             turn.sum_of_squares(system);
+            turn.compute(&name("rho"), |s| system.param(s, "next"));
             turn.count(system);
         });
     }

@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use abide_core::device::Capability;
-use abide_core::plan::Chain;
 use abide_core::plan::fused::{Group, Partition};
+use abide_core::plan::{Carrier, Chain};
 use abide_core::program::{Boxes, StageKind, around, is_renamed};
+use abide_core::reduction::{MANY_LEAVES, leaf};
 use abide_core::{DeviceSpec, Problem};
 
-use crate::estimate::bytes_alone;
+use crate::estimate::{bytes_alone, instructions};
 
 /// How a device runs chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,9 @@ const THREADS: usize = 512;
 /// faster, in spite of the launch. Measured on an H200 with coarse grids in two and three dimensions and shallow water.
 const OF_CLUSTER: usize = 1;
 const OF_BLOCK: usize = 2;
+
+/// The instructions of a stage that several blocks compute: longer formulas take longer than their launch.
+const MOST_INSTRUCTIONS: f64 = 240.0;
 
 /// The buffers of all stages of a chain that a kernel's arguments have room for.
 const MOST_SLOTS: usize = 480;
@@ -68,8 +72,9 @@ impl Links {
     /// Returns whether a stage goes over few enough values to be chained.
     pub fn takes(&self, problem: &Problem, boxes: &Boxes, stage: usize) -> bool {
         let own = &problem.program.stages()[stage];
-        let is_update = own.does == StageKind::Update;
-        (own.points.is_empty() || !is_update) && values(problem, boxes, stage) <= self.most
+        let (count, is_update) = (values(problem, boxes, stage), own.does == StageKind::Update);
+        let is_short = count <= self.alone || instructions(own, problem.dtype) <= MOST_INSTRUCTIONS;
+        (own.points.is_empty() || !is_update) && count <= self.most && is_short
     }
 
     fn takes_group(&self, problem: &Problem, boxes: &Boxes, group: &Group) -> bool {
@@ -101,38 +106,58 @@ pub fn chains(problem: &Problem, boxes: &Boxes, partition: &Partition, links: &L
     for (step, groups) in partition.steps.iter().enumerate() {
         let mut place = 0;
         while place < groups.len() {
-            let (mut room, mut end, mut launched) = (MOST_SLOTS, place, 0);
-            let mut is_alone = true;
-            while let Some(group) = groups.get(end).filter(|group| links.takes_group(problem, boxes, group)) {
-                let Some(left) = room.checked_sub(slots(problem, group)) else { break };
-                let is_name = matches!(*group.stages, [stage] if is_renamed(problem, boxes, stage));
-                is_alone &=
-                    is_name || group.stages.iter().all(|&stage| values(problem, boxes, stage) <= links.alone);
-                (room, end, launched) = (left, end + 1, launched + usize::from(!is_name));
-            }
-            if launched > 1 {
-                let blocks = if is_alone { 1 } else { links.blocks };
-                all.push(Chain {
-                    step,
-                    groups: place..end,
-                    blocks,
-                    threads: links.threads,
-                    alone: links.alone,
-                });
-            }
-            place = end.max(place + 1);
+            let chain = of_few(problem, boxes, &groups[place..], links)
+                .or_else(|| of_reduction(problem, boxes, &groups[place..]));
+            let length = chain.map_or(1, |(length, by)| {
+                all.push(Chain { step, groups: place..place + length, by });
+                length
+            });
+            place += length;
         }
     }
     all
 }
 
+/// Returns how many groups from the first on go over few values, and which blocks carry them out; `None` where they are not several
+/// launches.
+fn of_few(problem: &Problem, boxes: &Boxes, groups: &[Group], links: &Links) -> Option<(usize, Carrier)> {
+    let (mut room, mut length, mut launched, mut is_alone) = (MOST_SLOTS, 0, 0, true);
+    for group in groups.iter().take_while(|group| links.takes_group(problem, boxes, group)) {
+        let Some(left) = room.checked_sub(slots(problem, group)) else { break };
+        let is_name = matches!(*group.stages, [stage] if is_renamed(problem, boxes, stage));
+        is_alone &= is_name || group.stages.iter().all(|&stage| values(problem, boxes, stage) <= links.alone);
+        (room, length, launched) = (left, length + 1, launched + usize::from(!is_name));
+    }
+    let blocks = if is_alone { 1 } else { links.blocks };
+    let by = Carrier::Blocks { blocks, threads: links.threads, alone: links.alone };
+    (launched > 1).then_some((length, by))
+}
+
+/// Returns how many groups from the first on are a reduction and formulas of scalars behind it, if its last block joins the leaves.
+fn of_reduction(problem: &Problem, boxes: &Boxes, groups: &[Group]) -> Option<(usize, Carrier)> {
+    let stages = problem.program.stages();
+    let (first, others) = groups.split_first()?;
+    let reduction = *first.stages.last()?;
+    let is_reduced = matches!(stages[reduction].does, StageKind::Reduce(..));
+    let is_single = first.stages.len() == 1 || first.is_tail();
+    let region = boxes.stages[reduction].first().filter(|_| is_reduced && is_single)?;
+    let leaf = leaf(problem.shape.dimensions());
+    let leaves = |axis: usize| (region[axis].end.max(0) as usize).div_ceil(leaf[axis]);
+    if (0..3).map(leaves).product::<usize>() >= MANY_LEAVES {
+        return None;
+    }
+    let is_scalar = |group: &&Group| matches!(*group.stages, [stage] if matches!(stages[stage].does, StageKind::Scalar(_)));
+    let scalars = others.iter().take_while(is_scalar).count();
+    (scalars > 0).then_some((1 + scalars, Carrier::Reduction))
+}
+
 /// Returns the seconds of a group in a chain.
-pub fn link_seconds(problem: &Problem, boxes: &Boxes, chain: &Chain, group: &Group) -> f64 {
+pub fn link_seconds(problem: &Problem, boxes: &Boxes, [blocks, alone]: [usize; 2], group: &Group) -> f64 {
     let seconds = |&stage: &usize| {
         let bytes = bytes_alone(problem, boxes, &problem.program.stages()[stage]);
-        match values(problem, boxes, stage) <= chain.alone {
+        match values(problem, boxes, stage) <= alone {
             true => ALONE_SECONDS,
-            false => LINK_SECONDS + bytes / (chain.blocks as f64 * BLOCK_BYTES_PER_SECOND),
+            false => LINK_SECONDS + bytes / (blocks as f64 * BLOCK_BYTES_PER_SECOND),
         }
     };
     group.stages.iter().map(seconds).sum()

@@ -2,8 +2,8 @@
 //! persistent kernel. Both take what a group computes and moves from `estimate`.
 
 use abide_core::plan::fused::{Group, Partition};
-use abide_core::plan::{Chain, PersistentProgram};
-use abide_core::program::{Boxes, around, is_renamed};
+use abide_core::plan::{Carrier, Chain, PersistentProgram};
+use abide_core::program::{Boxes, StageKind, around, is_renamed};
 use abide_core::{DeviceSpec, Problem};
 
 use crate::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
@@ -19,15 +19,25 @@ pub const TASK_SECONDS: f64 = 1.5e-6;
 pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partition: &Partition) -> f64 {
     let reached = reached_cells(problem, device);
     let steps = partition.steps.len().max(1) as f64;
-    let chains = partition.chains.len() as f64 * launch_seconds(device, 0.0) / steps;
+    let of_blocks = |chain: &&Chain| chain.by != Carrier::Reduction;
+    let chains =
+        partition.chains.iter().filter(of_blocks).count() as f64 * launch_seconds(device, 0.0) / steps;
+    let is_scalar = |group: &Group| {
+        let own = |&stage: &usize| matches!(problem.program.stages()[stage].does, StageKind::Scalar(_));
+        group.stages.iter().all(own)
+    };
     let chain_of = |group: &Group| {
         let has = |chain: &&Chain| partition.of_chain(chain).contains(group);
         partition.chains.iter().find(has)
     };
     chains
         + mean(problem, boxes, partition, |group| {
-            if let Some(chain) = chain_of(group) {
-                return link_seconds(problem, boxes, chain, group);
+            match chain_of(group).map(|chain| chain.by) {
+                Some(Carrier::Blocks { blocks, alone, .. }) => {
+                    return link_seconds(problem, boxes, [blocks, alone], group);
+                }
+                Some(Carrier::Reduction) if is_scalar(group) => return 0.0,
+                _ => {}
             }
             if let Some(seconds) = pass_seconds(problem, boxes, device, group) {
                 return seconds;

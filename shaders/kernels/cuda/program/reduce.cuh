@@ -87,17 +87,18 @@ __device__ __forceinline__ void reduce_leaves(const Arguments& arguments, unsign
 }
 
 template <class S>
-__device__ __forceinline__ void join_last(const Arguments& arguments);
+__device__ __forceinline__ bool join_last(const Arguments& arguments);
 
-// Reduces the leaves of a tile.
+// Reduces the leaves of a tile. Returns whether this thread has joined all leaves.
 template <class S>
-__device__ __forceinline__ void reduce(const Arguments& arguments, unsigned tile)
+__device__ __forceinline__ bool reduce(const Arguments& arguments, unsigned tile)
 {
     reduce_leaves<S>(arguments, tile, [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x); }, [&](bool inside, Offset z, Offset y, Offset x) {
         if (inside) return S::value(Inside{{arguments, z, y, x}});
         return S::Computed::holds(z, y, x) ? S::value(Edge{{arguments, z, y, x}}) : S::neutral();
     });
-    if constexpr (S::JOINED_WITHIN) join_last<S>(arguments);
+    if constexpr (S::JOINED_WITHIN) return join_last<S>(arguments);
+    else return false;
 }
 
 // Computes the new values at an index, and returns what a reduction has of them there.
@@ -115,15 +116,16 @@ __device__ __forceinline__ real value_made(const View& edge)
     return value;
 }
 
-// Computes new values over the leaves of a tile, and reduces what they give.
+// Computes new values over the leaves of a tile, and reduces what they give, as `reduce` does.
 template <class S>
-__device__ __forceinline__ void reduce_made(const Arguments& arguments, unsigned tile)
+__device__ __forceinline__ bool reduce_made(const Arguments& arguments, unsigned tile)
 {
     auto holds = [](Offset z, Offset y, Offset x) { return S::Inner::holds(z, y, x) && S::Region::holds(z, y, x); };
     reduce_leaves<S>(arguments, tile, holds, [&](bool inside, Offset z, Offset y, Offset x) {
         return inside ? S::compute(Inside{{arguments, z, y, x}}) : value_made<S>(Edge{{arguments, z, y, x}});
     });
-    if constexpr (S::JOINED_WITHIN) join_last<S>(arguments);
+    if constexpr (S::JOINED_WITHIN) return join_last<S>(arguments);
+    else return false;
 }
 
 // Of a reduction with many leaves, blocks join the rows of the first axis that has several, so many to one each.
@@ -205,15 +207,17 @@ __device__ __forceinline__ void join_leaves(const Arguments& arguments)
     if (threadIdx.x == 0) set_scalar(arguments, S::SCALAR, *from);
 }
 
-// Joins all leaves in the block that is the last one of its launch to have made its own.
+// Joins all leaves in the block that is the last one of its launch to have made its own. Returns whether this thread has.
 template <class S>
-__device__ __forceinline__ void join_last(const Arguments& arguments)
+__device__ __forceinline__ bool join_last(const Arguments& arguments)
 {
     SHARED_VARIABLE(bool, is_last);
     __syncthreads();
     if (threadIdx.x == 0) is_last = add_in_turn(&arguments.progress->arrived, 1) + 1 == (unsigned long long)gridDim.x;
     __syncthreads();
-    if (!is_last) return;
+    if (!is_last) return false;
     join_leaves<S>(arguments);
-    if (threadIdx.x == 0) arguments.progress->arrived = 0;
+    if (threadIdx.x > 0) return false;
+    arguments.progress->arrived = 0;
+    return true;
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use abide_core::plan::Chain;
+use abide_core::plan::{Carrier, Chain};
 use abide_core::program::{Boxes, Indices, Launch, Storage, around};
+use abide_core::reduction::leaf;
 use abide_core::{Error, Problem, Result};
 
 use super::kinds::boxed;
@@ -104,7 +105,7 @@ pub(super) fn write(
 ) -> Result<Vec<ChainKernel>> {
     let launched: HashSet<&[usize]> =
         storage.steps.iter().flat_map(|step| &step.launches).map(|launch| &*launch.stages).collect();
-    let mut kernels = Vec::new();
+    let mut kernels: Vec<ChainKernel> = Vec::new();
     for chain in chains {
         let mut stages = groups(chain);
         stages.retain(|own| launched.contains(&**own));
@@ -119,20 +120,14 @@ pub(super) fn write(
             }
             slots += known.slots.len();
         }
-        let bytes = (slots.max(1) + OTHER_ARGUMENTS) * size_of::<u64>();
-        if bytes > ARGUMENT_BYTES {
-            let what = format!("bytes of the arguments of a chain of {} stages", stages.len());
-            return Err(Error::limit(what, bytes, ARGUMENT_BYTES, "use --fuse off"));
-        }
-        let kernel = KernelLaunch {
-            entry: format!("chain_{}", kernels.len()),
-            blocks: chain.blocks,
-            threads: chain.threads,
-            shared_bytes: 0,
-            carries: false,
-            part: Part::Chain(slots.max(1)),
+        let entry = format!("chain_{}", kernels.len());
+        let kernel = match chain.by {
+            Carrier::Blocks { blocks, threads, alone } => {
+                let few = Few { blocks, threads, alone };
+                write_few(text, few, entry, &links, (slots.max(1), may_stop))?
+            }
+            Carrier::Reduction => write_reduction(text, entry, &links, may_stop)?,
         };
-        write_kernel(text, chain, &kernel, &links, may_stop);
         kernels.push(ChainKernel { stages, kernel });
     }
     Ok(kernels)
@@ -162,18 +157,37 @@ struct Turn {
     is_alone: bool,
 }
 
-fn write_kernel(text: &mut Text, chain: &Chain, kernel: &KernelLaunch, links: &[Link<'_>], may_stop: bool) {
-    let turns: Vec<Turn> = links.iter().flat_map(|link| turns(chain, link)).collect();
-    let Part::Chain(slots) = kernel.part else { return };
-    let cluster = match chain.blocks {
+/// The blocks of a chain that goes over few values.
+#[derive(Clone, Copy)]
+struct Few {
+    blocks: usize,
+    threads: usize,
+    alone: usize,
+}
+
+/// Writes the kernel of a chain that a few blocks carry out.
+fn write_few(
+    text: &mut Text,
+    few: Few,
+    entry: String,
+    links: &[Link<'_>],
+    (slots, may_stop): (usize, bool),
+) -> Result<KernelLaunch> {
+    let bytes = (slots + OTHER_ARGUMENTS) * size_of::<u64>();
+    if bytes > ARGUMENT_BYTES {
+        let what = format!("bytes of the arguments of a chain of {} stages", links.len());
+        return Err(Error::limit(what, bytes, ARGUMENT_BYTES, "use --fuse off"));
+    }
+    let turns: Vec<Turn> = links.iter().flat_map(|link| turns(few, link)).collect();
+    let cluster = match few.blocks {
         1 => String::new(),
         blocks => format!("__cluster_dims__({blocks}, 1, 1) "),
     };
     text.blank();
     text.push(format!(
         "extern \"C\" __global__ void {cluster}__launch_bounds__({}, 1) \
-         {}(const __grid_constant__ ChainArguments<{slots}> all)",
-        chain.threads, kernel.entry
+         {entry}(const __grid_constant__ ChainArguments<{slots}> all)",
+        few.threads
     ));
     text.push("{");
     if may_stop {
@@ -182,9 +196,9 @@ fn write_kernel(text: &mut Text, chain: &Chain, kernel: &KernelLaunch, links: &[
     let mut is_first = true;
     for part in turns.chunk_by(|one, other| one.is_alone && other.is_alone) {
         if !std::mem::take(&mut is_first) {
-            text.push(format!("meet<{}>();", chain.blocks > 1));
+            text.push(format!("meet<{}>();", few.blocks > 1));
         }
-        let is_alone = part[0].is_alone && chain.blocks > 1;
+        let is_alone = part[0].is_alone && few.blocks > 1;
         if is_alone {
             text.push("if (blockIdx.x == 0) {");
         }
@@ -199,10 +213,43 @@ fn write_kernel(text: &mut Text, chain: &Chain, kernel: &KernelLaunch, links: &[
         }
     }
     text.push("}");
+    let (blocks, threads, part) = (few.blocks, few.threads, Part::Chain(slots));
+    Ok(KernelLaunch { entry, blocks, threads, shared_bytes: 0, carries: false, part })
+}
+
+/// Writes the kernel of a reduction and the formulas of scalars behind it.
+fn write_reduction(
+    text: &mut Text,
+    entry: String,
+    links: &[Link<'_>],
+    may_stop: bool,
+) -> Result<KernelLaunch> {
+    let fault = |reason: &str| Error::invalid("a chain of stages", reason, "make a plan for this problem");
+    let Some((Link { body, number, .. }, scalars)) = links.split_first() else {
+        return Err(fault("it has none"));
+    };
+    let &[first @ (Entry::Reduce | Entry::Tail)] = body.entries else {
+        return Err(fault("its first one has no block that joins all leaves"));
+    };
+    let threads = leaf(1).iter().product();
+    text.blank();
+    text.push(format!(
+        "extern \"C\" __global__ void __launch_bounds__({threads}) \
+         {entry}(const __grid_constant__ Arguments arguments)"
+    ));
+    text.push("{");
+    if may_stop {
+        text.push("if (arguments.progress->stopped) return;");
+    }
+    text.push(format!("if (!{first}<Stage{number}>(arguments, blockIdx.x)) return;"));
+    scalars.iter().for_each(|link| text.push(Entry::Scalar.call(link.number, "0")));
+    text.push("}");
+    let (blocks, part) = (first.blocks(body), first.part(body));
+    Ok(KernelLaunch { entry, blocks, threads, shared_bytes: 0, carries: false, part })
 }
 
 /// Returns what a stage does, part by part.
-fn turns(chain: &Chain, link: &Link<'_>) -> Vec<Turn> {
+fn turns(chain: Few, link: &Link<'_>) -> Vec<Turn> {
     let Link { body, number, first, slots, all } = link;
     let arguments = format!("linked<{first}, {slots}>(all)");
     let values = all.iter().map(ExactSizeIterator::len).product::<usize>();

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
 use abide_core::program::{Indices, Reduction, StageKind};
-use abide_core::reduction::leaf;
+use abide_core::reduction::{MANY_LEAVES, leaf};
 use abide_core::{DType, Problem, Stage};
 
 use super::kinds::{boxed, triple};
@@ -53,10 +53,6 @@ pub enum Entry {
 
 /// The rows of leaves that a block joins to one: `ROWS_OF_BLOCK` of the kernels.
 const ROWS_OF_BLOCK: usize = 64;
-
-/// The least leaves that are many: fewer are joined by one block in a turn, and of fewer each is a block's, lest a device have
-/// too few warps.
-const MANY_LEAVES: usize = 2048;
 
 /// Returns the tiles of blocks: each has several of the leaves, `each` for each warp where they are very many, else one; or where
 /// they are few, or the blocks of a persistent kernel share them, a single one.
