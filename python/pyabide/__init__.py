@@ -72,7 +72,7 @@ from .expressions import (
     where,
 )
 from .fields import FieldValues
-from .loops import repeat, solve
+from .loops import once, repeat, solve
 from .models import load, loads
 from .noise import bernoulli, exponential, normal, uniform
 from .pictures import Movie, Picture
@@ -156,6 +156,7 @@ __all__ = [
     "minimum",
     "minres",
     "normal",
+    "once",
     "parameter",
     "plan",
     "position",

@@ -10,7 +10,7 @@ from .arguments import number_of, text_of, whole
 from .errors import Invalid, Limit
 from .expressions import Expr, Field, Operand, current
 
-__all__ = ["repeat", "solve"]
+__all__ = ["once", "repeat", "solve"]
 
 
 _MOST_TURNS = 2**53
@@ -31,6 +31,15 @@ class Repeat:
     stages: Iterable[Any]
     most: int
     until: str | None
+    once: bool = False
+
+
+def _stages(what: str, stages: Any) -> Iterable[Any]:
+    """Returns one stage or several as several."""
+    own = [stages] if isinstance(stages, Mapping) or not isinstance(stages, Iterable) else stages
+    if isinstance(own, (str, bytes)):
+        raise Invalid(f"{what}: {stages!r} is no list of stages; give dicts of new values by name")
+    return own
 
 
 def repeat(stages: Any, *, most: int, until: str | None = None) -> Repeat:
@@ -47,12 +56,24 @@ def repeat(stages: Any, *, most: int, until: str | None = None) -> Repeat:
             until="change <= 1e-6",
         )
     """
-    own = [stages] if isinstance(stages, Mapping) or not isinstance(stages, Iterable) else stages
-    if isinstance(own, (str, bytes)):
-        raise Invalid(f"ab.repeat: {stages!r} is no list of stages; give dicts of new values by name")
+    own = _stages("ab.repeat", stages)
     if until is not None:
         text_of("until", until, '"change <= 1e-6"')
     return Repeat(own, _most(most), until)
+
+
+def once(stages: Any) -> Repeat:
+    """Carries stages out once for all steps, where they make the same in each.
+
+    ``stages`` is what :func:`repeat` takes. They make fields of parameters, of places and of fields that no stage makes: a run
+    carries them out in its first step, and again once a parameter or a field was set from outside. Where one of them reads
+    anything else they are carried out in each step. What they make must not be made by other stages, and what they read of it
+    they must have made before::
+
+        yield ab.once({"damping": ab.exp(-strength * ab.position(1))})
+        yield {"u": damping * u}
+    """
+    return Repeat(_stages("ab.once", stages), 1, None, once=True)
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ class Recorder:
             self._scalars(stage, scalars)
 
     def _repeat(self, loop: Repeat) -> None:
-        self.steps[-1].append(("repeat", loop.most, loop.until))
+        self.steps[-1].append(("once",) if loop.once else ("repeat", loop.most, loop.until))
         for stage in loop.stages:
             if isinstance(stage, (declare.EndOfStep, Repeat, Solve)):
                 kind = "the end of a step" if isinstance(stage, declare.EndOfStep) else "another loop"
@@ -377,7 +377,7 @@ def _outputs(stage: tuple[Any, ...]) -> list[int]:
         return [number for _, number in stage[2]] + ([] if stage[3] is None else [stage[3]])
     if stage[0] == "solve":
         return list(stage[2])
-    if stage[0] in ("repeat", "end of loop"):
+    if stage[0] in ("once", "repeat", "end of loop"):
         return []
     number: int = stage[-1]
     return [number]

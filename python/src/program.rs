@@ -216,6 +216,7 @@ fn add(definition: &mut Definition, number: usize, tape: &Tape, stage: &Bound<'_
             let (_, most, until): (String, u64, Option<String>) = stage.extract()?;
             definition.begin_loop(number, most, until.as_deref());
         }
+        "once" => definition.begin_once(number),
         "end of loop" => definition.end_loop(),
         "solve" => {
             type Solved = (String, String, (usize, usize), String, f64, u64, bool);

@@ -317,6 +317,7 @@ for name in ("exponential", "bernoulli"):
         lambda w, f=getattr(ab, name): recorded(lambda u: u + f(w)),
         lambda w, f=getattr(ab, name): recorded(lambda u: u + f(0.5, stream=w)),
     ]
+CALLS["once"] = [lambda w: staged(lambda u, s: ab.once(w))]
 CALLS["repeat"] = [
     lambda w: staged(lambda u, s: ab.repeat(w, most=3)),
     lambda w: staged(lambda u, s: ab.repeat([{"u": u}], most=w)),

@@ -37,6 +37,25 @@ def test_sweeps_are_those_of_numpy() -> None:
     np.testing.assert_array_equal(np.asarray(sim["u"]), u)
 
 
+def test_what_is_made_once_follows_what_is_set() -> None:
+    @ab.program(1, boundary="periodic")
+    def damped(u, damping, shape, strength=0.5):
+        yield ab.once({"damping": 1 - strength * shape})
+        yield {"u": damping * u}
+
+    shape = np.linspace(0, 1, 11)
+    sim = damped.start(u=np.ones(11), shape=shape, damping=0.0)
+    expected = np.ones(11)
+    for strength in (0.5, 0.5, 0.25):
+        sim.parameters["strength"] = strength
+        sim.run(2)
+        expected = (1 - strength * shape) * ((1 - strength * shape) * expected)
+        np.testing.assert_array_equal(np.asarray(sim["u"]), expected)
+    sim["shape"] = shape = shape[::-1].copy()
+    sim.run(1)
+    np.testing.assert_array_equal(np.asarray(sim["u"]), (1 - 0.25 * shape) * expected)
+
+
 @pytest.mark.parametrize("method", ["cg", "multigrid", "bicgstab"])
 def test_a_solve_is_that_of_a_dense_system(method: str) -> None:
     @ab.program(2, boundary="mirror")

@@ -363,12 +363,18 @@ fn levels(dimensions: usize, own: &str) -> Result<Program> {
 }
 
 /// Loops: sweeps until they change little, turns of a number that differs from step to step, one at the beginning and one at the
-/// end of a step, and one that is over before its first turn; what they make changes buffers in each turn.
+/// end of a step, one that is over before its first turn, and one that is carried out once; what they make changes buffers in each
+/// turn.
 fn loops(dimensions: usize) -> Result<Program> {
     let fast = dimensions - 1;
     let mut p = Definition::new("loops", dimensions);
     p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("f", Centring::face(dimensions, fast));
     p.field("old", Centring::CELL).temporary("flux", Centring::face(dimensions, fast));
+    p.field("base", Centring::CELL).field("grown", Centring::CELL).parameter(
+        "rate",
+        0.25,
+        "of what is made once",
+    );
     p.scalar("change", Some(1.0), "largest change").scalar("left", Some(2.0), "turns that are left");
     p.scalar("turns", Some(0.0), "turns so far").scalar("total", None, "a sum");
     let mut step = p.step();
@@ -406,12 +412,22 @@ fn loops(dimensions: usize) -> Result<Program> {
         s.set("f", 0.5 * s.field("f").here() + u.along(fast, 0) - old.along(fast, -1));
     });
     let mut step = p.step();
+    step.once(|first| {
+        first.stage("grown", |s| {
+            let base = s.field("base");
+            s.set(
+                "grown",
+                s.param("rate") * (base.along(fast, 1) - base.along(0, -1)) + 0.125 * s.coord(fast).sin(),
+            );
+        });
+    });
     step.reduce("total", Reduction::Sum, Centring::CELL, |s| s.field("u").here() * s.field("old").here());
     step.repeat(3, None, |turn| {
         turn.stage("mix", |s| {
             let (u, old) = (s.field("u"), s.field("old"));
             s.set("old", 0.5 * (u.along(fast, -1) + old.along(0, 1)));
-            s.set("u", 0.5 * (u.here() - old.here()) + 1e-3 * s.param("total"));
+            let grown = s.field("grown").along(0, 1);
+            s.set("u", 0.5 * (u.here() - old.here()) + 1e-3 * s.param("total") + 0.125 * grown);
         });
     });
     step.compute("left", |s| {

@@ -73,6 +73,38 @@ fn a_model_file_says_what_rust_says() {
 }
 
 #[test]
+fn what_is_made_once_is_written_again() {
+    let model = "axes = 1
+
+[fields]
+u = 1
+k = 0
+
+[[stages]]
+once = true
+
+[[stages.stages]]
+k = '0.5*x'
+
+[[stages]]
+u = 'k*u'
+";
+    let read = abide_text::read(model, "once.toml").unwrap().program;
+    assert_eq!(
+        read.phases().iter().map(|phase| phase.repeat.is_some_and(|own| own.once)).collect::<Vec<_>>(),
+        [true, false]
+    );
+    let written = abide_text::write(&read).unwrap();
+    assert!(written.contains("once = true"), "{written}");
+    let again = abide_text::read(&written, "again.toml").unwrap().program;
+    assert_eq!((again.phases(), again.steps()), (read.phases(), read.steps()));
+    for (to, words) in [("once = false", "it is not true"), ("once = true\nrepeat = 3", "are not repeated")] {
+        let error = abide_text::read(&model.replace("once = true", to), "once.toml").unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("once.toml"), "{to}: {error}");
+    }
+}
+
+#[test]
 fn what_is_wrong_has_its_place() {
     for (from, to, words) in [
         ("repeat = 40", "turns = 40", "key of a loop"),
