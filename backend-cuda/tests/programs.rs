@@ -217,7 +217,10 @@ fn programs_have_the_references_bits() {
 #[test]
 fn persistent_programs_have_the_references_bits() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
-    for (number, case) in cases().unwrap().into_iter().chain(random(400..480)).enumerate() {
+    // One kernel of all steps has a schedule that is known before, and one grid.
+    let fits = |case: &Case| !case.problem.program.has_loops() && !case.problem.program.has_levels();
+    let all = cases().unwrap().into_iter().chain(random(400..480)).filter(fits);
+    for (number, case) in all.enumerate() {
         let name = case.name.clone();
         let fuse = [Fuse::Off, Fuse::Greedy][number % 2];
         follow(&backend, case, &persistent(fuse)).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -187,7 +187,7 @@ fn reductions_of_what_is_made_compile() {
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
     for (number, name) in names.iter().enumerate() {
         let device = DeviceSpec::preset(name).unwrap();
-        for (dimensions, extents) in [(1, &[4000][..]), (2, &[1000, 900]), (3, &[90, 70, 110])] {
+        for (dimensions, extents) in [(1, &[40_000][..]), (2, &[1000, 900]), (3, &[90, 70, 110])] {
             let mut p = Definition::new("limited", dimensions);
             p.field("u", Centring::CELL).scalar("most", Some(0.0), "of all");
             let mut step = p.step();

@@ -3,6 +3,8 @@
 use std::fmt::{self, Display, Write as _};
 
 use abide_core::backend::LaunchTime;
+use abide_core::plan::Chain;
+use abide_core::plan::fused::Partition;
 use abide_core::program::{Boxes, Launch, Storage, is_renamed};
 use abide_core::{Plan, Problem, Result};
 use serde::Serialize;
@@ -11,7 +13,7 @@ use crate::estimate::{bytes_alone, grouped, tail};
 use crate::fused::pass_seconds;
 use crate::fusion;
 use crate::rates::MEMORY_SHARE;
-use crate::stepwise::{moved, reached_cells, stage_seconds};
+use crate::stepwise::{chain_seconds, moved, reached_cells, stage_seconds};
 
 /// The groups of a program's steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -70,7 +72,7 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
         None => &one_by_one,
     };
     let groups: Vec<Vec<usize>> = match (partition, together) {
-        (Some(partition), _) => partition.all().map(|group| group.stages.clone()).collect(),
+        (Some(partition), _) => launched(partition, storage),
         (None, []) => return Ok(None),
         (None, together) => together.iter().map(|time| time.stages.clone()).collect(),
     };
@@ -113,6 +115,13 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
             };
         }
         if let Some(partition) = partition {
+            let chain =
+                partition.chains.iter().find(|chain| of_chain(partition, chain, storage) == row.stages);
+            if let Some(chain) = chain {
+                row.projected = chain_seconds(problem, &boxes, device, partition, chain);
+                rows.push(row);
+                continue;
+            }
             let fused = partition.all().find(|group| group.stages == row.stages);
             let pass = fused.and_then(|group| pass_seconds(problem, &boxes, device, group));
             row.projected = match (pass, fused.and_then(|group| group.fused.as_ref())) {
@@ -133,6 +142,35 @@ pub fn report(problem: &Problem, plan: &Plan, together: &[LaunchTime]) -> Result
     let (program, cells) = (problem.program.name().to_owned(), problem.shape.cells());
     let cycle = problem.program.cycle();
     Ok(Some(Report { program, device: device.name.clone(), cells, cycle, groups: rows }))
+}
+
+/// Returns the stages of each launch of a partition's steps: those of a chain together.
+fn launched(partition: &Partition, storage: &Storage) -> Vec<Vec<usize>> {
+    let mut all = Vec::new();
+    for (number, groups) in partition.steps.iter().enumerate() {
+        let mut place = 0;
+        while let Some(group) = groups.get(place) {
+            let begins = |chain: &&Chain| chain.step == number && chain.groups.start == place;
+            match partition.chains.iter().find(begins) {
+                Some(chain) => {
+                    all.push(of_chain(partition, chain, storage));
+                    place = chain.groups.end.max(place + 1);
+                }
+                None => {
+                    all.push(group.stages.clone());
+                    place += 1;
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Returns the stages of a chain that are launched.
+fn of_chain(partition: &Partition, chain: &Chain, storage: &Storage) -> Vec<usize> {
+    let groups = partition.of_chain(chain).iter();
+    let launched = groups.filter(|group| !launches(storage, &group.stages).is_empty());
+    launched.flat_map(|group| group.stages.iter().copied()).collect()
 }
 
 /// Returns the launches of some stages in the first step that has them.

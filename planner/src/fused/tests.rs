@@ -2,6 +2,7 @@ use crate::report::report;
 use std::sync::Arc;
 
 use abide_core::plan::fused::{COPIES_AHEAD, Group, Load, Partition, Ring, Source};
+use abide_core::plan::{Carrier, Chain};
 use abide_core::program::{Boxes, Centring, Definition, Solve, SolveMethod, Storage, outlasts};
 use abide_core::reduction::Reduction;
 use abide_core::{DType, DeviceSpec, Execution, Fuse, Options, Plan, Problem, Program, Shape, catalogue};
@@ -507,5 +508,37 @@ fn loops_have_few_assignments_of_buffers() {
             println!("{} {extents:?} {dtype}: {}", program.name(), storage.steps.len());
             assert!(storage.steps.len() <= 32, "{extents:?} {dtype}: {}", storage.steps.len());
         }
+    }
+}
+
+/// Stages of coarse grids are one launch, which a report shows as one; a slab has none, because its reductions are joined outside.
+#[test]
+fn stages_of_few_values_are_chained() {
+    let device = DeviceSpec::preset("h200").unwrap();
+    let program = Arc::new(catalogue::navier_stokes(2).unwrap());
+    let problem = Problem::new(program, Shape::new(&[128, 128]).unwrap(), DType::F64).unwrap();
+    let plan_of = |options: &Options, device: &DeviceSpec| crate::plan(&problem, device, options).unwrap();
+    let plan = plan_of(&Options::default(), &device);
+    let partition = &plan.stages().unwrap().partition;
+    let blocks = |chain: &Chain| match chain.by {
+        Carrier::Blocks { blocks, .. } => Some(blocks),
+        Carrier::Reduction => None,
+    };
+    let longest = partition.chains.iter().max_by_key(|chain| chain.groups.len()).unwrap();
+    assert!(longest.groups.len() > 30 && blocks(longest) == Some(8), "{longest:?}");
+    assert!(partition.chains.iter().any(|chain| chain.by == Carrier::Reduction));
+    let rows = report(&problem, &plan, &[]).unwrap().unwrap().groups;
+    let row = rows.iter().find(|row| row.stages.len() == longest.groups.len()).unwrap();
+    assert!(row.projected < 0.5 * row.projected_alone, "{row:?}");
+    assert!(plan.explain().contains("go over few values"), "{}", plan.explain());
+    // An A100 has no clusters.
+    let other = plan_of(&Options::default(), &DeviceSpec::preset("a100").unwrap());
+    assert!(other.stages().unwrap().partition.chains.iter().filter_map(blocks).all(|count| count == 1));
+    for options in [
+        Options { slab: true, ..Options::default() },
+        Options { fuse: Fuse::Off, ..Options::default() },
+        Options { fuse: Fuse::Greedy, ..Options::default() },
+    ] {
+        assert!(plan_of(&options, &device).stages().unwrap().partition.chains.is_empty(), "{options:?}");
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use general::moved;
 pub use general::{plan_grouped, plan_searched};
 pub(crate) use launch::stage_seconds;
 pub(crate) use lowering::{plan_loops, refuse_loops, refuse_points_and_teams};
-pub(crate) use persistent_program::compare;
+pub(crate) use persistent_program::{chain_seconds, compare};
 pub use persistent_program::{plan_persistent_program, with_fewer_blocks};
 
 /// The most operations of a formula whose text a kernel has once for each cell of a thread. Properties of 10 to 33 species, 1000

@@ -3,7 +3,7 @@
 
 use abide_core::plan::fused::{Group, Partition};
 use abide_core::plan::{Carrier, Chain, PersistentProgram};
-use abide_core::program::{Boxes, StageKind, around, is_renamed};
+use abide_core::program::{Boxes, around, is_renamed};
 use abide_core::{DeviceSpec, Problem};
 
 use crate::estimate::{bytes_alone, bytes_of_tail, grouped, held_at_once, multiprocessors};
@@ -19,35 +19,56 @@ pub const TASK_SECONDS: f64 = 1.5e-6;
 pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partition: &Partition) -> f64 {
     let reached = reached_cells(problem, device);
     let steps = partition.steps.len().max(1) as f64;
-    let of_blocks = |chain: &&Chain| chain.by != Carrier::Reduction;
+    let chains = partition.chains.iter();
     let chains =
-        partition.chains.iter().filter(of_blocks).count() as f64 * launch_seconds(device, 0.0) / steps;
-    let is_scalar = |group: &Group| {
-        let own = |&stage: &usize| matches!(problem.program.stages()[stage].does, StageKind::Scalar(_));
-        group.stages.iter().all(own)
-    };
-    let chain_of = |group: &Group| {
-        let has = |chain: &&Chain| partition.of_chain(chain).contains(group);
-        partition.chains.iter().find(has)
-    };
+        chains.map(|chain| chain_seconds(problem, boxes, device, partition, chain)).sum::<f64>() / steps;
+    let is_chained =
+        |group: &Group| partition.chains.iter().any(|chain| partition.of_chain(chain).contains(group));
     chains
-        + mean(problem, boxes, partition, |group| {
-            match chain_of(group).map(|chain| chain.by) {
-                Some(Carrier::Blocks { blocks, alone, .. }) => {
-                    return link_seconds(problem, boxes, [blocks, alone], group);
-                }
-                Some(Carrier::Reduction) if is_scalar(group) => return 0.0,
-                _ => {}
-            }
-            if let Some(seconds) = pass_seconds(problem, boxes, device, group) {
-                return seconds;
-            }
-            let seconds = match &group.fused {
-                Some(fused) => grouped(problem, boxes, device, fused).seconds,
-                None => of_stages(problem, boxes, device, group, &reached),
-            };
-            launch_seconds(device, seconds)
+        + mean(problem, boxes, partition, |group| match is_chained(group) {
+            true => 0.0,
+            false => group_seconds(problem, boxes, device, group, &reached),
         })
+}
+
+/// Returns the seconds of a group with its launch.
+fn group_seconds(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    group: &Group,
+    reached: &[f64],
+) -> f64 {
+    if let Some(seconds) = pass_seconds(problem, boxes, device, group) {
+        return seconds;
+    }
+    let seconds = match &group.fused {
+        Some(fused) => grouped(problem, boxes, device, fused).seconds,
+        None => of_stages(problem, boxes, device, group, reached),
+    };
+    launch_seconds(device, seconds)
+}
+
+/// Returns the seconds of a chain with its launch.
+pub fn chain_seconds(
+    problem: &Problem,
+    boxes: &Boxes,
+    device: &DeviceSpec,
+    partition: &Partition,
+    chain: &Chain,
+) -> f64 {
+    let groups = partition.of_chain(chain);
+    match (chain.by, groups) {
+        (Carrier::Blocks { blocks, alone, .. }, _) => {
+            let launched = groups.iter().filter(|group| !is_name(problem, boxes, group));
+            let links = launched.map(|group| link_seconds(problem, boxes, [blocks, alone], group));
+            launch_seconds(device, 0.0) + links.sum::<f64>()
+        }
+        (Carrier::Reduction, [first, ..]) => {
+            group_seconds(problem, boxes, device, first, &reached_cells(problem, device))
+        }
+        (Carrier::Reduction, []) => 0.0,
+    }
 }
 
 /// Returns the seconds of a stage, or of an update that reduces what it makes, without a launch.
@@ -106,13 +127,14 @@ fn uneven(tiles: usize, blocks: usize, multiprocessors: usize) -> f64 {
     }
 }
 
+/// Returns whether a group is a stage that only renames, and is never launched.
+fn is_name(problem: &Problem, boxes: &Boxes, group: &Group) -> bool {
+    matches!(*group.stages, [stage] if is_renamed(problem, boxes, stage))
+}
+
 /// Returns the mean of the steps' sums over all groups that are launched: what only renames is not.
 fn mean(problem: &Problem, boxes: &Boxes, partition: &Partition, seconds: impl Fn(&Group) -> f64) -> f64 {
-    let is_name = |group: &&Group| match *group.stages {
-        [stage] => is_renamed(problem, boxes, stage),
-        _ => false,
-    };
-    let all = partition.all().filter(|group| !is_name(group));
+    let all = partition.all().filter(|group| !is_name(problem, boxes, group));
     all.map(seconds).sum::<f64>() / partition.steps.len().max(1) as f64
 }
 

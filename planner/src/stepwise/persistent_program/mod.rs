@@ -11,6 +11,7 @@ use self::estimate::{TASK_SECONDS, of_tasks};
 use super::general::{launches, plan_general};
 use crate::fused::Passing;
 
+pub(crate) use self::estimate::chain_seconds;
 pub(super) use self::estimate::of_launches;
 
 /// The most blocks of a multiprocessor: four of 256 threads leave each thread 64 registers, which CloverLeaf's stages
