@@ -39,21 +39,21 @@ def test_sweeps_are_those_of_numpy() -> None:
 
 def test_what_is_made_once_follows_what_is_set() -> None:
     @ab.program(1, boundary="periodic")
-    def damped(u, damping, shape, strength=0.5):
-        yield ab.once({"damping": 1 - strength * shape})
+    def damped(u, damping, profile, strength=0.5):
+        yield ab.once({"damping": 1 - strength * profile})
         yield {"u": damping * u}
 
-    shape = np.linspace(0, 1, 11)
-    sim = damped.start(u=np.ones(11), shape=shape, damping=0.0)
+    profile = np.linspace(0, 1, 11)
+    sim = damped.start(u=np.ones(11), profile=profile, damping=0.0)
     expected = np.ones(11)
     for strength in (0.5, 0.5, 0.25):
         sim.parameters["strength"] = strength
         sim.run(2)
-        expected = (1 - strength * shape) * ((1 - strength * shape) * expected)
+        expected = (1 - strength * profile) * ((1 - strength * profile) * expected)
         np.testing.assert_array_equal(np.asarray(sim["u"]), expected)
-    sim["shape"] = shape = shape[::-1].copy()
+    sim["profile"] = profile = profile[::-1].copy()
     sim.run(1)
-    np.testing.assert_array_equal(np.asarray(sim["u"]), (1 - 0.25 * shape) * expected)
+    np.testing.assert_array_equal(np.asarray(sim["u"]), (1 - 0.25 * profile) * expected)
 
 
 @pytest.mark.parametrize("method", ["cg", "multigrid", "bicgstab"])

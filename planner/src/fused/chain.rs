@@ -42,10 +42,10 @@ const MOST_INSTRUCTIONS: f64 = 240.0;
 const MOST_SLOTS: usize = 480;
 
 /// Seconds from one stage of a chain to the next: loads, a barrier and stores that nothing hides.
-const LINK_SECONDS: f64 = 1.0e-6;
+const LINK_SECONDS: f64 = 0.6e-6;
 
 /// The same where one block computes alone.
-const ALONE_SECONDS: f64 = 0.5e-6;
+const ALONE_SECONDS: f64 = 0.4e-6;
 
 /// Bytes a second that a block reads and writes in the last-level cache.
 const BLOCK_BYTES_PER_SECOND: f64 = 60e9;
