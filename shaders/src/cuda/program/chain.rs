@@ -57,8 +57,8 @@ impl ProgramKernels {
         let (mut all, mut left) = (Vec::with_capacity(launches.len()), launches);
         while let Some((first, others)) = left.split_first() {
             let begins = |chain: &ChainKernel| {
-                let stages = left.iter().map(|launch| &launch.stages);
-                chain.stages.len() <= left.len() && chain.stages.iter().eq(stages.take(chain.stages.len()))
+                let stages = left.iter().map(|launch| &launch.stages).take(chain.stages.len());
+                !chain.stages.is_empty() && chain.stages.iter().eq(stages)
             };
             match self.chains.iter().position(begins) {
                 Some(number) => {
