@@ -161,8 +161,8 @@ fn defects_of_tails_are_found() {
         ("the region", "if (counts) value = made;", "value = made + real(counts);"),
         (
             "what is at hand",
-            "if (inside) return S::compute(Inside{{arguments, z, y, x}});",
-            "if (inside) return S::compute(Inside{{arguments, z, y, x}}), S::neutral();",
+            "return inside ? S::compute(Inside{{arguments, z, y, x}})",
+            "return inside ? (S::compute(Inside{{arguments, z, y, x}}), S::neutral())",
         ),
     ];
     all(&defects, |&(what, words, instead)| {
