@@ -312,9 +312,9 @@ impl Partition {
         self.steps.get(chain.step).and_then(|step| step.get(chain.groups.clone())).unwrap_or_default()
     }
 
-    /// Returns whether a group of a step is in a chain.
-    pub fn is_chained(&self, step: usize, group: usize) -> bool {
-        self.chains.iter().any(|chain| chain.step == step && chain.groups.contains(&group))
+    /// Returns the number of the chain that has the group of these stages; `None` if it is launched by itself.
+    pub fn chain_of(&self, stages: &[usize]) -> Option<usize> {
+        self.chains.iter().position(|chain| self.of_chain(chain).iter().any(|group| group.stages == stages))
     }
 
     /// Returns each group once, whatever steps have it.

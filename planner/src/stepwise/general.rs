@@ -174,22 +174,13 @@ fn traffic(
     partition: &Partition,
 ) -> Traffic {
     let repeated = &storage.steps[storage.repeated..];
-    let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0);
-    let chain_of = |launch: &Launch| {
-        let has = |chain| partition.of_chain(chain).iter().any(|group| group.stages == launch.stages);
-        partition.chains.iter().position(has)
+    let is_one = |before: &Launch, launch: &Launch| {
+        let chain = partition.chain_of(&launch.stages);
+        chain.is_some() && chain == partition.chain_of(&before.stages)
     };
-    for launch in repeated
-        .iter()
-        .flat_map(|step| {
-            step.launches.chunk_by(|one, other| {
-                let chain = chain_of(one);
-                chain.is_some() && chain == chain_of(other)
-            })
-        })
-        .inspect(|_| launches += 1)
-        .flatten()
-    {
+    let launches: usize = repeated.iter().map(|step| step.launches.chunk_by(is_one).count()).sum();
+    let (mut loads, mut stores) = (0.0, 0.0);
+    for launch in repeated.iter().flat_map(|step| &step.launches) {
         let [loaded, stored] = moved(problem, boxes, storage, &[launch]);
         (loads, stores) = (loads + loaded, stores + stored);
     }

@@ -17,8 +17,8 @@ mod turns;
 use std::collections::{BTreeSet, HashMap};
 
 use abide_core::plan::fused::{COPIES_AHEAD, Group};
-use abide_core::plan::{Chain, PersistentProgram, Stepwise};
-use abide_core::program::{Boxes, Launch, StageKind, Storage, made, outlasts};
+use abide_core::plan::{PersistentProgram, Stepwise};
+use abide_core::program::{Boxes, Launch, StageKind, made, outlasts};
 use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Program, Result, Stage};
 
@@ -244,15 +244,9 @@ fn kernels(
         bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.leaves().count());
     let leaves = leaves.max().unwrap_or(0);
     // What runs in chains alone needs no kernels of its own.
-    let chained: Vec<&[usize]> = partition
-        .chains
-        .iter()
-        .flat_map(|chain| partition.of_chain(chain))
-        .map(|group| &*group.stages)
-        .collect();
-    let is_chained = |own: &Numbered<'_>| chained.contains(&own.stages);
+    let is_chained = |stages: &[usize]| partition.chain_of(stages).is_some();
     let launched_bodies: BTreeSet<usize> =
-        all.iter().filter(|own| !is_chained(own)).filter_map(|own| own.body).collect();
+        all.iter().filter(|own| !is_chained(own.stages)).filter_map(|own| own.body).collect();
     let mut text = head(problem, &boxes, tiles, slots, persistent);
     let exact = exact_functions(&mut text, problem, &program);
     text.file(PROGRAM);
@@ -307,15 +301,11 @@ fn kernels(
             group.write_kernel(&mut text, number, may_stop);
         }
     }
-    let chains = match &partition.chains[..] {
-        [] => Vec::new(),
-        chains => {
+    let chains = match partition.chains.is_empty() {
+        true => Vec::new(),
+        false => {
             chain::write_shared(&mut text, bodies.iter().any(|(body, _)| is_reduced(body)));
-            let storage = Storage::of_groups(problem, &boxes, &partition.groups())?;
-            let groups =
-                |chain: &Chain| partition.of_chain(chain).iter().map(|group| group.stages.clone()).collect();
-            let written = (&*all, &*bodies);
-            chain::write(&mut text, problem, &boxes, chains, written, (&storage, may_stop), &groups)?
+            chain::write(&mut text, problem, &boxes, partition, (&all, &bodies), may_stop)?
         }
     };
     let launches = |body: Option<usize>, group: Option<usize>| -> Result<Vec<KernelLaunch>> {
@@ -341,7 +331,7 @@ fn kernels(
         Ok(launches)
     };
     let launched = all.into_iter().map(|Numbered { stages, body, group, slots }| {
-        let body = body.filter(|_| !chained.contains(&stages));
+        let body = body.filter(|_| !is_chained(stages));
         Ok((stages.to_vec(), StageKernels { launches: launches(body, group)?, slots }))
     });
     let launched = launched.collect::<Result<_>>()?;

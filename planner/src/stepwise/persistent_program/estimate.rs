@@ -22,12 +22,10 @@ pub fn of_launches(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, partit
     let chains = partition.chains.iter();
     let chains =
         chains.map(|chain| chain_seconds(problem, boxes, device, partition, chain)).sum::<f64>() / steps;
-    let is_chained =
-        |group: &Group| partition.chains.iter().any(|chain| partition.of_chain(chain).contains(group));
     chains
-        + mean(problem, boxes, partition, |group| match is_chained(group) {
-            true => 0.0,
-            false => group_seconds(problem, boxes, device, group, &reached),
+        + mean(problem, boxes, partition, |group| match partition.chain_of(&group.stages) {
+            Some(_) => 0.0,
+            None => group_seconds(problem, boxes, device, group, &reached),
         })
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use abide_core::plan::{Carrier, Chain};
+use abide_core::plan::Carrier;
+use abide_core::plan::fused::Partition;
 use abide_core::program::{Boxes, Indices, Launch, Storage, around};
 use abide_core::reduction::leaf;
 use abide_core::{Error, Problem, Result};
@@ -98,17 +99,17 @@ pub(super) fn write(
     text: &mut Text,
     problem: &Problem,
     boxes: &Boxes,
-    chains: &[Chain],
+    partition: &Partition,
     (numbered, bodies): (&[Numbered<'_>], &[(Body, Vec<&str>)]),
-    (storage, may_stop): (&Storage, bool),
-    groups: &dyn Fn(&Chain) -> Vec<Vec<usize>>,
+    may_stop: bool,
 ) -> Result<Vec<ChainKernel>> {
+    let storage = Storage::of_groups(problem, boxes, &partition.groups())?;
     let launched: HashSet<&[usize]> =
         storage.steps.iter().flat_map(|step| &step.launches).map(|launch| &*launch.stages).collect();
     let mut kernels: Vec<ChainKernel> = Vec::new();
-    for chain in chains {
-        let mut stages = groups(chain);
-        stages.retain(|own| launched.contains(&**own));
+    for chain in &partition.chains {
+        let groups = partition.of_chain(chain).iter().map(|group| &group.stages);
+        let stages: Vec<Vec<usize>> = groups.filter(|own| launched.contains(&***own)).cloned().collect();
         let (mut links, mut slots) = (Vec::new(), 0);
         for own in &stages {
             let known = numbered.iter().find(|known| known.stages == own);
