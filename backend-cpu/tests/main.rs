@@ -1,5 +1,6 @@
 //! What users of the crate can see of it, as one program.
 
+mod direct;
 mod equivalence;
 mod loops;
 mod modes;

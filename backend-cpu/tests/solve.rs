@@ -7,7 +7,7 @@ use abide_core::{Array, Backend, Boundary, DType, Options, Problem, Program, Ses
 use abide_cpu::{CpuBackend, reference};
 
 /// Returns the solution of a dense system by elimination with the largest pivots.
-fn eliminated(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+pub fn eliminated(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     for column in 0..n {
         let pivot = (column..n).max_by(|&i, &j| a[i][column].abs().total_cmp(&a[j][column].abs())).unwrap();
@@ -30,12 +30,12 @@ fn eliminated(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
 }
 
 /// Numbers between 0 and 1 that look like chance.
-fn drawn(count: usize) -> Vec<f64> {
+pub fn drawn(count: usize) -> Vec<f64> {
     (1..=count).map(|i| (i as f64 * 0.618_033_988_749_895).fract()).collect()
 }
 
 /// Opens a run of fields by their names, the others with zeros, and does so many steps.
-fn run(
+pub fn run(
     program: Program,
     extents: &[usize],
     fields: &[(&str, Vec<f64>)],
@@ -64,15 +64,15 @@ fn run(
     (problem, session)
 }
 
-fn field(problem: &Problem, session: &mut dyn Session, name: &str) -> Vec<f64> {
+pub fn field(problem: &Problem, session: &mut dyn Session, name: &str) -> Vec<f64> {
     session.read(problem.program.field(name).unwrap()).unwrap().to_f64()
 }
 
-fn scalar(problem: &Problem, session: &mut dyn Session, name: &str) -> f64 {
+pub fn scalar(problem: &Problem, session: &mut dyn Session, name: &str) -> f64 {
     session.scalars().unwrap()[problem.program.scalar(name).unwrap()]
 }
 
-fn largest(a: &[f64], b: &[f64]) -> f64 {
+pub fn largest(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 

@@ -1,7 +1,7 @@
 // Runs the launches of a program that is not plain, whose kernels are in kernel.h: program FOLDER SEED.
 //
 // FOLDER/launches holds, as 64-bit numbers, the count of buffers and each buffer's length in bytes before
-// its content; the scalars likewise; the values of the leaves; the values of the record's rows; the steps to the
+// its content; the scalars likewise; the values of the leaves; the bytes of the matrices and these; the values of the record's rows; the steps to the
 // first row and the bits of the first mark; the count of launches, and for each the kernel, its blocks, its
 // threads and the buffer of each slot. entries.h names the kernels, and chains with the count of their slots: the blocks of a
 // chain run side by side. The buffers after all launches go to FOLDER/result, behind them the scalars, the rows, and the
@@ -193,6 +193,8 @@ int main(int, char** words)
     arguments.exact = reinterpret_cast<double*>(scalars.first());
     arguments.scalars = reinterpret_cast<real*>(scalars.first() + exact);
     arguments.leaves = reinterpret_cast<real*>(leaves.first());
+    Memory matrices = content();
+    arguments.matrices = reinterpret_cast<const real*>(matrices.first());
     Memory rows(number() * sizeof(double)), progress(sizeof(Progress));
     arguments.rows = reinterpret_cast<double*>(rows.first());
     arguments.progress = reinterpret_cast<Progress*>(progress.first());

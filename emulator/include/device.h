@@ -142,6 +142,16 @@ inline void cluster_barrier()
 template <class T>
 void store_remote(T* at, unsigned rank, T value) { *emulated::remote(at, rank) = value; }
 
+constexpr bool HAS_PRODUCTS = ARCHITECTURE >= 800;
+inline void add_products(double (&sum)[2], double left, double right)
+{
+    const int lane = threadIdx.x % emulated::WARP, row = lane / 4 * 4, column = lane % 4 * 8;
+    for (int k = 0; k < 4; ++k) {
+        const double weight = __shfl_sync(~0u, left, row + k);
+        for (int e = 0; e < 2; ++e) sum[e] = fma(weight, __shfl_sync(~0u, right, column + 4 * e + k), sum[e]);
+    }
+}
+
 inline int opaque(int number) { return number; }
 inline int whole(int number) { return number; }
 inline long long whole(long long number) { return number; }

@@ -5,7 +5,7 @@ mod passes;
 use abide_core::backend::window_of;
 use abide_core::plan::fused::Partition;
 use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule};
-use abide_core::program::{Boxes, Buffer, Groups, Storage};
+use abide_core::program::{Boxes, Buffer, Groups, Storage, Transforms};
 use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_planner::plan;
 use abide_shaders::cuda::{
@@ -187,6 +187,10 @@ impl<'a> Program<'a> {
         add(&mut script, scalars.len() as u64);
         script.extend(&scalars);
         add(&mut script, self.kernels.leaves as u64);
+        let matrices =
+            Transforms::of(problem).and_then(|all| self.kernels.matrices(problem, &all)).map_err(said)?;
+        add(&mut script, matrices.len() as u64);
+        script.extend(matrices);
         let first = problem.first_step;
         let (width, due, until_due) = match &problem.record {
             Some(record) => {

@@ -5,7 +5,7 @@
 
 use abide_core::expr::places;
 use abide_core::plan::fused::{Fused, Output};
-use abide_core::program::Boxes;
+use abide_core::program::{Boxes, StageKind};
 use abide_core::{DType, DeviceSpec, Problem, Stage};
 
 use crate::rates::MEMORY_SHARE;
@@ -58,6 +58,10 @@ const INSTRUCTIONS_PER_BYTE: f64 = 7.0;
 /// Multiprocessors of a device that does not report their number.
 const MULTIPROCESSORS: usize = 64;
 
+/// The part of its peak rate that a device has in products of matrices, and the seconds that a thread waits for each product.
+const TRANSFORMED: f64 = 0.6;
+const SECONDS_OF_PRODUCT: f64 = 25e-9;
+
 /// Registers that a thread of a fused kernel is taken to have.
 const REGISTERS: usize = 80;
 
@@ -94,7 +98,17 @@ pub fn alone(problem: &Problem, boxes: &Boxes, device: &DeviceSpec, stage: usize
     let (bytes, slots) = (bytes_alone(problem, boxes, own), instructions(own, problem.dtype));
     let [memory, issue] = seconds(device, bytes, slots * own.indices(problem) as f64, ISSUED);
     // Other blocks compute while one waits for memory.
-    Estimate { bytes, slots, seconds: memory.hypot(issue) }
+    Estimate { bytes, slots, seconds: memory.hypot(issue).max(transform_seconds(problem, device, own)) }
+}
+
+/// Returns the seconds of a transform's products, as many for each value as a line has; 0 of any other stage.
+pub fn transform_seconds(problem: &Problem, device: &DeviceSpec, stage: &Stage) -> f64 {
+    let StageKind::Transform(transform) = stage.does else { return 0.0 };
+    let line = problem.extents_of(stage.writes[0])[transform.axis] as f64;
+    let peak = device.flops(problem.dtype) * TRANSFORMED;
+    let products = if peak > 0.0 { 2.0 * line * stage.indices(problem) as f64 / peak } else { 0.0 };
+    // A small one waits for its operands, one part of the line after another.
+    products.max(line * SECONDS_OF_PRODUCT)
 }
 
 /// Estimates a reduction in the kernel of the update before it ([`crate::fused::is_tail`]).

@@ -37,7 +37,7 @@ fn names(problem: &Problem, stage: &Stage) -> (BTreeSet<usize>, Vec<usize>) {
         }
     }
     let writes = match stage.does {
-        StageKind::Update => stage.writes.clone(),
+        StageKind::Update | StageKind::Transform(_) => stage.writes.clone(),
         StageKind::Reduce(.., scalar) | StageKind::Scalar(scalar) => vec![computed(scalar).unwrap()],
     };
     // What single points are set of stays elsewhere, and so do values at fixed sides, which points may have set.

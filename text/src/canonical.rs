@@ -140,6 +140,9 @@ fn stage_words(
             write!(words, ", as many as {} has", fields[usize::from(tap.field)]).ok();
         }
     }
+    if let StageKind::Transform(transform) = stage.does {
+        write!(words, ", {} along {}", transform.matrix.name(), axis_name(transform.axis)).ok();
+    }
     let sets: Vec<&str> = match stage.does.scalar() {
         Some(scalar) => vec![&scalars[scalar]],
         None => {
@@ -159,7 +162,7 @@ fn stage_words(
 /// Returns where the values of a stage stand.
 pub(crate) fn place(program: &Program, stage: &Stage) -> Centring {
     match stage.does {
-        StageKind::Update => program.centring(stage.writes[0]),
+        StageKind::Update | StageKind::Transform(_) => program.centring(stage.writes[0]),
         StageKind::Reduce(_, region, _) => region.centring,
         StageKind::Scalar(_) => Centring::CELL,
     }

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use abide_core::Scope;
+use abide_core::domain::axis_name;
 use abide_core::expr::Expr;
-use abide_core::program::{Centring, Definition, Region, Solve, SolveMethod};
+use abide_core::program::{Centring, Definition, Matrix, Region, Solve, SolveMethod};
 
 use crate::document::{Entry, Item, Table};
 use crate::fault::Fault;
@@ -55,6 +56,9 @@ pub(crate) fn add(
         return solve(p, step, table, unknown, known);
     }
     let known = Known { fields: &fields, scalars: &scalars, tables, on: None };
+    if let Some(matrix) = table.get("transform").filter(|_| is_word("transform")) {
+        return transform(p, step, table, matrix, known);
+    }
     let formulas: Vec<Entry<'_>> = table.entries().filter(|entry| !WORDS.contains(&entry.key)).collect();
     for entry in &formulas {
         entry.item.string()?;
@@ -218,6 +222,62 @@ fn solve(
     }
 }
 
+/// The keys of a transform that are no names of values.
+pub(crate) const WORDS_OF_TRANSFORM: [&str; 3] = ["transform", "along", "operator"];
+
+/// Adds the stage that transforms the lines of a field along an axis.
+fn transform(
+    p: &mut Definition,
+    step: usize,
+    table: Table<'_>,
+    matrix: Item<'_>,
+    known: Known<'_>,
+) -> Result<(), Fault> {
+    let matrix = Matrix::named(matrix.string()?).map_err(|error| Fault::of(matrix.at(), error))?;
+    let missing = |key: &str| {
+        let change =
+            "write along = \"x\", operator = \"...\", and the values that a field is set to the transform of";
+        Fault::new(table.at(), format!("the transform has no `{key}`"), change)
+    };
+    let along = table.get("along").ok_or_else(|| missing("along"))?;
+    let (slowest, name) = (3 - p.dimensions(), along.string()?);
+    let Some(axis) = (slowest..3).find(|&axis| axis_name(axis) == name) else {
+        let reason =
+            format!("it is none of the axes {}", (slowest..3).map(axis_name).collect::<Vec<_>>().join(", "));
+        return Err(Fault::new(along.at(), reason, "name the axis of the lines"));
+    };
+    let operator = table.get("operator").ok_or_else(|| missing("operator"))?;
+    let formulas: Vec<Entry<'_>> =
+        table.entries().filter(|entry| !WORDS_OF_TRANSFORM.contains(&entry.key)).collect();
+    let is_field = |entry: &Entry<'_>| known.fields.iter().any(|name| name == entry.key);
+    let Some(target) = formulas.iter().find(|entry| is_field(entry)) else {
+        return Err(missing("field"));
+    };
+    if let Some(second) = formulas.iter().filter(|entry| is_field(entry)).nth(1) {
+        return Err(Fault::new(second.at.clone(), "a transform sets one field", "write a stage for each"));
+    }
+    let known = Known { on: p.on(target.key), ..known };
+    let mut fault = None;
+    p.extend(step).transform(target.key, axis - slowest, matrix, |scope| {
+        let all = || {
+            let mut locals = Vec::new();
+            for entry in formulas.iter().filter(|entry| !is_field(entry)) {
+                let value = read(entry.item, scope, known, &locals)?;
+                name_local(&mut locals, entry, value)?;
+            }
+            Ok([read(target.item, scope, known, &locals)?, read(operator, scope, known, &locals)?])
+        };
+        all().unwrap_or_else(|found| {
+            fault = Some(found);
+            [scope.constant(0.0); 2]
+        })
+    });
+    match fault {
+        Some(fault) => Err(fault),
+        None => check_at(p, table.at()),
+    }
+}
+
 /// Adds the stage that gives fields and temporaries new values.
 fn update(
     p: &mut Definition,
@@ -364,9 +424,9 @@ fn region(item: Item<'_>, dimensions: usize) -> Result<Region, Fault> {
     let mut region = Region::from(on);
     for Entry { key, at, item } in table.entries().filter(|entry| entry.key != "on") {
         let axes = 3 - dimensions..3;
-        let axis = axes.clone().find(|&axis| abide_core::domain::axis_name(axis) == key);
+        let axis = axes.clone().find(|&axis| axis_name(axis) == key);
         let axis = axis.ok_or_else(|| {
-            let known = ["on"].into_iter().chain(axes.map(abide_core::domain::axis_name));
+            let known = ["on"].into_iter().chain(axes.map(axis_name));
             Fault::unknown(at, "key of a region", key, known)
         })?;
         let sides = item.array()?.into_iter().map(Item::whole).collect::<Result<Vec<usize>, _>>()?;

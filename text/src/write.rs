@@ -12,7 +12,7 @@ use crate::MOST_BYTES;
 use crate::canonical::{counted, place, scalars, whole};
 use crate::parts::GIVEN;
 use crate::print::{Lines, Names, lines, whole_lines};
-use crate::stages::WORDS;
+use crate::stages::{WORDS, WORDS_OF_TRANSFORM};
 
 /// Writes a program as the text of a model file, which [`read`](crate::read) reads back with the same graph.
 ///
@@ -259,6 +259,21 @@ fn write_stage(
         }
         StageKind::Scalar(scalar) => {
             entry(text, &key(&scalars[scalar]), quoted(&outputs[0]));
+        }
+        StageKind::Transform(transform) => {
+            let mut all = fields.iter().chain(scalars);
+            if let Some(name) = all.find(|name| WORDS_OF_TRANSFORM.contains(&&***name)) {
+                let change = "use no word of a transform";
+                return Err(Error::invalid(
+                    format!("name `{name}`"),
+                    "a stage of transforms has it as a key",
+                    change,
+                ));
+            }
+            entry(text, "transform", quoted(transform.matrix.name()));
+            entry(text, "along", quoted(axis_name(transform.axis)));
+            entry(text, &key(&fields[stage.writes[0]]), quoted(&outputs[0]));
+            entry(text, "operator", quoted(&outputs[1]));
         }
     }
     Ok(())

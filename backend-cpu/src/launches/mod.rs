@@ -10,6 +10,7 @@ mod reduce;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod transform;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use abide_core::expr::{Constant, Dag, Node};
 use abide_core::floating::standard;
 use abide_core::plan::Cpu;
 use abide_core::program::{
-    Boxes, Buffer, Groups, Indices, Launch, Launches, Once, Probe, Reduction, Rows, StageKind, Storage, Watch,
+    Boxes, Buffer, Groups, Indices, Launch, Launches, Once, Probe, Reduction, Rows, StageKind, Storage,
+    Transforms, Watch,
 };
 use abide_core::reduction::leaf;
 use abide_core::slabs::Share;
@@ -32,6 +34,7 @@ use self::field_rows::FieldRows;
 use self::group::{Finder, Group, SIZES, Sizes};
 use self::phases::Phase;
 use self::sweep::{Sweep, Work};
+use self::transform::Lines;
 use crate::bytecode::Bytecode;
 use crate::count;
 use crate::in_place::HostBuffer;
@@ -48,6 +51,8 @@ enum Stage {
     Reduce(Bytecode, Reduction, usize),
     /// The scalar of this number.
     Scalar(Dag, usize),
+    /// New values of a field, whose lines are transformed.
+    Transform(Bytecode, usize),
 }
 
 /// A run of launches on all threads of a pool.
@@ -60,6 +65,9 @@ pub struct Launched<T> {
     fused: bool,
     /// The stages, in which parameters are constants.
     stages: Vec<Stage>,
+    /// The matrices of the stages' transforms, as they follow from the parameters, and for each stage as it takes them.
+    transforms: Transforms,
+    lines: Vec<Option<Lines<T>>>,
     /// Whether a parameter has changed since the stages were prepared.
     is_stale: bool,
     boxes: Boxes,
@@ -114,6 +122,8 @@ impl<T: Real> Launched<T> {
         let boxes = Boxes::of(problem)?;
         let storage = Storage::of(problem, &boxes)?;
         let stages = stages_of::<T>(problem, fused);
+        let transforms = Transforms::of(problem)?;
+        let lines = transform::all(problem, &transforms)?;
         // A plan's fields can be changed by any caller, and scratch grows with both.
         let (threads, chunk) = (cpu.threads.clamp(1, 4096), cpu.chunk.clamp(1, 1 << 16));
         let works = works_of(problem, &boxes, &stages, threads, chunk)?;
@@ -134,6 +144,8 @@ impl<T: Real> Launched<T> {
             chunk,
             fused,
             stages,
+            transforms,
+            lines,
             is_stale: false,
             boxes,
             storage,
@@ -205,7 +217,10 @@ impl<T: Real> Launched<T> {
                 levels: self.field_rows.levels_of(launch.stage()),
             };
             let task = |launch: &Launch| {
-                let Stage::Update(bytecode) = &self.stages[launch.stage()] else { return None };
+                let (Stage::Update(bytecode) | Stage::Transform(bytecode, _)) = &self.stages[launch.stage()]
+                else {
+                    return None;
+                };
                 let stage = &self.field_rows.problem.program.stages()[launch.stage()];
                 sweep(bytecode, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
             };
@@ -214,6 +229,22 @@ impl<T: Real> Launched<T> {
             let made = match (own, own.first().map(|launch| &self.stages[launch.stage()])) {
                 ([launch], Some(Stage::Update(_))) => {
                     task(launch).iter().for_each(|task| task.run(&mut self.works));
+                    None
+                }
+                ([launch], Some(Stage::Transform(_, axis))) => {
+                    // First the values, and then their lines where they lie.
+                    task(launch).iter().for_each(|task| task.run(&mut self.works));
+                    let (own, target) = (&self.boxes.stages[launch.stage()][0], launch.writes[0]);
+                    if let (Some(lines), Some(target)) = (&self.lines[launch.stage()], target) {
+                        let name = self.field_rows.problem.program.stages()[launch.stage()].writes[0];
+                        lines.transform(
+                            *axis,
+                            self.field_rows.kind(name),
+                            own,
+                            buffers[target],
+                            &mut self.works,
+                        );
+                    }
                     None
                 }
                 ([launch], Some(Stage::Points(dag))) => {
@@ -269,6 +300,9 @@ impl<T: Real> Launched<T> {
             self.works = works_of(problem, &self.boxes, &stages, threads, self.chunk)?;
             (self.groups, self.deep) =
                 groups_of(&self.field_rows, &self.boxes, &self.storage, &stages, threads, self.sizes);
+            if self.transforms.renew(problem)? {
+                self.lines = transform::all(problem, &self.transforms)?;
+            }
             (self.stages, self.is_stale) = (stages, false);
         }
         Ok(())
@@ -351,7 +385,9 @@ impl<T: Real> Launched<T> {
 impl Stage {
     fn bytecode(&self) -> Option<&Bytecode> {
         match self {
-            Stage::Update(bytecode) | Stage::Reduce(bytecode, ..) => Some(bytecode),
+            Stage::Update(bytecode) | Stage::Reduce(bytecode, ..) | Stage::Transform(bytecode, _) => {
+                Some(bytecode)
+            }
             Stage::Points(_) | Stage::Scalar(..) => None,
         }
     }
@@ -376,6 +412,9 @@ fn stages_of<T: Real>(problem: &Problem, fused: bool) -> Vec<Stage> {
             StageKind::Update => Stage::Update(bytecode(&dag)),
             StageKind::Reduce(reduction, _, scalar) => Stage::Reduce(bytecode(&dag), reduction, scalar),
             StageKind::Scalar(scalar) => Stage::Scalar(dag, scalar),
+            StageKind::Transform(transform) => {
+                Stage::Transform(bytecode(&dag.restricted(&[0])), transform.axis)
+            }
         }
     };
     problem.program.stages().iter().map(stage).collect()

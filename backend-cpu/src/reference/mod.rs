@@ -106,10 +106,10 @@ pub fn run_program(
 ) -> Result<Vec<f64>> {
     problem.check()?;
     check_fields(problem, fields)?;
-    Ok(match problem.dtype {
+    match problem.dtype {
         DType::F32 => run_stages::<f32>(problem, fields, steps, after),
         DType::F64 => run_stages::<f64>(problem, fields, steps, after),
-    })
+    }
 }
 
 fn run_stages<T: Real>(
@@ -117,8 +117,8 @@ fn run_stages<T: Real>(
     fields: &mut [Array],
     steps: u64,
     mut after: impl FnMut(usize, &[Array], &[f64]),
-) -> Vec<f64> {
-    let mut state = State::<T>::new(problem, fields);
+) -> Result<Vec<f64>> {
+    let mut state = State::<T>::new(problem, fields)?;
     let arrays = |state: &State<T>| -> Vec<Array> {
         state.fields.iter().map(|values| T::into_array((**values).clone())).collect()
     };
@@ -127,7 +127,7 @@ fn run_stages<T: Real>(
         state.step(problem, |stage, state| after(stage, &arrays(state), &computed(state)));
     }
     fields.clone_from_slice(&arrays(&state));
-    computed(&state)
+    Ok(computed(&state))
 }
 
 /// A session that advances by [`advance`].

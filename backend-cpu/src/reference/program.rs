@@ -12,9 +12,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use abide_core::expr::{Dag, Tap};
-use abide_core::program::{Centring, GhostSource, Indices, Reduction, StageKind};
+use abide_core::program::{Centring, GhostSource, Indices, Reduction, StageKind, Transforms};
 use abide_core::reduction::leaf;
-use abide_core::{Array, Boundaries, Problem, Real};
+use abide_core::{Array, Boundaries, Problem, Real, Result};
 
 /// The state of a run between two stages.
 pub(super) struct State<T> {
@@ -24,6 +24,7 @@ pub(super) struct State<T> {
     pub scalars: Vec<f64>,
     /// The steps done, by which the cycle of steps goes on.
     pub steps: u64,
+    transforms: Transforms,
 }
 
 /// A temporary between the stage that sets it and the end of the step.
@@ -48,13 +49,14 @@ struct Inputs<T> {
 
 impl<T: Real> State<T> {
     /// Returns the state before the first step.
-    pub fn new(problem: &Problem, fields: &[Array]) -> Self {
+    pub fn new(problem: &Problem, fields: &[Array]) -> Result<Self> {
         let scalars = problem.parameters.iter().chain(&problem.scalars);
-        State {
+        Ok(State {
             fields: fields.iter().filter_map(T::slice).map(|values| Rc::new(values.to_vec())).collect(),
             scalars: scalars.copied().collect(),
             steps: problem.first_step,
-        }
+            transforms: Transforms::of(problem)?,
+        })
     }
 
     /// Runs the next step of the cycle; after each stage it calls `after` with the stage's number.
@@ -108,6 +110,25 @@ impl<T: Real> State<T> {
                     let dimensions = program.dimensions();
                     let value = tree(reduction, &indices, dimensions, &mut |at| value(0, at));
                     self.scalars[scalar] = value.to_f64();
+                }
+                StageKind::Transform(transform) => {
+                    let (target, axis) = (stage.writes[0], transform.axis);
+                    let (boundaries, extents) = (problem.boundaries_of(target), problem.extents_of(target));
+                    let line = boundaries.computed(axis, extents[axis], program.radius()[axis]);
+                    let (matrix, rows) = self.transforms.matrix(problem, number).unwrap_or_default();
+                    let mut new = (*inputs.fields[target]).clone();
+                    each(&boundaries, extents, program.radius(), |at| {
+                        let row = (at[axis] as usize - line.start) * rows;
+                        let products = line.clone().zip(&matrix[row..]).map(|(place, &weight)| {
+                            let mut other = at;
+                            other[axis] = place as isize;
+                            (T::from_f64(weight), value(0, other))
+                        });
+                        let sum = products.fold(T::ZERO, |sum, (weight, value)| weight.mul_add(value, sum));
+                        let [z, y, x] = at.map(|i| i as usize);
+                        new[(z * extents[1] + y) * extents[2] + x] = sum;
+                    });
+                    self.fields[target] = Rc::new(new);
                 }
                 StageKind::Update => {
                     for (output, &target) in stage.writes.iter().enumerate() {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use abide_core::program::{Buffer, Storage};
+use abide_core::program::{Buffer, Storage, Transforms};
 use abide_core::{Array, DType, Error, Problem, Result, with_array};
 use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values, program_scalars};
 use abide_shaders::numbers;
@@ -28,9 +28,14 @@ pub struct Memory {
     /// The rows of the record that have not been taken.
     rows: CudaSlice<f64>,
     /// The addresses of the scalars as stages of fields read them, of the leaves of reductions, of the progress, of the
-    /// rows, and of the scalars in f64.
-    last: [u64; 5],
+    /// rows, of the scalars in f64, and of the matrices.
+    last: [u64; 6],
     leaves: CudaSlice<u8>,
+    /// The matrices of transforms as kernels have them, and as they follow from the parameters.
+    matrices: CudaSlice<u8>,
+    transforms: Transforms,
+    /// Whether a parameter has changed since they were made.
+    pub are_matrices_stale: bool,
 }
 
 /// How far a run has come: the kernels' `Progress`.
@@ -90,12 +95,17 @@ impl Memory {
         let stream = context.new_stream().map_err(during("making a stream"))?;
         let dtype = problem.dtype;
         let values = storage.buffers.iter().map(|buffer| pitched_values(buffer, dtype) as u128).sum::<u128>();
-        let bytes = (values + kernels.leaves as u128) * dtype.bytes() as u128;
+        let transforms = Transforms::of(problem)?;
+        let own = values + kernels.leaves as u128 + kernels.transforms.values as u128;
+        let bytes = own * dtype.bytes() as u128;
         ask_for(context, bytes + rows as u128 * size_of::<f64>() as u128)?;
         let buffers = storage.buffers.iter().map(|buffer| Allocation::new(&stream, buffer, dtype));
         let buffers = buffers.collect::<Result<_>>()?;
         let scalars = stream.clone_htod(&program_scalars(problem)).map_err(during("loading scalars"))?;
         let leaves = allocate(&stream, kernels.leaves * dtype.bytes())?;
+        let mut matrices = kernels.matrices(problem, &transforms)?;
+        matrices.resize(matrices.len().max(1), 0);
+        let matrices = stream.clone_htod(&matrices).map_err(during("loading matrices"))?;
         let words = Progress::default().words().len();
         let progress = stream.alloc_zeros(words).map_err(during("allocating the progress"))?;
         let rows = stream.alloc_zeros(rows.max(1)).map_err(during("allocating the record"))?;
@@ -108,8 +118,33 @@ impl Memory {
             progress.device_ptr(&stream).0,
             rows.device_ptr(&stream).0,
             exact,
+            matrices.device_ptr(&stream).0,
         ];
-        Ok(Memory { buffers, last, scalars, progress, rows, leaves, context: context.clone(), stream, dtype })
+        Ok(Memory {
+            context: context.clone(),
+            stream,
+            dtype,
+            buffers,
+            scalars,
+            progress,
+            rows,
+            last,
+            leaves,
+            matrices,
+            transforms,
+            are_matrices_stale: false,
+        })
+    }
+
+    /// Binds the context to the thread, and makes those matrices anew that a parameter has changed.
+    pub fn make_ready(&mut self, problem: &Problem, kernels: &ProgramKernels) -> Result<()> {
+        self.context.bind_to_thread().map_err(during("binding the context"))?;
+        if std::mem::take(&mut self.are_matrices_stale) && self.transforms.renew(problem)? {
+            let matrices = kernels.matrices(problem, &self.transforms)?;
+            self.stream.memcpy_htod(&matrices, &mut self.matrices).map_err(during("loading matrices"))?;
+            self.stream.synchronize().map_err(during("loading matrices"))?;
+        }
+        Ok(())
     }
 
     /// Returns how far the run has come.
@@ -136,7 +171,7 @@ impl Memory {
         Ok(rows)
     }
 
-    /// Returns the addresses of buffers, then of the scalars, leaves, progress, rows and scalars in f64: the kernels'
+    /// Returns the addresses of buffers, then of the scalars, leaves, progress, rows, scalars in f64 and matrices: the kernels'
     /// `Arguments`. A slot without a buffer is never used.
     pub fn arguments(&self, buffers: &[Option<usize>], slots: usize) -> Vec<u64> {
         let address = |slot: usize| {

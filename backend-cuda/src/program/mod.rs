@@ -380,7 +380,7 @@ impl Session for ProgramSession {
     }
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
-        self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        self.memory.make_ready(&self.problem, &self.kernels)?;
         if self.problem.program.has_loops() {
             return self.advance_with_loops(steps);
         }
@@ -446,7 +446,7 @@ impl Session for ProgramSession {
         if self.persistent.is_some() || self.problem.program.has_loops() {
             return Ok(Vec::new());
         }
-        self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        self.memory.make_ready(&self.problem, &self.kernels)?;
         self.make_carried()?;
         let stream = &self.memory.stream;
         let launches = self.kernels.launched(&self.storage.launches(self.steps).launches);
@@ -469,7 +469,7 @@ impl Session for ProgramSession {
     }
 
     fn advance_phase(&mut self, turns: u64) -> Result<Turns> {
-        self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
+        self.memory.make_ready(&self.problem, &self.kernels)?;
         self.timer.start(&self.memory.stream)?;
         let (turns, is_over) = self.turns(turns)?;
         let seconds = self.timer.stop(&self.memory.stream)?;
@@ -546,6 +546,7 @@ impl Session for ProgramSession {
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         set_parameter(&mut self.problem.parameters, parameter, value)?;
         self.memory.set_scalar(parameter, value)?;
+        self.memory.are_matrices_stale = true;
         if !self.passes.is_empty() {
             // A recording has the parameters of passes as they were.
             self.recording = None;

@@ -43,7 +43,7 @@ struct Memory {
     /// Those of [`program_scalars`].
     scalars: CudaSlice<u8>,
     /// The addresses of the scalars as stages of fields read them, of leaves, of what no reduction has, and of the scalars in f64.
-    last: [u64; 5],
+    last: [u64; 6],
     _leaves: CudaSlice<u8>,
 }
 
@@ -113,7 +113,7 @@ impl Memory {
         let leaves = unsafe { stream.alloc::<u8>(bytes) }.map_err(during("allocating leaves"))?;
         let exact = scalars.device_ptr(stream).0;
         let rounded = exact + rounded_at(values.len(), problem.dtype) as u64;
-        let last = [rounded, leaves.device_ptr(stream).0, 0, 0, exact];
+        let last = [rounded, leaves.device_ptr(stream).0, 0, 0, exact, 0];
         Ok(Memory { stream: stream.clone(), scalars, last, _leaves: leaves })
     }
 
@@ -190,7 +190,7 @@ impl Reductions {
         let memory = self.memory.as_ref().ok_or_else(|| failed("no scalars are loaded"))?;
         let reserved = ahead.reserved.downcast_ref::<Reserved>();
         let reserved = reserved.ok_or_else(|| failed("memory was reserved by another backend"))?;
-        let [rounded, .., exact] = memory.last;
+        let [rounded, .., exact, _] = memory.last;
         own.load(clock.all_values(), ahead.stretches, &memory.stream)?;
         let mut last = 0;
         for number in 0..ahead.stretches {

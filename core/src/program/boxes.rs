@@ -81,6 +81,9 @@ impl Boxes {
                 let own: Vec<Indices> = match stage.does {
                     StageKind::Scalar(_) => Vec::new(),
                     StageKind::Reduce(_, region, _) => vec![reduced(problem, stage, region)?],
+                    StageKind::Transform(_) => {
+                        stage.writes.iter().map(|&target| computed(problem, target, radius)).collect()
+                    }
                     StageKind::Update if !stage.points.is_empty() => {
                         let own = |&target: &usize| points(problem, stage, target);
                         stage.writes.iter().map(own).collect::<Result<_>>()?
@@ -195,7 +198,7 @@ impl Problem {
 }
 
 /// Returns the box of a field that stages compute, in a program of this radius.
-fn computed(problem: &Problem, field: usize, radius: [usize; 3]) -> Indices {
+pub(super) fn computed(problem: &Problem, field: usize, radius: [usize; 3]) -> Indices {
     let (boundaries, extents) = (problem.boundaries_of(field), problem.extents_of(field));
     [0, 1, 2].map(|axis| {
         let range = boundaries.computed(axis, extents[axis], radius[axis]);

@@ -157,6 +157,7 @@ impl Problem {
                 }
                 StageKind::Update if stage.points.is_empty() => step.update(stage)?,
                 StageKind::Update => step.points(stage)?,
+                StageKind::Transform(_) => return None,
             }
         }
         Some(step.stages)

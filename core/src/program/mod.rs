@@ -39,6 +39,7 @@ mod stretch;
 #[cfg(test)]
 mod tests;
 mod timed;
+mod transform;
 mod until;
 mod walls;
 mod watch;
@@ -82,6 +83,7 @@ pub use self::step::Step;
 pub use self::storage::{Launch, Launches, Storage, is_renamed};
 pub use self::stretch::Stretch;
 pub use self::timed::Timed;
+pub use self::transform::{Matrix, Transform, Transforms};
 pub use self::until::Until;
 pub use self::walls::{FieldWall, Follows, Wall};
 pub use self::watch::Watch;
@@ -517,6 +519,11 @@ impl Program {
     /// Returns whether any field stands on a coarser grid.
     pub fn has_levels(&self) -> bool {
         self.kinds.iter().any(|kind| kind.centring.level() > 0)
+    }
+
+    /// Returns whether stages transform lines.
+    pub fn transforms(&self) -> bool {
+        self.stages.iter().any(|stage| matches!(stage.does, StageKind::Transform(_)))
     }
 
     /// Returns the stages that go over the domain.

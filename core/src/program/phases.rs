@@ -113,7 +113,7 @@ impl Problem {
         let mut made: Vec<usize> = Vec::new();
         program.steps()[place].clone().all(|number| {
             let stage = &program.stages()[number];
-            let is_known = stage.does == StageKind::Update
+            let is_known = matches!(stage.does, StageKind::Update | StageKind::Transform(_))
                 && stage.dag.taps().all(|tap| {
                     let name = usize::from(tap.field);
                     made.contains(&name) || !is_made(name)

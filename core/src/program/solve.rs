@@ -4,14 +4,19 @@
 //! those that the operator is applied to are *corrections* of the unknown ([`Definition::correction`]), which have its boundaries
 //! and conditions at walls without their values, as linear systems need.
 
+mod direct;
 mod linear;
 mod multigrid;
+mod spectrum;
 
+use self::direct::Modes;
 use self::multigrid::Grids;
+pub(super) use self::spectrum::{Line, Spectrum};
 use super::centring::Centring;
 use super::definition::Definition;
 use super::stencil::Scope;
 use super::step::Step;
+use super::transform::Matrix;
 use super::walls::Follows;
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Node};
@@ -50,11 +55,18 @@ pub enum SolveMethod {
     /// BiCGStab, for operators that are not symmetric. The operator and the right-hand side are divided by the diagonal where that
     /// varies.
     BiCgStab,
+    /// Transforms along all axes, for operators that are a sum of one along each axis: constant coefficients, or such that change
+    /// along their own axis alone, on cells. It takes one iteration, or two where rounding asks for it.
+    Direct,
 }
 
 /// The methods by their names.
-const METHODS: [(&str, SolveMethod); 3] =
-    [("cg", SolveMethod::Cg), ("multigrid", SolveMethod::Multigrid), ("bicgstab", SolveMethod::BiCgStab)];
+const METHODS: [(&str, SolveMethod); 4] = [
+    ("cg", SolveMethod::Cg),
+    ("multigrid", SolveMethod::Multigrid),
+    ("bicgstab", SolveMethod::BiCgStab),
+    ("direct", SolveMethod::Direct),
+];
 
 impl SolveMethod {
     /// Returns the names of all methods.
@@ -180,7 +192,7 @@ impl Definition {
 
     /// Declares the fields and scalars of a solve, those that are not there from another one of the same unknown.
     fn declare_system(&mut self, system: &System<'_>) {
-        let is_cg = system.how.method != SolveMethod::BiCgStab;
+        let method = system.how.method;
         let known: Vec<String> =
             match self.does_follow(&system.name("direction"), system.unknown, Follows::Correction) {
                 true => self.fields().iter().chain(self.scalars()).cloned().collect(),
@@ -188,10 +200,14 @@ impl Definition {
                 false => Vec::new(),
             };
         let is_new = |name: &String| !known.contains(name);
-        let of_method: &[&str] = if is_cg { &["product"] } else { &["product", "shadow", "image"] };
+        let of_method: &[&str] = match method {
+            SolveMethod::Cg | SolveMethod::Multigrid => &["product"],
+            SolveMethod::BiCgStab => &["product", "shadow", "image"],
+            SolveMethod::Direct => &[],
+        };
         let others = system.divides.then_some("inverse").into_iter().chain(system.keeps.then_some("before"));
         // All stand where the unknown's boundary lets it be computed. Where there are coarser grids the defect is one of theirs.
-        let defect = (system.how.method != SolveMethod::Multigrid).then_some("defect");
+        let defect = (method != SolveMethod::Multigrid).then_some("defect");
         for what in defect.into_iter().chain(["direction"]).chain(of_method.iter().copied()).chain(others) {
             let name = system.name(what);
             if is_new(&name) {
@@ -199,12 +215,16 @@ impl Definition {
             }
         }
         let start = system.name("start");
-        if is_new(&start) {
+        if method != SolveMethod::Direct && is_new(&start) {
             self.temporary(&start, system.centring);
         }
         let grids = Grids::new(system, self.dimensions());
-        if system.how.method == SolveMethod::Multigrid && is_new(&grids.defect_and_correction()[1]) {
+        if method == SolveMethod::Multigrid && is_new(&grids.defect_and_correction()[1]) {
             grids.declare(self);
+        }
+        let modes = Modes::new(system, self.dimensions());
+        if method == SolveMethod::Direct && is_new(&modes.first()) {
+            modes.declare(self);
         }
         for (what, is_needed, about) in [
             ("iterations", true, "iterations of the last solve"),
@@ -212,10 +232,14 @@ impl Definition {
             ("scale", true, "norm of the right-hand side"),
             ("squares", true, "square of the residual, as the method has it"),
             ("rho", true, "product of the method"),
-            ("curvature", true, "product of the method"),
-            ("next", system.how.method != SolveMethod::Cg || system.divides, "product of the method"),
-            ("along", !is_cg, "product of the method"),
-            ("length", !is_cg, "product of the method"),
+            ("curvature", method != SolveMethod::Direct, "product of the method"),
+            ("next", method != SolveMethod::Cg || system.divides, "product of the method"),
+            ("along", method == SolveMethod::BiCgStab, "product of the method"),
+            (
+                "length",
+                matches!(method, SolveMethod::BiCgStab | SolveMethod::Direct),
+                "product of the method",
+            ),
             ("cells", system.how.null_space, "values that take part"),
             ("mean", system.how.null_space, "mean of what the operator cannot make"),
         ] {
@@ -278,19 +302,22 @@ impl Step<'_> {
             }
         };
         let linear::Checked { varies, keeps, even } = checked;
-        let divides = varies && how.method != SolveMethod::Multigrid;
+        let divides = varies && matches!(how.method, SolveMethod::Cg | SolveMethod::BiCgStab);
         let system = System { unknown, centring, how: *how, operator, rhs, divides, keeps, even };
         self.definition.declare_system(&system);
-        if how.method == SolveMethod::Multigrid {
-            let grids = Grids::new(&system, self.definition.dimensions());
-            self.once(|first| grids.set_up(first));
-        }
+        let dimensions = self.definition.dimensions();
+        match how.method {
+            SolveMethod::Multigrid => self.once(|first| Grids::new(&system, dimensions).set_up(first)),
+            SolveMethod::Direct => self.once(|first| Modes::new(&system, dimensions).set_up(first)),
+            SolveMethod::Cg | SolveMethod::BiCgStab => self,
+        };
         self.begin(&system);
         let until = format!("{} <= {:e}", system.name("squares"), how.tolerance * how.tolerance);
         match how.method {
             SolveMethod::Cg => self.conjugate_gradients(&system, &until),
             SolveMethod::Multigrid => self.multigrid(&system, &until),
             SolveMethod::BiCgStab => self.bicgstab(&system, &until),
+            SolveMethod::Direct => self.direct(&system),
         }
         self.finish(&system);
         self
@@ -333,7 +360,8 @@ impl Step<'_> {
         });
     }
 
-    /// Finds the norm of the right-hand side, with what the boundary adds to it, and the first defect.
+    /// Finds the norm of the right-hand side, with what the boundary adds to it, and the first defect: from the values that the unknown
+    /// has, or, where the solve is direct, from zeros.
     fn begin(&mut self, system: &System<'_>) {
         let unknown = system.unknown;
         if system.divides {
@@ -349,15 +377,20 @@ impl Step<'_> {
             self.make(system, "before", |s| s.field(unknown).here());
         }
         // The operator applied to a field of zeros is what the boundary alone adds.
-        self.make(system, "start", |s| s.field(unknown).here());
+        let is_direct = system.how.method == SolveMethod::Direct;
+        if !is_direct {
+            self.make(system, "start", |s| s.field(unknown).here());
+        }
         self.stage(unknown, |s| s.set(unknown, s.constant(0.0)));
         self.make_defect(system, false);
         self.compute(&system.name("scale"), |s| {
             let squares = system.param(s, "squares");
             squares.gt(0.0).select(squares.sqrt(), s.constant(1.0))
         });
-        self.stage(unknown, |s| s.set(unknown, system.here(s, "start")));
-        self.make_defect(system, true);
+        if !is_direct {
+            self.stage(unknown, |s| s.set(unknown, system.here(s, "start")));
+            self.make_defect(system, true);
+        }
         self.compute(&system.name("iterations"), |s| s.constant(0.0));
     }
 
@@ -481,7 +514,9 @@ impl Step<'_> {
     /// Finds the residual anew, from the unknown itself, and leaves out what the operator does not see.
     fn finish(&mut self, system: &System<'_>) {
         let unknown = system.unknown;
-        self.make_defect(system, true);
+        if system.how.method != SolveMethod::Direct {
+            self.make_defect(system, true);
+        }
         self.compute(&system.name("residual"), |s| system.param(s, "squares").sqrt());
         if system.how.null_space {
             self.sum(system, "mean", |s| system.takes_part(s) * s.field(unknown).here());

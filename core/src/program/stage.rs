@@ -5,6 +5,7 @@ use super::centring::Centring;
 use super::footprint::Footprint;
 use super::region::Region;
 use super::stencil::{Names, Scope};
+use super::transform::Transform;
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Graph, Looped, Node, Tap};
 use crate::real::{DType, Real};
@@ -39,6 +40,9 @@ pub enum StageKind {
     Reduce(Reduction, Region, usize),
     /// The formula's only output, which taps no field, becomes the scalar of this number.
     Scalar(usize),
+    /// The new values of `writes[0]` are the formula's first output, transformed along an axis by a matrix of the operator that the second
+    /// output is.
+    Transform(Transform),
 }
 
 impl Stage {
@@ -72,7 +76,7 @@ impl Stage {
     pub fn dtype(&self, fields: DType) -> DType {
         match self.does {
             StageKind::Scalar(_) => DType::F64,
-            StageKind::Update | StageKind::Reduce(..) => fields,
+            StageKind::Update | StageKind::Reduce(..) | StageKind::Transform(_) => fields,
         }
     }
 
@@ -85,15 +89,17 @@ impl Stage {
 }
 
 impl Stage {
-    /// Returns whether the stage goes over the domain, and not over points or a scalar alone.
+    /// Returns whether the stage goes over the domain cell by cell, and not over points, a scalar alone, or lines.
     pub fn sweeps(&self) -> bool {
-        self.points.is_empty() && !matches!(self.does, StageKind::Scalar(_))
+        self.points.is_empty() && !matches!(self.does, StageKind::Scalar(_) | StageKind::Transform(_))
     }
 
     /// Returns the places of what the stage sets or reduces, where those of each name are known.
     pub fn grid(&self, centring: impl Fn(usize) -> Centring) -> Centring {
         match self.does {
-            StageKind::Update => self.writes.first().map_or(Centring::CELL, |&name| centring(name)),
+            StageKind::Update | StageKind::Transform(_) => {
+                self.writes.first().map_or(Centring::CELL, |&name| centring(name))
+            }
             StageKind::Reduce(_, region, _) => region.centring,
             StageKind::Scalar(_) => Centring::CELL,
         }
@@ -113,7 +119,7 @@ impl StageKind {
     /// Returns the scalar that the stage makes, by its number in formulas.
     pub fn scalar(self) -> Option<usize> {
         match self {
-            StageKind::Update => None,
+            StageKind::Update | StageKind::Transform(_) => None,
             StageKind::Reduce(_, _, scalar) | StageKind::Scalar(scalar) => Some(scalar),
         }
     }
@@ -229,7 +235,7 @@ fn formula(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<(Dag, Opt
     Ok((dag, looped))
 }
 
-fn check_graph(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<()> {
+pub(super) fn check_graph(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<()> {
     match values.iter().all(|value| std::ptr::eq(value.graph(), graph)) {
         true => Ok(()),
         false => Err(Error::invalid(

@@ -166,7 +166,7 @@ impl Step<'_> {
         self.add(stage)
     }
 
-    fn add(&mut self, stage: Result<Stage>) -> &mut Self {
+    pub(super) fn add(&mut self, stage: Result<Stage>) -> &mut Self {
         match stage {
             Ok(stage) => {
                 if let Some(step) = self.definition.steps.get_mut(self.number) {

@@ -376,7 +376,9 @@ fn may_stay(boxes: &Boxes, number: usize, stage: &Stage, reads: &[Option<usize>]
     let mut taps = stage.dag.taps().filter(|tap| usize::from(tap.field) == target).peekable();
     let is_tapped = taps.peek().is_some();
     let mut own = boxes.stages[number].iter().filter(|own| !is_empty(own));
-    alone && taps.all(|tap| tap.offset == [0; 3]) && (!is_tapped || own.all(within))
+    // A value of a line changes all of it.
+    let is_whole = is_tapped && matches!(stage.does, StageKind::Transform(_));
+    alone && !is_whole && taps.all(|tap| tap.offset == [0; 3]) && (!is_tapped || own.all(within))
 }
 
 #[cfg(test)]

@@ -98,6 +98,7 @@ impl Program {
                     timed.push(Timed::Scalar(stage.dag.clone(), scalar));
                     continue;
                 }
+                StageKind::Transform(_) => return None,
                 StageKind::Update if stage.looped.is_some() => stages.push(stage.clone()),
                 StageKind::Update => {
                     let mut put = |dag: Dag| {

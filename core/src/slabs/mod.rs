@@ -143,6 +143,10 @@ impl Slabs {
             let reason = format!("{} stands on a coarser grid, which is not cut", program.fields()[coarse]);
             return refuse(reason, "run it on one device, or solve by cg");
         }
+        if program.transforms() {
+            let reason = "its transforms go over whole lines of the domain, which is cut".to_owned();
+            return refuse(reason, "run it on one device, or solve by cg");
+        }
         let is_ring = ring(problem)?;
         let knowing = program.stages().iter().filter(|stage| knows_where(&stage.dag, axis));
         for stage in knowing {

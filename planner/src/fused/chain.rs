@@ -74,7 +74,8 @@ impl Links {
         let own = &problem.program.stages()[stage];
         let (count, is_update) = (values(problem, boxes, stage), own.does == StageKind::Update);
         let is_short = count <= self.alone || instructions(own, problem.dtype) <= MOST_INSTRUCTIONS;
-        (own.points.is_empty() || !is_update) && count <= self.most && is_short
+        let is_of_cells = !matches!(own.does, StageKind::Transform(_));
+        is_of_cells && (own.points.is_empty() || !is_update) && count <= self.most && is_short
     }
 
     fn takes_group(&self, problem: &Problem, boxes: &Boxes, group: &Group) -> bool {
@@ -90,7 +91,9 @@ fn values(problem: &Problem, boxes: &Boxes, stage: usize) -> usize {
     match own.does {
         StageKind::Scalar(_) => 1,
         StageKind::Reduce(..) => around(&boxes.stages[stage]).map_or(0, |all| of_box(&all)),
-        StageKind::Update => own.writes.iter().map(|&name| boxes.buffers[name].len()).max().unwrap_or(0),
+        StageKind::Update | StageKind::Transform(_) => {
+            own.writes.iter().map(|&name| boxes.buffers[name].len()).max().unwrap_or(0)
+        }
     }
 }
 

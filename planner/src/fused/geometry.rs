@@ -101,6 +101,7 @@ impl<'a> Geometry<'a> {
         for (place, stage) in stages.iter().enumerate() {
             match stage.does {
                 StageKind::Scalar(_) => return refuse(format!("{} computes a scalar", stage.name)),
+                StageKind::Transform(_) => return refuse(format!("{} transforms whole lines", stage.name)),
                 StageKind::Update if !stage.points.is_empty() => {
                     return refuse(format!("{} computes at points", stage.name));
                 }

@@ -261,8 +261,8 @@ impl<'a> Costs<'a> {
         let all = self.problem.program.stages();
         let is_chained = |stage| self.links.is_some_and(|links| links.takes(self.problem, self.boxes, stage));
         stages.iter().all(|&stage| {
-            let is_scalar = matches!(all[stage].does, StageKind::Scalar(_));
-            !is_scalar && all[stage].points.is_empty() && !is_chained(stage)
+            let is_alone = matches!(all[stage].does, StageKind::Scalar(_) | StageKind::Transform(_));
+            !is_alone && all[stage].points.is_empty() && !is_chained(stage)
         })
     }
 

@@ -147,6 +147,8 @@ impl<'a> Making<'a> {
                     StageKind::Update => Kind::Points,
                     StageKind::Reduce(..) => Kind::Reduce,
                     StageKind::Scalar(_) => Kind::Scalar,
+                    // Nothing joins what goes over whole lines.
+                    StageKind::Transform(_) => Kind::Points,
                 },
                 operations: Operations::of(&dag.simplified(problem.dtype)),
                 accesses,
@@ -154,6 +156,7 @@ impl<'a> Making<'a> {
         }
         for outputs in &parts {
             let targets = match stage.does {
+                StageKind::Transform(_) => stage.writes.clone(),
                 StageKind::Update => outputs.iter().map(|&output| stage.writes[output]).collect(),
                 StageKind::Reduce(.., scalar) | StageKind::Scalar(scalar) => {
                     vec![program.names().len() + scalar - program.parameters().len()]

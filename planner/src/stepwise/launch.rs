@@ -3,7 +3,7 @@
 use abide_core::program::StageKind;
 use abide_core::{DeviceSpec, Problem, Stage};
 
-use crate::estimate::{formulas, instructions, issued_at_best, reducing};
+use crate::estimate::{formulas, instructions, issued_at_best, reducing, transform_seconds};
 use crate::rates::{ARITHMETIC, MEMORY_SHARE};
 
 /// The shortest launch that steps: a load, a barrier and a store. Measured on an H200 from 64² to 512².
@@ -74,7 +74,7 @@ fn seconds_with(
     let reading = over(indices * (CELL_CLOCKS + READ_CLOCKS * reached + more) / 32.0, clocks);
     let flops = indices * stage.footprint.flops as f64;
     let short = memory.max(reading) + ARITHMETIC * over(flops, device.flops(problem.dtype));
-    short.max(memory.hypot(issue))
+    short.max(memory.hypot(issue)).max(transform_seconds(problem, device, stage))
 }
 
 /// Returns the seconds that a stage's instructions take to be issued; 0 where the device does not report its rate.

@@ -12,6 +12,7 @@ mod persistent;
 #[cfg(test)]
 mod quotients;
 mod stages;
+mod transform;
 mod turns;
 
 use std::collections::{BTreeSet, HashMap};
@@ -25,6 +26,7 @@ use abide_core::{DType, Error, Problem, Program, Result, Stage};
 use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry, Joined};
+use self::transform::Matrices;
 use super::pitch::pitched_values;
 use super::quotients::QUOTIENTS;
 use super::{COPIES, Cuda, DEVICE, FUNCTIONS, RANDOM, TREE, constant};
@@ -41,6 +43,7 @@ const PROGRAM: &str = include_str!("../../kernels/cuda/program/program.cuh");
 const REDUCE: &str = include_str!("../../kernels/cuda/program/reduce.cuh");
 const GROUP: &str = include_str!("../../kernels/cuda/program/group.cuh");
 const LOADS: &str = include_str!("../../kernels/cuda/program/loads.cuh");
+const TRANSFORM: &str = include_str!("../../kernels/cuda/program/transform.cuh");
 const GROUP_REDUCE: &str = include_str!("../../kernels/cuda/program/group_reduce.cuh");
 
 /// The kernels of a problem.
@@ -53,10 +56,12 @@ pub struct ProgramKernels {
     /// Those of chains, whose stages have no kernels of their own.
     pub chains: Vec<ChainKernel>,
     /// The buffers that a kernel's arguments name; the addresses of the scalars as stages of fields read them, the
-    /// leaves, the progress, the record's rows and the scalars in f64 follow them.
+    /// leaves, the progress, the record's rows, the scalars in f64 and the matrices follow them.
     pub slots: usize,
     /// The values of the leaves of reductions.
     pub leaves: usize,
+    /// The matrices of transforms.
+    pub transforms: Matrices,
     /// The kernel that ends each step, where the run may end or halt there, or has a record.
     pub end: Option<StepEnd>,
     /// The kernels between the turns of loops, where a condition ends one.
@@ -119,6 +124,8 @@ pub(crate) enum Part {
     Leaves(Grid),
     /// A formula of scalars.
     Scalar,
+    /// Tiles of transformed lines.
+    Lines,
     /// The end of a step, or what stands between the turns of a loop.
     End,
     /// Stages, whose arguments name so many buffers, one after another.
@@ -183,6 +190,7 @@ fn kernels(
     let program = problem.program.simplified(problem.dtype);
     let partition = &tiles.partition;
     let kinds = Kinds::of(problem, program.stages(), &boxes, partition);
+    let matrices = Matrices::of(&program, &boxes);
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut groups: Distinct<'_, GroupBody> = Distinct::default();
     // Groups that do the same may read other fields.
@@ -200,6 +208,10 @@ fn kernels(
             (_, StageKind::Update) => stages::update(problem, &kinds, stage, own, tiles),
             (_, StageKind::Reduce(..)) => stages::reduce(problem, &kinds, stage, own, joined),
             (_, StageKind::Scalar(scalar)) => Some(stages::scalar(stage, scalar)),
+            (&[number], StageKind::Transform(_)) => matrices
+                .at(number)
+                .and_then(|own| transform::body(problem, &kinds, stage, own, &boxes.stages[number])),
+            (_, StageKind::Transform(_)) => None,
         }?;
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
         Some((bodies.number(&text, body, &stage.name), slots))
@@ -253,6 +265,9 @@ fn kernels(
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(TREE);
         text.file(REDUCE);
+    }
+    if bodies.iter().any(|(body, _)| body.entries.contains(&Entry::Transform)) {
+        text.file(TRANSFORM);
     }
     if !groups.is_empty() {
         text.file(GROUP);
@@ -354,6 +369,7 @@ fn kernels(
         text: text.into(),
         slots,
         leaves,
+        transforms: matrices,
         end,
         loops,
         performed,

@@ -74,8 +74,8 @@ pub(super) fn check(
     }
     if how.null_space && how.method == SolveMethod::BiCgStab {
         return fault(
-            "its null space is taken care of by conjugate gradients alone".to_owned(),
-            "take the method cg or multigrid, or add a small multiple of the field",
+            "bicgstab takes no care of its null space".to_owned(),
+            "take the method direct, multigrid or cg, or add a small multiple of the field",
         );
     }
     let graph = Graph::new();

@@ -213,7 +213,7 @@ impl Lowering<'_> {
     /// Returns how many values a stage sets along each axis, if that is known.
     fn extents(&self, stage: &Stage) -> Option<[usize; 3]> {
         match (stage.does, stage.writes.as_slice()) {
-            (StageKind::Update, [first, others @ ..])
+            (StageKind::Update | StageKind::Transform(_), [first, others @ ..])
                 if *first < self.rules.len() && others.iter().all(|&field| field < self.rules.len()) =>
             {
                 Some(self.problem.extents_of(*first))

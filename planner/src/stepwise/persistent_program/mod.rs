@@ -125,6 +125,9 @@ fn unfit(program: &Program) -> Option<&'static str> {
     if program.has_loops() {
         return Some("loops, and one kernel of all steps has a schedule that is known before");
     }
+    if program.transforms() {
+        return Some("transforms of lines, which have kernels of their own");
+    }
     program
         .has_levels()
         .then_some("fields of coarser grids, and the tiles of one kernel are those of one grid")

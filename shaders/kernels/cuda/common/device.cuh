@@ -34,6 +34,22 @@ __device__ __forceinline__ unsigned long long add_in_turn(unsigned long long* p,
     return before;
 }
 
+// Adds the products of a warp's 8 by 4 and 4 by 8 values to its 8 by 8 results, each by a chain of fused multiply-adds in ascending
+// order. A lane has the left value of its fourth and its place there, the right one of its place and its fourth, and two neighbours
+// of the row of its fourth.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+constexpr bool HAS_PRODUCTS = true;
+__device__ __forceinline__ void add_products(double (&sum)[2], double left, double right)
+{
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(sum[0]), "+d"(sum[1])
+        : "d"(left), "d"(right));
+}
+#else
+constexpr bool HAS_PRODUCTS = false;
+__device__ __forceinline__ void add_products(double (&)[2], double, double) {}
+#endif
+
 // Between kernels of several devices, which see each other's memory: orders what the block has stored into any device's
 // memory before what this thread stores next.
 __device__ __forceinline__ void fence_devices() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }

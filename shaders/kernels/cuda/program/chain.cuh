@@ -12,6 +12,7 @@ struct ChainArguments {
     Progress* progress;
     double* rows;
     double* exact;
+    const real* matrices;
 };
 
 // The arguments of one stage. What an earlier stage has made no cache of constant data has seen.
@@ -31,6 +32,7 @@ __device__ __forceinline__ Linked linked(const ChainArguments<COUNT>& all)
     own.progress = all.progress;
     own.rows = all.rows;
     own.exact = all.exact;
+    own.matrices = all.matrices;
     return own;
 }
 

@@ -17,8 +17,8 @@ struct Progress {
 };
 
 // A launch's buffers by their slots, all scalars (first the parameters) as stages of fields read them, the leaves of a
-// reduction, how far the run has come, the rows of its record, and all scalars in f64. Where `real` is f64, both
-// pointers to scalars are the same.
+// reduction, how far the run has come, the rows of its record, all scalars in f64, and the matrices of transforms. Where `real`
+// is f64, both pointers to scalars are the same.
 struct Arguments {
     static constexpr bool CHANGING = PERSISTENT;    // whether the launch may change whatever it reads
 
@@ -28,6 +28,7 @@ struct Arguments {
     Progress* progress;
     double* rows;
     double* exact;
+    const real* matrices;
 };
 
 constexpr int THREADS = THREADS_Z * THREADS_Y * THREADS_X;

@@ -270,8 +270,8 @@ fn turns(chain: Few, link: &Link<'_>) -> Vec<Turn> {
         Entry::Reduce => vec![over(format!("reduce_box<Stage{number}>")), join()],
         Entry::Tail => vec![over(format!("reduce_made_box<Stage{number}>")), join()],
         Entry::Scalar => vec![turn(format!("if (threadIdx.x == 0) {}", entry.call(*number, "0")), true)],
-        // Chains have no stages at points, and few leaves, which are joined above.
-        Entry::Carry | Entry::Points | Entry::JoinRows | Entry::JoinLeaves => Vec::new(),
+        // Chains have no stages at points or of lines, and few leaves, which are joined above.
+        Entry::Carry | Entry::Points | Entry::Transform | Entry::JoinRows | Entry::JoinLeaves => Vec::new(),
     });
     each.flatten().collect()
 }

@@ -219,7 +219,8 @@ impl Writer<'_> {
                 accesses.extend(stage.does.scalar().map(|scalar| makes(Thing::Scalar(scalar))));
                 anywhere(Grid::single(), accesses)
             }
-            Part::End | Part::Chain(_) => anywhere(Grid::single(), accesses),
+            // A persistent kernel transforms nothing.
+            Part::Lines | Part::End | Part::Chain(_) => anywhere(Grid::single(), accesses),
         }
     }
 

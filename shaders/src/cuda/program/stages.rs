@@ -9,7 +9,7 @@ use abide_core::reduction::{MANY_LEAVES, leaf};
 use abide_core::{DType, Problem, Stage};
 
 use super::kinds::{boxed, triple};
-use super::{Part, sector};
+use super::{Part, sector, transform};
 use crate::cuda::quotients::evaluated;
 use crate::cuda::{Cuda, literal};
 use crate::emit::{Formula, part};
@@ -23,8 +23,8 @@ pub struct Body {
     pub grid: Grid,
     /// The leaves of a reduction.
     pub leaves: Option<Grid>,
-    /// The points of a stage that computes at points alone.
-    pub points: usize,
+    /// The points of a stage that computes at points alone, or the tiles of a transform.
+    pub count: usize,
     pub entries: &'static [Entry],
 }
 
@@ -49,6 +49,7 @@ pub enum Entry {
     JoinRows,
     JoinLeaves,
     Scalar,
+    Transform,
 }
 
 /// The rows of leaves that a block joins to one: `ROWS_OF_BLOCK` of the kernels.
@@ -105,6 +106,7 @@ impl Display for Entry {
             Entry::JoinRows => "join_rows",
             Entry::JoinLeaves => "join_leaves",
             Entry::Scalar => "scalar",
+            Entry::Transform => "transform",
         })
     }
 }
@@ -121,13 +123,14 @@ impl Entry {
             | Entry::JoinRows
             | Entry::JoinLeaves => leaf(1).iter().product(),
             Entry::Scalar => 1,
+            Entry::Transform => transform::THREADS,
         }
     }
 
     pub fn blocks(self, body: &Body) -> usize {
         match self {
             Entry::Update | Entry::Carry | Entry::Reduce | Entry::Tail => body.grid.count(),
-            Entry::Points => body.points.div_ceil(leaf(1).iter().product()),
+            Entry::Points => body.count.div_ceil(leaf(1).iter().product()),
             Entry::JoinRows => {
                 // Along the first axis that has several, and 32 columns of all others.
                 let leaves = body.leaves();
@@ -135,6 +138,7 @@ impl Entry {
                 rows.div_ceil(ROWS_OF_BLOCK) * (leaves.count() / rows).div_ceil(32)
             }
             Entry::JoinLeaves | Entry::Scalar => 1,
+            Entry::Transform => body.count,
         }
     }
 
@@ -151,6 +155,7 @@ impl Entry {
             Entry::JoinRows => Part::Rows,
             Entry::JoinLeaves => Part::Leaves(body.leaves().clone()),
             Entry::Scalar => Part::Scalar,
+            Entry::Transform => Part::Lines,
         }
     }
 
@@ -169,11 +174,11 @@ impl Entry {
 }
 
 /// A stage whose formula is written.
-struct Writer<'a> {
-    problem: &'a Problem,
-    kinds: &'a Kinds,
-    stage: &'a Stage,
-    slots: Slots,
+pub(super) struct Writer<'a> {
+    pub problem: &'a Problem,
+    pub kinds: &'a Kinds,
+    pub stage: &'a Stage,
+    pub slots: Slots,
 }
 
 impl Writer<'_> {
@@ -193,7 +198,7 @@ impl Writer<'_> {
     }
 
     /// Returns the formula of some of the stage's outputs.
-    fn formula(&mut self, outputs: &[usize]) -> Formula {
+    pub fn formula(&mut self, outputs: &[usize]) -> Formula {
         let Dag { nodes, outputs: all } = &self.stage.dag;
         let outputs: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
         let dtype = self.problem.dtype;
@@ -214,7 +219,7 @@ impl Writer<'_> {
     }
 
     /// Writes the function that takes values along which are not in these boxes of the outputs.
-    fn keep(&mut self, text: &mut Text, work: &Work, but: &[Indices]) {
+    pub fn keep(&mut self, text: &mut Text, work: &Work, but: &[Indices]) {
         text.push(format!("{VIEWED} void keep(const View& u)\n{{"));
         for &output in &work.kept {
             let name = self.stage.writes[output];
@@ -226,7 +231,7 @@ impl Writer<'_> {
     }
 }
 
-const VIEWED: &str = "template <class View>\n__device__ static __forceinline__";
+pub(super) const VIEWED: &str = "template <class View>\n__device__ static __forceinline__";
 
 /// Returns the body of a stage of new values; `None` if nothing needs them.
 pub fn update(
@@ -250,7 +255,7 @@ pub fn update(
         slots: writer.slots.0,
         grid: work.grid,
         leaves: None,
-        points: 0,
+        count: 0,
         entries: &[Entry::Update],
     })
 }
@@ -272,7 +277,7 @@ pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
     writer.compute(&mut text, &work, &body, own);
     writer.keep(&mut text, &work, &vec![[0..0, 0..0, 0..0]; own.len()]);
     let entries = &[Entry::Carry, Entry::Points];
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: None, points, entries })
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: None, count: points, entries })
 }
 
 /// Returns the body of a reduction.
@@ -292,7 +297,7 @@ pub fn reduce(
     let work = Work { grid: tiles_of_leaves(&leaves, joined != Joined::Task, 4), ..work };
     write(&mut text, &work);
     value(&mut text, "value(const View& u)", &writer.formula(&work.outputs), &stage.dag);
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), points: 0, entries })
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), count: 0, entries })
 }
 
 /// Returns the body of an update and the reduction of what it makes; `stored` says of each field and temporary whether somebody
@@ -360,7 +365,7 @@ pub fn tail(
     }
     text.push("return value(u, made);\n}");
     writer.keep(&mut text, &work, own);
-    Some(Body { text, slots: writer.slots.0, grid, leaves: Some(leaves), points: 0, entries })
+    Some(Body { text, slots: writer.slots.0, grid, leaves: Some(leaves), count: 0, entries })
 }
 
 /// Writes how a reduction joins values, and to which scalar.
@@ -398,18 +403,18 @@ pub fn scalar(stage: &Stage, scalar: usize) -> Body {
     text.push(format!("{VIEWED} real value(const View& u)\n{{"));
     text.extend(&body.statements);
     text.push(format!("return {};\n}}", body.outputs[0]));
-    Body { text, slots: Vec::new(), grid: Grid::single(), leaves: None, points: 0, entries: &[Entry::Scalar] }
+    Body { text, slots: Vec::new(), grid: Grid::single(), leaves: None, count: 0, entries: &[Entry::Scalar] }
 }
 
 /// Writes a function that returns a formula's only value.
-fn value(text: &mut Text, function: &str, body: &Formula, dag: &Dag) {
+pub(super) fn value(text: &mut Text, function: &str, body: &Formula, dag: &Dag) {
     text.push(format!("{VIEWED} real {function}\n{{"));
     let values = evaluated(text, body, &Cuda::of_launch(dag));
     text.push(format!("return {};\n}}", values[0]));
 }
 
 /// Writes the tiles of a stage and its boxes.
-fn write(text: &mut Text, Work { grid, computed, inner, .. }: &Work) {
+pub(super) fn write(text: &mut Text, Work { grid, computed, inner, .. }: &Work) {
     text.push(format!("static {}", triple("int", "TILE", grid.tile)));
     text.push(format!("static {}", triple("Offset", "FIRST", grid.first)));
     text.push(format!("static {}", triple("unsigned", "BLOCKS", grid.blocks)));

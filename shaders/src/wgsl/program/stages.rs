@@ -99,6 +99,8 @@ impl StageContext<'_> {
             StageKind::Update => self.update(stage, own, stays),
             StageKind::Reduce(reduction, _, scalar) => self.reduce(stage, own, reduction, scalar),
             StageKind::Scalar(scalar) => (vec![self.scalar(stage, scalar)], Vec::new()),
+            // Plans for wgpu refuse these.
+            StageKind::Transform(_) => (Vec::new(), Vec::new()),
         }
     }
 

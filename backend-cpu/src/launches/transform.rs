@@ -1,0 +1,164 @@
+//! Lines of values along an axis, each times a matrix, where they lie: blocks of lines on all threads.
+
+use std::ops::Range;
+
+use abide_core::memory::reserved;
+use abide_core::program::{Buffer, Indices, StageKind, Transforms};
+use abide_core::{Problem, Real, Result};
+use multiversion::multiversion;
+
+use super::sweep::{Work, share};
+use crate::shared::Shared;
+
+/// The values of neighbouring lines that a thread takes at once, and the rows of products that it sums up beside each other.
+const LINES: usize = 32;
+const ROWS: usize = 4;
+
+/// The matrix of a stage.
+pub struct Lines<T> {
+    rows: usize,
+    /// Row by row, and column by column.
+    matrix: Vec<T>,
+    columns: Vec<T>,
+}
+
+/// Returns the matrices of a problem's stages.
+pub fn all<T: Real>(problem: &Problem, transforms: &Transforms) -> Result<Vec<Option<Lines<T>>>> {
+    let stages = problem.program.stages().iter().enumerate();
+    let of = |(stage, own): (usize, &abide_core::Stage)| {
+        let StageKind::Transform(_) = own.does else { return Ok(None) };
+        let Some((values, rows)) = transforms.matrix(problem, stage) else { return Ok(None) };
+        let filled = |value: &dyn Fn(usize) -> f64| {
+            let mut all: Vec<T> = reserved(values.len(), "a matrix", "choose a smaller size")?;
+            all.extend((0..values.len()).map(|number| T::from_f64(value(number))));
+            Ok::<_, abide_core::Error>(all)
+        };
+        let matrix = filled(&|number| values[number])?;
+        let columns = filled(&|number| values[number % rows * rows + number / rows])?;
+        Ok(Some(Lines { rows, matrix, columns }))
+    };
+    stages.map(of).collect()
+}
+
+impl<T: Real> Lines<T> {
+    /// Transforms all lines of a box of a buffer along an axis.
+    pub fn transform(
+        &self,
+        axis: usize,
+        kind: &Buffer,
+        own: &Indices,
+        buffer: Shared<'_, T>,
+        works: &mut [Work<T>],
+    ) {
+        let [zs, ys, xs] = own;
+        let place =
+            |z: usize, y: usize| kind.position([zs.start + z as isize, ys.start + y as isize, xs.start]);
+        let values = own.iter().map(Range::len).product();
+        if values == 0 {
+            return;
+        }
+        if axis == 2 {
+            let lines = zs.len() * ys.len();
+            return share(works, lines.div_ceil(ROWS), values, |_, band| {
+                for first in band.map(|block| block * ROWS) {
+                    let at =
+                        (first..lines.min(first + ROWS)).map(|line| place(line / ys.len(), line % ys.len()));
+                    // SAFETY: bands are disjoint, and so are their lines.
+                    unsafe { along(self, &at.collect::<Vec<_>>(), buffer) };
+                }
+            });
+        }
+        // A block is some neighbours of a row, with all that lies before and behind them along the axis.
+        let (others, stride) = match axis {
+            0 => (ys.len(), kind.extents[1] * kind.extents[2]),
+            _ => (zs.len(), kind.extents[2]),
+        };
+        let blocks = xs.len().div_ceil(LINES);
+        share(works, others * blocks, values, |_, band| {
+            for block in band {
+                let (other, first) = (block / blocks, block % blocks * LINES);
+                let start = if axis == 0 { place(0, other) } else { place(other, 0) };
+                let width = LINES.min(xs.len() - first);
+                // SAFETY: bands are disjoint, and so are their blocks.
+                unsafe { across(self, start + first, stride, width, buffer) };
+            }
+        });
+    }
+}
+
+/// Transforms lines of neighbouring values, which begin at some places.
+///
+/// # Safety
+///
+/// No other thread uses the values of the lines.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn along<T: Real>(lines: &Lines<T>, at: &[usize], buffer: Shared<'_, T>) {
+    let rows = lines.rows;
+    // SAFETY: by the contract of this function.
+    let old: Vec<Vec<T>> = at.iter().map(|&at| unsafe { buffer.read(at..at + rows) }.to_vec()).collect();
+    let none = vec![T::ZERO; rows];
+    let value = |line: usize| old.get(line).unwrap_or(&none);
+    let values: [&[T]; ROWS] = std::array::from_fn(|line| &value(line)[..]);
+    for first in (0..rows).step_by(LINES) {
+        let width = LINES.min(rows - first);
+        let mut sums = [[T::ZERO; LINES]; ROWS];
+        for k in 0..rows {
+            let from = k * rows + first;
+            let mut weights = [T::ZERO; LINES];
+            weights[..width].copy_from_slice(&lines.columns[from..from + width]);
+            for (sums, values) in sums.iter_mut().zip(&values) {
+                let value = values[k];
+                for (sum, weight) in sums.iter_mut().zip(&weights) {
+                    *sum = weight.mul_add(value, *sum);
+                }
+            }
+        }
+        for (&at, sums) in at.iter().zip(&sums) {
+            // SAFETY: by the contract of this function.
+            unsafe { buffer.write(at + first..at + first + width) }.copy_from_slice(&sums[..width]);
+        }
+    }
+}
+
+/// Transforms some neighbouring lines whose values lie a stride apart.
+///
+/// # Safety
+///
+/// No other thread uses the values of the lines.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn across<T: Real>(
+    lines: &Lines<T>,
+    start: usize,
+    stride: usize,
+    width: usize,
+    buffer: Shared<'_, T>,
+) {
+    let rows = lines.rows;
+    let mut old = vec![[T::ZERO; LINES]; rows];
+    for (k, old) in old.iter_mut().enumerate() {
+        let at = start + k * stride;
+        // SAFETY: by the contract of this function.
+        old[..width].copy_from_slice(unsafe { buffer.read(at..at + width) });
+    }
+    for first in (0..rows).step_by(ROWS) {
+        let mut sums = [[T::ZERO; LINES]; ROWS];
+        let count = ROWS.min(rows - first);
+        let weights: [&[T]; ROWS] = std::array::from_fn(|row| {
+            let row = first + row.min(count - 1);
+            &lines.matrix[row * rows..(row + 1) * rows]
+        });
+        for (k, old) in old.iter().enumerate() {
+            for (sums, weights) in sums.iter_mut().zip(&weights) {
+                let weight = weights[k];
+                for (sum, value) in sums.iter_mut().zip(old) {
+                    *sum = weight.mul_add(*value, *sum);
+                }
+            }
+        }
+        for (row, sums) in sums.iter().enumerate().take(count) {
+            let at = start + (first + row) * stride;
+            // SAFETY: by the contract of this function.
+            unsafe { buffer.write(at..at + width) }.copy_from_slice(&sums[..width]);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+// A stage that transforms lines of values along an axis: tiles of a product of two matrices, of which one is the operator's and the
+// other one the values. Each result is a chain of fused multiply-adds over the line in ascending order, from 0. The tensor cores' products
+// of f64 are such chains.
+//
+// `S` says the axis, the values of a line (COUNT), the rows of its matrix (at MATRIX, PITCH values apart, zeros behind the line's end)
+// and a tile: LEFT rows by RIGHT columns, which lie beside each other in memory. Along the fastest axis rows are lines, and columns
+// the results of each; else rows are the results of a line, and columns are lines. `value` is a value before the transform.
+
+constexpr int OF_TILE = 16, OF_TEAM = 128, PADDING = 4;
+
+// The operands of a tile of OF_TILE products of each result: rows of the left one, and of the right one rows or columns.
+template <class S>
+struct Operands {
+    static constexpr bool LINES_LEFT = S::AXIS == 2;
+    static constexpr int PITCH = OF_TILE + PADDING;
+    real left[S::LEFT][PITCH];
+    real right[LINES_LEFT ? S::RIGHT : OF_TILE][LINES_LEFT ? PITCH : S::RIGHT + PADDING];
+
+    __device__ __forceinline__ real& of_right(int k, int column)
+    {
+        if constexpr (LINES_LEFT) return right[column][k];
+        else return right[k][column];
+    }
+};
+
+// Where lines and results lie.
+template <class S>
+struct Lines {
+    typedef typename S::Computed Box;
+    static constexpr Offset Z = Box::END_Z - Box::LOW_Z, Y = Box::END_Y - Box::LOW_Y, X = Box::END_X - Box::LOW_X;
+    static constexpr Offset BESIDE = S::AXIS == 2 ? Y : X;          // lines of one row or plane
+    static constexpr Offset COUNT = Z * Y * X / S::COUNT;
+
+    // Returns the place of a value of a line.
+    __device__ static __forceinline__ Inside place(const Arguments& arguments, Offset line, Offset i)
+    {
+        const Offset slow = line / BESIDE, fast = line % BESIDE;
+        if constexpr (S::AXIS == 2) return {{arguments, Box::LOW_Z + slow, Box::LOW_Y + fast, Box::LOW_X + i}};
+        else if constexpr (S::AXIS == 1) return {{arguments, Box::LOW_Z + slow, Box::LOW_Y + i, Box::LOW_X + fast}};
+        else return {{arguments, Box::LOW_Z + i, Box::LOW_Y + slow, Box::LOW_X + fast}};
+    }
+};
+
+constexpr bool TENSOR = HAS_PRODUCTS && sizeof(real) == 8;
+
+// The results of a thread: of tensor cores, two neighbours of each 8 by 8 of a warp, which has a fourth of the tile; else one of each
+// 8 by 16 of the tile.
+template <class S>
+struct Results {
+    static constexpr int ROWS = TENSOR ? S::LEFT / 16 : S::LEFT / 8, COLUMNS = S::RIGHT / 16, EACH = TENSOR ? 2 : 1;
+    real sum[ROWS][COLUMNS][EACH];
+
+    // Returns the row and the first column of results.
+    __device__ static __forceinline__ int row(int i)
+    {
+        const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+        return TENSOR ? warp / 2 * (S::LEFT / 2) + i * 8 + lane / 4 : threadIdx.x / 16 + i * 8;
+    }
+    __device__ static __forceinline__ int column(int j)
+    {
+        const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+        return TENSOR ? warp % 2 * (S::RIGHT / 2) + j * 8 + lane % 4 * 2 : threadIdx.x % 16 + j * 16;
+    }
+
+    __device__ __forceinline__ void add(Operands<S>& operands)
+    {
+        if constexpr (TENSOR) {
+            const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, beside = warp % 2 * (S::RIGHT / 2) + lane / 4;
+            #pragma unroll
+            for (int k = lane % 4; k < OF_TILE; k += 4) {
+                real left[ROWS], right[COLUMNS];
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) left[i] = operands.left[row(i)][k];
+                #pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) right[j] = operands.of_right(k, beside + j * 8);
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) {
+                    #pragma unroll
+                    for (int j = 0; j < COLUMNS; ++j) add_products(sum[i][j], left[i], right[j]);
+                }
+            }
+        } else {
+            #pragma unroll
+            for (int k = 0; k < OF_TILE; ++k) {
+                real left[ROWS], right[COLUMNS];
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) left[i] = operands.left[row(i)][k];
+                #pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) right[j] = operands.of_right(k, column(j));
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) {
+                    #pragma unroll
+                    for (int j = 0; j < COLUMNS; ++j) sum[i][j][0] = fma(left[i], right[j], sum[i][j][0]);
+                }
+            }
+        }
+    }
+};
+
+// The operands that a thread loads while others are multiplied.
+template <class S>
+struct Loaded {
+    static constexpr int ALONG = OF_TEAM / OF_TILE, OF_RIGHT = S::RIGHT * OF_TILE / OF_TEAM;
+    real left[S::LEFT / ALONG], right[OF_RIGHT];
+
+    // Returns the place of the thread's i-th value of the right operand where its rows are those of memory.
+    __device__ static __forceinline__ int column() { return threadIdx.x % S::RIGHT; }
+    __device__ static __forceinline__ int deep(int i) { return threadIdx.x / S::RIGHT + i * (OF_TEAM / S::RIGHT); }
+
+    __device__ static __forceinline__ real weight(const Arguments& arguments, Offset row, Offset k)
+    {
+        return row < S::COUNT ? __ldg(arguments.matrices + (S::MATRIX + row * S::PITCH + k)) : real(0);
+    }
+    __device__ static __forceinline__ real line(const Arguments& arguments, Offset line, Offset k)
+    {
+        return line < Lines<S>::COUNT && k < S::COUNT ? S::value(Lines<S>::place(arguments, line, k)) : real(0);
+    }
+
+    __device__ __forceinline__ void load(const Arguments& arguments, Offset row, Offset beside, Offset first)
+    {
+        const Offset k = first + threadIdx.x % OF_TILE, begin = threadIdx.x / OF_TILE;
+        #pragma unroll
+        for (int i = 0; i < S::LEFT / ALONG; ++i) {
+            const Offset own = row + begin + i * ALONG;
+            left[i] = Operands<S>::LINES_LEFT ? line(arguments, own, k) : weight(arguments, own, k);
+        }
+        #pragma unroll
+        for (int i = 0; i < OF_RIGHT; ++i) {
+            if constexpr (Operands<S>::LINES_LEFT) right[i] = weight(arguments, beside + begin + i * ALONG, k);
+            else right[i] = line(arguments, beside + column(), first + deep(i));
+        }
+    }
+
+    __device__ __forceinline__ void store(Operands<S>& operands) const
+    {
+        const int k = threadIdx.x % OF_TILE, begin = threadIdx.x / OF_TILE;
+        #pragma unroll
+        for (int i = 0; i < S::LEFT / ALONG; ++i) operands.left[begin + i * ALONG][k] = left[i];
+        #pragma unroll
+        for (int i = 0; i < OF_RIGHT; ++i) {
+            if constexpr (Operands<S>::LINES_LEFT) operands.right[begin + i * ALONG][k] = right[i];
+            else operands.right[deep(i)][column()] = right[i];
+        }
+    }
+};
+
+// Computes a tile of results. Tiles of the same lines follow each other, so that they find them in the cache.
+template <class S>
+__device__ __forceinline__ void transform(const Arguments& arguments, unsigned tile)
+{
+    constexpr bool LINES_LEFT = Operands<S>::LINES_LEFT;
+    constexpr unsigned OF_LINE = LINES_LEFT ? (S::COUNT + S::RIGHT - 1) / S::RIGHT : (S::COUNT + S::LEFT - 1) / S::LEFT;
+    typedef Operands<S> Both[2];
+    SHARED_VARIABLE(Both, both);
+    const Offset lines = Offset(tile / OF_LINE) * (LINES_LEFT ? S::LEFT : S::RIGHT);
+    const Offset results = Offset(tile % OF_LINE) * (LINES_LEFT ? S::RIGHT : S::LEFT);
+    const Offset row = LINES_LEFT ? lines : results, beside = LINES_LEFT ? results : lines;
+    Results<S> own = {};
+    Loaded<S> next;
+    next.load(arguments, row, beside, 0);
+    next.store(both[0]);
+    __syncthreads();
+    int turn = 0;
+    #pragma unroll 1
+    for (Offset k = OF_TILE; k < S::COUNT; k += OF_TILE, turn ^= 1) {
+        next.load(arguments, row, beside, k);
+        own.add(both[turn]);
+        next.store(both[turn ^ 1]);
+        __syncthreads();
+    }
+    own.add(both[turn]);
+    #pragma unroll
+    for (int i = 0; i < Results<S>::ROWS; ++i) {
+        #pragma unroll
+        for (int j = 0; j < Results<S>::COLUMNS; ++j) {
+            #pragma unroll
+            for (int e = 0; e < Results<S>::EACH; ++e) {
+                const Offset r = row + Results<S>::row(i), c = beside + Results<S>::column(j) + e;
+                const Offset line = LINES_LEFT ? r : c, result = LINES_LEFT ? c : r;
+                if (line < Lines<S>::COUNT && result < S::COUNT) S::store(Lines<S>::place(arguments, line, result), own.sum[i][j][e]);
+            }
+        }
+    }
+}
