@@ -85,11 +85,6 @@ fn expected(
     eliminated(a, b)
 }
 
-fn without_mean(values: &[f64]) -> Vec<f64> {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    values.iter().map(|value| value - mean).collect()
-}
-
 /// All walls, of uniform cells and of such that grow, on odd, even and single extents, have the elimination's solution, in an iteration
 /// or two.
 #[test]
@@ -128,20 +123,32 @@ fn walls_of_all_kinds_are_solved() {
     }
 }
 
-/// With derivatives alone at all walls, and with periodic sides, the solution is the one without a mean.
+/// With derivatives alone at all walls, and with periodic sides, the solution is the one without a mean; of cells of several widths
+/// that is the mean by these.
 #[test]
 fn constants_are_left_out() {
     let even = Some([1.0; 2]);
-    for (boundary, sides) in
-        [("periodic", [None; 2]), ("mirror", [even; 2]), ("y=periodic,x=clamp", [None, even])]
-    {
-        let extents = [6, 7];
-        let f = without_mean(&drawn(42));
-        let program = program([1.0, 2.0], 0.0, false, boundary);
-        let expected = without_mean(&expected(extents, [1.0, 2.0], 0.0, false, sides, &f));
-        let (problem, mut session) = run(program, &extents, &[("f", f)], 2);
+    for (boundary, sides, is_stretched) in [
+        ("periodic", [None; 2], false),
+        ("mirror", [even; 2], false),
+        ("y=periodic,x=clamp", [None, even], false),
+        ("mirror", [even; 2], true),
+        ("y=periodic,x=clamp", [None, even], true),
+    ] {
+        let (extents, t) = ([6, 7], [1.0, 2.0]);
+        let widths: Vec<f64> =
+            (0..42).map(|i| if is_stretched { width((i % 7) as f64) } else { 1.0 }).collect();
+        let without_mean = |values: &[f64]| -> Vec<f64> {
+            let sum: f64 = values.iter().zip(&widths).map(|(value, width)| value * width).sum();
+            let mean = sum / widths.iter().sum::<f64>();
+            values.iter().map(|value| value - mean).collect()
+        };
+        let f: Vec<f64> = drawn(42);
+        let expected = without_mean(&expected(extents, t, 0.0, is_stretched, sides, &without_mean(&f)));
+        let (problem, mut session) = run(program(t, 0.0, is_stretched, boundary), &extents, &[("f", f)], 2);
         let found = field(&problem, session.as_mut(), "u");
-        assert!(largest(&found, &expected) < 1e-12, "{boundary}: {found:?} {expected:?}");
+        assert!(largest(&found, &expected) < 1e-12, "{boundary} {is_stretched}: {found:?} {expected:?}");
+        assert!(scalar(&problem, session.as_mut(), "u_residual") < 1e-12, "{boundary} {is_stretched}");
     }
 }
 

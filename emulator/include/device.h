@@ -143,12 +143,16 @@ template <class T>
 void store_remote(T* at, unsigned rank, T value) { *emulated::remote(at, rank) = value; }
 
 constexpr bool HAS_PRODUCTS = ARCHITECTURE >= 800;
-inline void add_products(double (&sum)[2], double left, double right)
+inline void add_products(double (&low)[2], double (&high)[2], const double (&left)[2], double right)
 {
     const int lane = threadIdx.x % emulated::WARP, row = lane / 4 * 4, column = lane % 4 * 8;
     for (int k = 0; k < 4; ++k) {
-        const double weight = __shfl_sync(~0u, left, row + k);
-        for (int e = 0; e < 2; ++e) sum[e] = fma(weight, __shfl_sync(~0u, right, column + 4 * e + k), sum[e]);
+        const double weights[] = {__shfl_sync(~0u, left[0], row + k), __shfl_sync(~0u, left[1], row + k)};
+        for (int e = 0; e < 2; ++e) {
+            const double value = __shfl_sync(~0u, right, column + 4 * e + k);
+            low[e] = fma(weights[0], value, low[e]);
+            high[e] = fma(weights[1], value, high[e]);
+        }
     }
 }
 

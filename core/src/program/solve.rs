@@ -32,7 +32,8 @@ pub struct Solve {
     /// The most iterations.
     pub most: u64,
     /// Whether the operator gives zero for a field that is the same everywhere, as with derivatives alone at all walls. The
-    /// right-hand side's mean, which no solution has, is left out then, and the solution's mean is 0. Cells where the operator's
+    /// right-hand side's mean, which no solution has, is left out then, and the solution's mean is 0; means by
+    /// [`Matrix::Shares`] where the solve is direct. Cells where the operator's
     /// formula does not read the unknown at the cell take no part.
     pub null_space: bool,
 }
@@ -240,7 +241,7 @@ impl Definition {
                 matches!(method, SolveMethod::BiCgStab | SolveMethod::Direct),
                 "product of the method",
             ),
-            ("cells", system.how.null_space, "values that take part"),
+            ("cells", system.how.null_space && method != SolveMethod::Direct, "values that take part"),
             ("mean", system.how.null_space, "mean of what the operator cannot make"),
         ] {
             let name = system.name(what);
@@ -311,14 +312,18 @@ impl Step<'_> {
             SolveMethod::Direct => self.once(|first| Modes::new(&system, dimensions).set_up(first)),
             SolveMethod::Cg | SolveMethod::BiCgStab => self,
         };
-        self.begin(&system);
         let until = format!("{} <= {:e}", system.name("squares"), how.tolerance * how.tolerance);
-        match how.method {
-            SolveMethod::Cg => self.conjugate_gradients(&system, &until),
-            SolveMethod::Multigrid => self.multigrid(&system, &until),
-            SolveMethod::BiCgStab => self.bicgstab(&system, &until),
-            SolveMethod::Direct => self.direct(&system),
-        }
+        let iterate: fn(&mut Self, &System<'_>, &str) = match how.method {
+            SolveMethod::Direct => {
+                self.direct(&system);
+                return self;
+            }
+            SolveMethod::Cg => Self::conjugate_gradients,
+            SolveMethod::Multigrid => Self::multigrid,
+            SolveMethod::BiCgStab => Self::bicgstab,
+        };
+        self.begin(&system);
+        iterate(self, &system, &until);
         self.finish(&system);
         self
     }
@@ -360,8 +365,7 @@ impl Step<'_> {
         });
     }
 
-    /// Finds the norm of the right-hand side, with what the boundary adds to it, and the first defect: from the values that the unknown
-    /// has, or, where the solve is direct, from zeros.
+    /// Finds the norm of the right-hand side, with what the boundary adds to it, and the first defect.
     fn begin(&mut self, system: &System<'_>) {
         let unknown = system.unknown;
         if system.divides {
@@ -377,20 +381,15 @@ impl Step<'_> {
             self.make(system, "before", |s| s.field(unknown).here());
         }
         // The operator applied to a field of zeros is what the boundary alone adds.
-        let is_direct = system.how.method == SolveMethod::Direct;
-        if !is_direct {
-            self.make(system, "start", |s| s.field(unknown).here());
-        }
+        self.make(system, "start", |s| s.field(unknown).here());
         self.stage(unknown, |s| s.set(unknown, s.constant(0.0)));
         self.make_defect(system, false);
         self.compute(&system.name("scale"), |s| {
             let squares = system.param(s, "squares");
             squares.gt(0.0).select(squares.sqrt(), s.constant(1.0))
         });
-        if !is_direct {
-            self.stage(unknown, |s| s.set(unknown, system.here(s, "start")));
-            self.make_defect(system, true);
-        }
+        self.stage(unknown, |s| s.set(unknown, system.here(s, "start")));
+        self.make_defect(system, true);
         self.compute(&system.name("iterations"), |s| s.constant(0.0));
     }
 
@@ -514,9 +513,7 @@ impl Step<'_> {
     /// Finds the residual anew, from the unknown itself, and leaves out what the operator does not see.
     fn finish(&mut self, system: &System<'_>) {
         let unknown = system.unknown;
-        if system.how.method != SolveMethod::Direct {
-            self.make_defect(system, true);
-        }
+        self.make_defect(system, true);
         self.compute(&system.name("residual"), |s| system.param(s, "squares").sqrt());
         if system.how.null_space {
             self.sum(system, "mean", |s| system.takes_part(s) * s.field(unknown).here());

@@ -34,11 +34,18 @@ pub enum Matrix {
     Backward,
     /// Λ: the operator's factor for each mode.
     Values,
+    /// The shares of the cells in a mean: the diagonal matrix of those of which T cannot make any other than 0, where its rows add up
+    /// to 0. They add up to 1, and are the widths of cells where T is conduction between cells.
+    Shares,
 }
 
 /// The matrices by their names.
-const MATRICES: [(&str, Matrix); 3] =
-    [("forward", Matrix::Forward), ("backward", Matrix::Backward), ("values", Matrix::Values)];
+const MATRICES: [(&str, Matrix); 4] = [
+    ("forward", Matrix::Forward),
+    ("backward", Matrix::Backward),
+    ("values", Matrix::Values),
+    ("shares", Matrix::Shares),
+];
 
 impl Matrix {
     /// Returns the name.
@@ -239,17 +246,31 @@ impl Transforms {
         let StageKind::Transform(transform) = problem.program.stages().get(stage)?.does else { return None };
         let (line, spectrum) = self.spectra.get((*self.of_stage.get(stage)?)?)?;
         let rows = line.diagonal.len();
+        let diagonal = |values: &[f64]| {
+            let place =
+                |number: usize| if number / rows == number % rows { values[number % rows] } else { 0.0 };
+            (0..rows * rows).map(place).collect()
+        };
         let matrix = match transform.matrix {
             Matrix::Forward => spectrum.forward.clone(),
             Matrix::Backward => spectrum.backward.clone(),
-            Matrix::Values => {
-                let place =
-                    |number: usize| (number / rows == number % rows).then(|| spectrum.values[number % rows]);
-                (0..rows * rows).map(|number| place(number).unwrap_or(0.0)).collect()
-            }
+            Matrix::Values => diagonal(&spectrum.values),
+            Matrix::Shares => diagonal(&shares(line)),
         };
         Some((matrix, rows))
     }
+}
+
+/// Returns the shares of a line's cells, as [`Matrix::Shares`] has them.
+fn shares(line: &Line) -> Vec<f64> {
+    let mut all: Vec<f64> = Vec::with_capacity(line.diagonal.len());
+    for place in 0..line.diagonal.len() {
+        let before = place.checked_sub(1).map(|before| all[before] * line.upper[before] / line.lower[place]);
+        all.push(before.filter(|share| share.is_finite()).unwrap_or(1.0));
+    }
+    let sum: f64 = all.iter().sum();
+    all.iter_mut().for_each(|share| *share /= sum);
+    all
 }
 
 /// The operator of a transform, as it acts on a problem's domain.

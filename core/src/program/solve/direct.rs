@@ -1,6 +1,7 @@
 //! A separable system solved directly: transforms along all axes make the operator a division, and transforms back the solution.
 //!
-//! What the matrices' rounding leaves is solved for again until the residual is as small as asked, or no longer falls.
+//! What the matrices' rounding leaves is solved for again until the residual is as small as asked, or no longer falls. It begins from
+//! zeros: a first guess would save nothing.
 
 use super::{Definition, Expr, Matrix, Scope, Step, System};
 
@@ -9,6 +10,8 @@ const AMPLITUDES: [&str; 2] = ["amplitudes", "waves"];
 /// The factors of one axis, and the reciprocals of their sums.
 const FACTORS: &str = "factors";
 const INVERSE: &str = "of_factors";
+/// The shares of cells in the mean that the operator cannot make.
+const SHARES: &str = "shares";
 
 /// The transforms of a system.
 pub(super) struct Modes<'s, 'a> {
@@ -23,7 +26,8 @@ impl<'s, 'a> Modes<'s, 'a> {
 
     /// Declares the fields.
     pub fn declare(&self, p: &mut Definition) {
-        for what in AMPLITUDES.iter().take(self.dimensions.min(2)).chain(&[FACTORS, INVERSE]) {
+        let shares = self.system.how.null_space.then_some(&SHARES);
+        for what in AMPLITUDES.iter().take(self.dimensions.min(2)).chain(&[FACTORS, INVERSE]).chain(shares) {
             let name = self.system.name(what);
             p.correction(&name, self.system.unknown).internal(&name);
         }
@@ -46,18 +50,28 @@ impl<'s, 'a> Modes<'s, 'a> {
         });
     }
 
-    /// Makes the reciprocals of the operator's factors, 0 where one is 0.
+    /// Makes the reciprocals of the operator's factors, 0 where one is 0, and the shares of the mean.
     pub fn set_up(&self, step: &mut Step<'_>) {
         let system = self.system;
-        for axis in 0..self.dimensions {
-            self.transform(step, FACTORS, (axis, Matrix::Values), |s| s.constant(1.0));
-            let is_last = axis + 1 == self.dimensions;
-            step.stage(&system.name(INVERSE), |s| {
-                let own = system.here(s, FACTORS);
-                let sum = if axis == 0 { own } else { system.here(s, INVERSE) + own };
-                let value = if is_last { sum.ne(0.0).select(1.0 / sum, 0.0) } else { sum };
-                s.set(&system.name(INVERSE), value);
-            });
+        let shares = system.how.null_space.then_some((SHARES, Matrix::Shares));
+        for (all, matrix) in [(INVERSE, Matrix::Values)].into_iter().chain(shares) {
+            for axis in 0..self.dimensions {
+                self.transform(step, FACTORS, (axis, matrix), |s| s.constant(1.0));
+                let is_last = axis + 1 == self.dimensions;
+                step.stage(&system.name(all), |s| {
+                    let (before, own) = (system.here(s, all), system.here(s, FACTORS));
+                    let value = match (axis, matrix) {
+                        (0, _) => own,
+                        (_, Matrix::Values) => before + own,
+                        _ => before * own,
+                    };
+                    let is_inverse = is_last && matrix == Matrix::Values;
+                    s.set(
+                        &system.name(all),
+                        if is_inverse { value.ne(0.0).select(1.0 / value, 0.0) } else { value },
+                    );
+                });
+            }
         }
     }
 
@@ -86,20 +100,43 @@ impl Step<'_> {
         let name = |what: &str| system.name(what);
         let modes = Modes::new(system, self.definition.dimensions());
         let (unknown, enough) = (system.unknown, system.how.tolerance * system.how.tolerance);
-        // It begins from zeros, of which the defect is the right-hand side itself.
-        self.compute(&name("length"), |s| s.constant(1.0));
-        self.compute(&name("next"), |s| s.constant(1.0));
+        // What the operator cannot make the modes leave out; it does not count for the residual.
+        fn without_mean<'g>(system: &System<'_>, s: &Scope<'g>, value: Expr<'g>) -> Expr<'g> {
+            if system.how.null_space { value - system.param(s, "mean") } else { value }
+        }
+        if system.keeps {
+            self.make(system, "before", |s| s.field(unknown).here());
+        }
+        self.stage(unknown, |s| s.set(unknown, s.constant(0.0)));
+        self.make(system, "defect", |s| system.defect(s));
+        if system.how.null_space {
+            self.sum(system, "mean", |s| system.here(s, SHARES) * system.here(s, "defect"));
+        }
+        self.sum(system, "squares", |s| {
+            let defect = without_mean(system, s, system.here(s, "defect"));
+            defect * defect
+        });
         self.compute(&name("rho"), |s| system.param(s, "squares").gt(0.0).select(s.constant(1.0), 0.0));
+        self.compute(&name("scale"), |s| {
+            let squares = system.param(s, "squares");
+            squares.gt(0.0).select(squares.sqrt(), s.constant(1.0))
+        });
+        for (scalar, value) in [("length", 1.0), ("next", 1.0), ("iterations", 0.0)] {
+            self.compute(&name(scalar), |s| s.constant(value));
+        }
         self.repeat(system.how.most, Some(&format!("{} <= 0", name("rho"))), |turn| {
             modes.solve(turn);
             turn.stage(unknown, |s| {
                 let change = system.param(s, "length") * system.here(s, "direction");
                 s.set(unknown, s.field(unknown).here() + change);
             });
-            turn.make_defect(system, true);
+            turn.make(system, "defect", |s| {
+                without_mean(system, s, system.defect(s)) / system.param(s, "scale")
+            });
+            turn.sum_of_squares(system);
             turn.compute(&name("rho"), |s| {
                 let squares = system.param(s, "squares");
-                let falls = squares.lt(0.25 * system.param(s, "next")).select(s.constant(1.0), 0.0);
+                let falls = squares.lt(0.01 * system.param(s, "next")).select(s.constant(1.0), 0.0);
                 squares.le(enough).select(s.constant(0.0), falls)
             });
             turn.compute(&name("next"), |s| system.param(s, "squares"));
@@ -107,5 +144,6 @@ impl Step<'_> {
             turn.compute(&name("length"), |s| system.param(s, "scale"));
             turn.count(system);
         });
+        self.compute(&name("residual"), |s| system.param(s, "squares").sqrt());
     }
 }

@@ -27,8 +27,8 @@ const LANES: usize = 8;
 const TURNS: usize = 1 << 16;
 
 /// The advice.
-const FEWER: &str = "choose fewer cells along the axis, or an iterative method";
-const OTHER: &str = "choose an iterative method, or other coefficients";
+const FEWER: &str = "choose fewer cells along the axis, or solve by multigrid or cg";
+const OTHER: &str = "solve by multigrid, cg or bicgstab, or choose other coefficients";
 
 /// The modes of a matrix: it is `backward · diag(values) · forward`, and `forward · backward` is 1.
 #[derive(Debug, Clone, PartialEq)]

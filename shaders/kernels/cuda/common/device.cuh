@@ -34,20 +34,25 @@ __device__ __forceinline__ unsigned long long add_in_turn(unsigned long long* p,
     return before;
 }
 
-// Adds the products of a warp's 8 by 4 and 4 by 8 values to its 8 by 8 results, each by a chain of fused multiply-adds in ascending
-// order. A lane has the left value of its fourth and its place there, the right one of its place and its fourth, and two neighbours
-// of the row of its fourth.
+// Adds the products of a warp's 16 by 4 and 4 by 8 values to its 16 by 8 results, each by a chain of fused multiply-adds in ascending
+// order. A lane has the left values of its fourth and of the one 8 behind, at its place there, the right one of its place and its
+// fourth, and two neighbours of each of its rows.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 constexpr bool HAS_PRODUCTS = true;
-__device__ __forceinline__ void add_products(double (&sum)[2], double left, double right)
+__device__ __forceinline__ void add_products(double (&low)[2], double (&high)[2], const double (&left)[2], double right)
 {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(sum[0]), "+d"(sum[1])
-        : "d"(left), "d"(right));
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(low[0]), "+d"(low[1]), "+d"(high[0]), "+d"(high[1])
+        : "d"(left[0]), "d"(left[1]), "d"(right));
+#else
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(low[0]), "+d"(low[1]) : "d"(left[0]), "d"(right));
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};" : "+d"(high[0]), "+d"(high[1]) : "d"(left[1]), "d"(right));
+#endif
 }
 #else
 constexpr bool HAS_PRODUCTS = false;
-__device__ __forceinline__ void add_products(double (&)[2], double, double) {}
+__device__ __forceinline__ void add_products(double (&)[2], double (&)[2], const double (&)[2], double) {}
 #endif
 
 // Between kernels of several devices, which see each other's memory: orders what the block has stored into any device's

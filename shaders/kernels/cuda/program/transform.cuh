@@ -10,7 +10,7 @@ constexpr int OF_TILE = 16, OF_TEAM = 128, PADDING = 4;
 
 // The operands of a tile of OF_TILE products of each result: rows of the left one, and of the right one rows or columns.
 template <class S>
-struct Operands {
+struct __align__(16) Operands {
     static constexpr bool LINES_LEFT = S::AXIS == 2;
     static constexpr int PITCH = OF_TILE + PADDING;
     real left[S::LEFT][PITCH];
@@ -43,11 +43,22 @@ struct Lines {
 
 constexpr bool TENSOR = HAS_PRODUCTS && sizeof(real) == 8;
 
-// The results of a thread: of tensor cores, two neighbours of each 8 by 8 of a warp, which has a fourth of the tile; else one of each
-// 8 by 16 of the tile.
+// Neighbours in shared memory that are loaded at once.
+template <int N>
+struct __align__(N * sizeof(real)) Neighbours {
+    real value[N];
+};
+
+template <int N>
+__device__ __forceinline__ Neighbours<N> neighbours(const real* from) { return *reinterpret_cast<const Neighbours<N>*>(from); }
+
+// The results of a thread: of tensor cores, two neighbours of each 8 by 8 of a warp, which has a fourth of the tile; else some
+// neighbours of each 8 by 16 of them.
 template <class S>
 struct Results {
+    static constexpr bool LINES_LEFT = Operands<S>::LINES_LEFT;
     static constexpr int ROWS = TENSOR ? S::LEFT / 16 : S::LEFT / 8, COLUMNS = S::RIGHT / 16, EACH = TENSOR ? 2 : 1;
+    static constexpr int WIDE = 16 / sizeof(real), ACROSS = LINES_LEFT ? 1 : WIDE < COLUMNS ? WIDE : COLUMNS;
     real sum[ROWS][COLUMNS][EACH];
 
     // Returns the row and the first column of results.
@@ -59,38 +70,59 @@ struct Results {
     __device__ static __forceinline__ int column(int j)
     {
         const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-        return TENSOR ? warp % 2 * (S::RIGHT / 2) + j * 8 + lane % 4 * 2 : threadIdx.x % 16 + j * 16;
+        return TENSOR ? warp % 2 * (S::RIGHT / 2) + j * 8 + lane % 4 * 2 : j / ACROSS * 16 * ACROSS + threadIdx.x % 16 * ACROSS + j % ACROSS;
     }
 
     __device__ __forceinline__ void add(Operands<S>& operands)
     {
-        if constexpr (TENSOR) {
-            const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, beside = warp % 2 * (S::RIGHT / 2) + lane / 4;
+        if constexpr (TENSOR) add_by_warp(operands);
+        else add_alone(operands);
+    }
+
+    __device__ __forceinline__ void add_by_warp(Operands<S>& operands)
+    {
+        const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, beside = warp % 2 * (S::RIGHT / 2) + lane / 4;
+        #pragma unroll
+        for (int first = 0; first < OF_TILE; first += 4) {
+            const int k = first + lane % 4;
+            real left[ROWS / 2][2], right[COLUMNS];
             #pragma unroll
-            for (int k = lane % 4; k < OF_TILE; k += 4) {
-                real left[ROWS], right[COLUMNS];
+            for (int i = 0; i < ROWS; ++i) left[i / 2][i % 2] = operands.left[row(i)][k];
+            #pragma unroll
+            for (int j = 0; j < COLUMNS; ++j) right[j] = operands.of_right(k, beside + j * 8);
+            if constexpr (TENSOR) {
                 #pragma unroll
-                for (int i = 0; i < ROWS; ++i) left[i] = operands.left[row(i)][k];
-                #pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) right[j] = operands.of_right(k, beside + j * 8);
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i) {
+                for (int i = 0; i < ROWS; i += 2) {
                     #pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) add_products(sum[i][j], left[i], right[j]);
+                    for (int j = 0; j < COLUMNS; ++j) add_products(sum[i][j], sum[i + 1][j], left[i / 2], right[j]);
                 }
             }
-        } else {
+        }
+    }
+
+    __device__ __forceinline__ void add_alone(Operands<S>& operands)
+    {
+        #pragma unroll
+        for (int first = 0; first < OF_TILE; first += WIDE) {
+            Neighbours<WIDE> left[ROWS], right[COLUMNS];
             #pragma unroll
-            for (int k = 0; k < OF_TILE; ++k) {
-                real left[ROWS], right[COLUMNS];
+            for (int i = 0; i < ROWS; ++i) left[i] = neighbours<WIDE>(&operands.left[row(i)][first]);
+            #pragma unroll
+            for (int j = 0; j < COLUMNS; ++j) {
+                if constexpr (LINES_LEFT) right[j] = neighbours<WIDE>(&operands.of_right(first, column(j)));
+            }
+            #pragma unroll
+            for (int k = 0; k < WIDE; ++k) {
                 #pragma unroll
-                for (int i = 0; i < ROWS; ++i) left[i] = operands.left[row(i)][k];
-                #pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) right[j] = operands.of_right(k, column(j));
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i) {
+                for (int j = 0; j < COLUMNS; j += ACROSS) {
+                    Neighbours<ACROSS> beside;
+                    if constexpr (LINES_LEFT) beside.value[0] = right[j].value[k];
+                    else beside = neighbours<ACROSS>(&operands.of_right(first + k, column(j)));
                     #pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) sum[i][j][0] = fma(left[i], right[j], sum[i][j][0]);
+                    for (int i = 0; i < ROWS; ++i) {
+                        #pragma unroll
+                        for (int a = 0; a < ACROSS; ++a) sum[i][j + a][0] = fma(left[i].value[k], beside.value[a], sum[i][j + a][0]);
+                    }
                 }
             }
         }

@@ -16,7 +16,8 @@ pub const THREADS: usize = 128;
 const OF_TILE: usize = 16;
 
 /// The tiles of a type, as rows and columns of results, the largest first.
-const TILES: [(DType, [usize; 2]); 5] = [
+const TILES: [(DType, [usize; 2]); 6] = [
+    (DType::F64, [64, 128]),
     (DType::F64, [64, 64]),
     (DType::F64, [32, 32]),
     (DType::F32, [64, 128]),
