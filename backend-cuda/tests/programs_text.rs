@@ -6,14 +6,14 @@ use abide_planner::with_fewer_blocks;
 use std::sync::Arc;
 
 use abide_core::plan::{Compiled, Execution, Fuse, Options};
-use abide_core::program::{Centring, Definition, Marks, Probe, Record, Reduction, Until};
+use abide_core::program::{Centring, Definition, Marks, Probe, Record, Reduction, Solve, SolveMethod, Until};
 use abide_core::{Boundary, DType, DeviceSpec, Plan, Problem, Shape, Tune, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 use abide_planner::plan;
 
 use common::{AROUND_CALLS, by_parts, part, present};
 
-by_parts!(cloverleaf_does_not_spill, chains_do_not_spill);
+by_parts!(cloverleaf_does_not_spill, chains_do_not_spill, transforms_do_not_spill);
 
 /// Returns CloverLeaf in two and three dimensions, with so many cells along an axis, for each architecture.
 fn clovers([flat, deep]: [usize; 2]) -> Vec<(DeviceSpec, Problem)> {
@@ -229,6 +229,37 @@ fn chains_do_not_spill(is_other: bool) {
         println!("{} {}: {:.1} s", device.name, problem.shape, begun.elapsed().as_secs_f64());
         for kernel in compiled.iter().filter(|kernel| kernel.kernel.starts_with("chain")) {
             println!("{}: {} registers, {} bytes spilt", kernel.kernel, kernel.registers, kernel.spill_bytes);
+            assert!(kernel.spill_bytes <= AROUND_CALLS, "{kernel:?}");
+        }
+    }
+}
+
+/// Transforms of lines along each axis, in tiles of each size, compile for each architecture and do not spill.
+fn transforms_do_not_spill(is_other: bool) {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["h200", "a100"][..] } else { &["h200", "a100", "v100"] };
+    let mut p = Definition::new("direct", 3);
+    p.field("u", Centring::CELL).field("f", Centring::CELL).boundary(Boundary::Periodic);
+    let how = Solve { method: SolveMethod::Direct, null_space: true, ..Solve::default() };
+    p.step().solve("u", &how, &|s| -s.field("u").laplacian(), &|s| s.field("f").here());
+    let program = Arc::new(p.build().unwrap());
+    let mut cases = Vec::new();
+    for dtype in [DType::F64, DType::F32] {
+        for extents in [[256; 3], [32, 48, 80], [9, 17, 33]] {
+            for device in names.iter().map(|name| DeviceSpec::preset(name).unwrap()) {
+                let shape = Shape::new(&extents).unwrap();
+                cases.push((device, Problem::new(program.clone(), shape, dtype).unwrap()));
+            }
+        }
+    }
+    for (device, problem) in part(cases, is_other) {
+        let plan = plan(&problem, &device, &Options { tune: Tune::Off, ..Options::default() }).unwrap();
+        let compiled = report(&problem, &plan, &target(&device)).unwrap();
+        let transforms: Vec<_> = compiled.iter().filter(|own| own.kernel.starts_with("transform")).collect();
+        assert!(transforms.len() >= 9, "{compiled:?}");
+        for kernel in transforms {
+            let (target, name, registers) = (&kernel.target, &kernel.kernel, kernel.registers);
+            println!("{target} {} {}: {name} has {registers} registers", problem.shape, problem.dtype);
             assert!(kernel.spill_bytes <= AROUND_CALLS, "{kernel:?}");
         }
     }

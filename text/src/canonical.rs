@@ -144,6 +144,7 @@ fn stage_words(
         write!(words, ", {} along {}", transform.matrix.name(), axis_name(transform.axis)).ok();
     }
     let sets: Vec<&str> = match stage.does.scalar() {
+        None if stage.transformed().is_some() => vec![&fields[stage.writes[0]], "operator"],
         Some(scalar) => vec![&scalars[scalar]],
         None => {
             let mut writes = stage.writes.clone();

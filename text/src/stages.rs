@@ -236,7 +236,7 @@ fn transform(
     let matrix = Matrix::named(matrix.string()?).map_err(|error| Fault::of(matrix.at(), error))?;
     let missing = |key: &str| {
         let change =
-            "write along = \"x\", operator = \"...\", and the values that a field is set to the transform of";
+            "write along = \"x\", operator = \"...\", and modes = \"u\" with the names of two fields";
         Fault::new(table.at(), format!("the transform has no `{key}`"), change)
     };
     let along = table.get("along").ok_or_else(|| missing("along"))?;
@@ -256,20 +256,29 @@ fn transform(
     if let Some(second) = formulas.iter().filter(|entry| is_field(entry)).nth(1) {
         return Err(Fault::new(second.at.clone(), "a transform sets one field", "write a stage for each"));
     }
+    let of = target.item.string()?;
+    if !known.fields.iter().any(|name| name == of) {
+        let reason = format!("`{of}` is no field");
+        return Err(Fault::new(
+            target.at.clone(),
+            reason,
+            "name the field that is transformed, as in modes = \"u\"",
+        ));
+    }
     let known = Known { on: p.on(target.key), ..known };
     let mut fault = None;
-    p.extend(step).transform(target.key, axis - slowest, matrix, |scope| {
+    p.extend(step).transform(target.key, of, axis - slowest, matrix, |scope| {
         let all = || {
             let mut locals = Vec::new();
             for entry in formulas.iter().filter(|entry| !is_field(entry)) {
                 let value = read(entry.item, scope, known, &locals)?;
                 name_local(&mut locals, entry, value)?;
             }
-            Ok([read(target.item, scope, known, &locals)?, read(operator, scope, known, &locals)?])
+            read(operator, scope, known, &locals)
         };
         all().unwrap_or_else(|found| {
             fault = Some(found);
-            [scope.constant(0.0); 2]
+            scope.constant(0.0)
         })
     });
     match fault {

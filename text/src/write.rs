@@ -272,7 +272,8 @@ fn write_stage(
             }
             entry(text, "transform", quoted(transform.matrix.name()));
             entry(text, "along", quoted(axis_name(transform.axis)));
-            entry(text, &key(&fields[stage.writes[0]]), quoted(&outputs[0]));
+            let of = stage.transformed().map_or("", |field| &*fields[field]);
+            entry(text, &key(&fields[stage.writes[0]]), quoted(of));
             entry(text, "operator", quoted(&outputs[1]));
         }
     }

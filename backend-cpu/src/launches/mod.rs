@@ -51,8 +51,8 @@ enum Stage {
     Reduce(Bytecode, Reduction, usize),
     /// The scalar of this number.
     Scalar(Dag, usize),
-    /// New values of a field, whose lines are transformed.
-    Transform(Bytecode, usize),
+    /// A field's lines, transformed.
+    Transform,
 }
 
 /// A run of launches on all threads of a pool.
@@ -217,10 +217,7 @@ impl<T: Real> Launched<T> {
                 levels: self.field_rows.levels_of(launch.stage()),
             };
             let task = |launch: &Launch| {
-                let (Stage::Update(bytecode) | Stage::Transform(bytecode, _)) = &self.stages[launch.stage()]
-                else {
-                    return None;
-                };
+                let Stage::Update(bytecode) = &self.stages[launch.stage()] else { return None };
                 let stage = &self.field_rows.problem.program.stages()[launch.stage()];
                 sweep(bytecode, launch).task(stage, &self.boxes.stages[launch.stage()], launch, &buffers)
             };
@@ -231,20 +228,12 @@ impl<T: Real> Launched<T> {
                     task(launch).iter().for_each(|task| task.run(&mut self.works));
                     None
                 }
-                ([launch], Some(Stage::Transform(_, axis))) => {
-                    // First the values, and then their lines where they lie.
-                    task(launch).iter().for_each(|task| task.run(&mut self.works));
-                    let (own, target) = (&self.boxes.stages[launch.stage()][0], launch.writes[0]);
-                    if let (Some(lines), Some(target)) = (&self.lines[launch.stage()], target) {
-                        let name = self.field_rows.problem.program.stages()[launch.stage()].writes[0];
-                        lines.transform(
-                            *axis,
-                            self.field_rows.kind(name),
-                            own,
-                            buffers[target],
-                            &mut self.works,
-                        );
-                    }
+                ([launch], Some(Stage::Transform)) => {
+                    let (stage, own) = (launch.stage(), &self.boxes.stages[launch.stage()][0]);
+                    let lines = self.lines.get(stage).and_then(Option::as_ref);
+                    lines.iter().for_each(|lines| {
+                        lines.transform(&self.field_rows, launch, own, &buffers, &mut self.works);
+                    });
                     None
                 }
                 ([launch], Some(Stage::Points(dag))) => {
@@ -385,10 +374,8 @@ impl<T: Real> Launched<T> {
 impl Stage {
     fn bytecode(&self) -> Option<&Bytecode> {
         match self {
-            Stage::Update(bytecode) | Stage::Reduce(bytecode, ..) | Stage::Transform(bytecode, _) => {
-                Some(bytecode)
-            }
-            Stage::Points(_) | Stage::Scalar(..) => None,
+            Stage::Update(bytecode) | Stage::Reduce(bytecode, ..) => Some(bytecode),
+            Stage::Points(_) | Stage::Scalar(..) | Stage::Transform => None,
         }
     }
 }
@@ -412,9 +399,7 @@ fn stages_of<T: Real>(problem: &Problem, fused: bool) -> Vec<Stage> {
             StageKind::Update => Stage::Update(bytecode(&dag)),
             StageKind::Reduce(reduction, _, scalar) => Stage::Reduce(bytecode(&dag), reduction, scalar),
             StageKind::Scalar(scalar) => Stage::Scalar(dag, scalar),
-            StageKind::Transform(transform) => {
-                Stage::Transform(bytecode(&dag.restricted(&[0])), transform.axis)
-            }
+            StageKind::Transform(_) => Stage::Transform,
         }
     };
     problem.program.stages().iter().map(stage).collect()

@@ -1,21 +1,25 @@
-//! Lines of values along an axis, each times a matrix, where they lie: blocks of lines on all threads.
+//! Lines of values along an axis, each times a matrix: blocks of lines on all threads.
 
 use std::ops::Range;
 
 use abide_core::memory::reserved;
-use abide_core::program::{Buffer, Indices, StageKind, Transforms};
+use abide_core::program::{Indices, Launch, StageKind, Transforms};
 use abide_core::{Problem, Real, Result};
 use multiversion::multiversion;
 
-use super::sweep::{Work, share};
+use super::field_rows::FieldRows;
+use super::sweep::{Work, covers, share};
 use crate::shared::Shared;
 
 /// The values of neighbouring lines that a thread takes at once, and the rows of products that it sums up beside each other.
 const LINES: usize = 32;
 const ROWS: usize = 4;
 
-/// The matrix of a stage.
+/// The matrix of a stage, and the fields that it reads and sets.
 pub struct Lines<T> {
+    axis: usize,
+    of: usize,
+    target: usize,
     rows: usize,
     /// Row by row, and column by column.
     matrix: Vec<T>,
@@ -26,7 +30,9 @@ pub struct Lines<T> {
 pub fn all<T: Real>(problem: &Problem, transforms: &Transforms) -> Result<Vec<Option<Lines<T>>>> {
     let stages = problem.program.stages().iter().enumerate();
     let of = |(stage, own): (usize, &abide_core::Stage)| {
-        let StageKind::Transform(_) = own.does else { return Ok(None) };
+        let (StageKind::Transform(transform), Some(of)) = (own.does, own.transformed()) else {
+            return Ok(None);
+        };
         let Some((values, rows)) = transforms.matrix(problem, stage) else { return Ok(None) };
         let filled = |value: &dyn Fn(usize) -> f64| {
             let mut all: Vec<T> = reserved(values.len(), "a matrix", "choose a smaller size")?;
@@ -35,41 +41,49 @@ pub fn all<T: Real>(problem: &Problem, transforms: &Transforms) -> Result<Vec<Op
         };
         let matrix = filled(&|number| values[number])?;
         let columns = filled(&|number| values[number % rows * rows + number / rows])?;
-        Ok(Some(Lines { rows, matrix, columns }))
+        Ok(Some(Lines { axis: transform.axis, of, target: own.writes[0], rows, matrix, columns }))
     };
     stages.map(of).collect()
 }
 
 impl<T: Real> Lines<T> {
-    /// Transforms all lines of a box of a buffer along an axis.
+    /// Transforms all lines of a box.
     pub fn transform(
         &self,
-        axis: usize,
-        kind: &Buffer,
+        field_rows: &FieldRows,
+        launch: &Launch,
         own: &Indices,
-        buffer: Shared<'_, T>,
+        buffers: &[Shared<'_, T>],
         works: &mut [Work<T>],
     ) {
+        let kind = field_rows.kind(self.target);
+        let (Some(from), Some(to)) = (launch.reads[self.of], launch.writes[0]) else { return };
+        if let Some(old) =
+            launch.reads[self.target].filter(|&old| old != to && !covers(field_rows, self.target, own))
+        {
+            // SAFETY: nobody else uses the buffers between two launches.
+            unsafe { buffers[to].write(0..kind.len()).copy_from_slice(buffers[old].read(0..kind.len())) };
+        }
         let [zs, ys, xs] = own;
         let place =
             |z: usize, y: usize| kind.position([zs.start + z as isize, ys.start + y as isize, xs.start]);
-        let values = own.iter().map(Range::len).product();
+        let (values, both) = (own.iter().map(Range::len).product(), [buffers[from], buffers[to]]);
         if values == 0 {
             return;
         }
-        if axis == 2 {
+        if self.axis == 2 {
             let lines = zs.len() * ys.len();
             return share(works, lines.div_ceil(ROWS), values, |_, band| {
                 for first in band.map(|block| block * ROWS) {
                     let at =
                         (first..lines.min(first + ROWS)).map(|line| place(line / ys.len(), line % ys.len()));
                     // SAFETY: bands are disjoint, and so are their lines.
-                    unsafe { along(self, &at.collect::<Vec<_>>(), buffer) };
+                    unsafe { along(self, &at.collect::<Vec<_>>(), both) };
                 }
             });
         }
         // A block is some neighbours of a row, with all that lies before and behind them along the axis.
-        let (others, stride) = match axis {
+        let (others, stride) = match self.axis {
             0 => (ys.len(), kind.extents[1] * kind.extents[2]),
             _ => (zs.len(), kind.extents[2]),
         };
@@ -77,10 +91,10 @@ impl<T: Real> Lines<T> {
         share(works, others * blocks, values, |_, band| {
             for block in band {
                 let (other, first) = (block / blocks, block % blocks * LINES);
-                let start = if axis == 0 { place(0, other) } else { place(other, 0) };
+                let start = if self.axis == 0 { place(0, other) } else { place(other, 0) };
                 let width = LINES.min(xs.len() - first);
                 // SAFETY: bands are disjoint, and so are their blocks.
-                unsafe { across(self, start + first, stride, width, buffer) };
+                unsafe { across(self, start + first, stride, width, both) };
             }
         });
     }
@@ -92,10 +106,10 @@ impl<T: Real> Lines<T> {
 ///
 /// No other thread uses the values of the lines.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn along<T: Real>(lines: &Lines<T>, at: &[usize], buffer: Shared<'_, T>) {
+unsafe fn along<T: Real>(lines: &Lines<T>, at: &[usize], [from, to]: [Shared<'_, T>; 2]) {
     let rows = lines.rows;
     // SAFETY: by the contract of this function.
-    let old: Vec<Vec<T>> = at.iter().map(|&at| unsafe { buffer.read(at..at + rows) }.to_vec()).collect();
+    let old: Vec<Vec<T>> = at.iter().map(|&at| unsafe { from.read(at..at + rows) }.to_vec()).collect();
     let none = vec![T::ZERO; rows];
     let value = |line: usize| old.get(line).unwrap_or(&none);
     let values: [&[T]; ROWS] = std::array::from_fn(|line| &value(line)[..]);
@@ -115,7 +129,7 @@ unsafe fn along<T: Real>(lines: &Lines<T>, at: &[usize], buffer: Shared<'_, T>) 
         }
         for (&at, sums) in at.iter().zip(&sums) {
             // SAFETY: by the contract of this function.
-            unsafe { buffer.write(at + first..at + first + width) }.copy_from_slice(&sums[..width]);
+            unsafe { to.write(at + first..at + first + width) }.copy_from_slice(&sums[..width]);
         }
     }
 }
@@ -131,14 +145,14 @@ unsafe fn across<T: Real>(
     start: usize,
     stride: usize,
     width: usize,
-    buffer: Shared<'_, T>,
+    [from, to]: [Shared<'_, T>; 2],
 ) {
     let rows = lines.rows;
     let mut old = vec![[T::ZERO; LINES]; rows];
     for (k, old) in old.iter_mut().enumerate() {
         let at = start + k * stride;
         // SAFETY: by the contract of this function.
-        old[..width].copy_from_slice(unsafe { buffer.read(at..at + width) });
+        old[..width].copy_from_slice(unsafe { from.read(at..at + width) });
     }
     for first in (0..rows).step_by(ROWS) {
         let mut sums = [[T::ZERO; LINES]; ROWS];
@@ -158,7 +172,7 @@ unsafe fn across<T: Real>(
         for (row, sums) in sums.iter().enumerate().take(count) {
             let at = start + (first + row) * stride;
             // SAFETY: by the contract of this function.
-            unsafe { buffer.write(at..at + width) }.copy_from_slice(&sums[..width]);
+            unsafe { to.write(at..at + width) }.copy_from_slice(&sums[..width]);
         }
     }
 }

@@ -40,8 +40,8 @@ pub enum StageKind {
     Reduce(Reduction, Region, usize),
     /// The formula's only output, which taps no field, becomes the scalar of this number.
     Scalar(usize),
-    /// The new values of `writes[0]` are the formula's first output, transformed along an axis by a matrix of the operator that the second
-    /// output is.
+    /// The new values of `writes[0]` are those of a field, the formula's first output, transformed along an axis by a matrix of the
+    /// operator that the second output is.
     Transform(Transform),
 }
 
@@ -89,6 +89,15 @@ impl Stage {
 }
 
 impl Stage {
+    /// Returns the field whose lines a transform takes, by its number; `None` if the stage is none.
+    pub fn transformed(&self) -> Option<usize> {
+        let StageKind::Transform(_) = self.does else { return None };
+        match self.dag.nodes[*self.dag.outputs.first()? as usize] {
+            Node::Tap(tap) => Some(usize::from(tap.field)),
+            _ => None,
+        }
+    }
+
     /// Returns whether the stage goes over the domain cell by cell, and not over points, a scalar alone, or lines.
     pub fn sweeps(&self) -> bool {
         self.points.is_empty() && !matches!(self.does, StageKind::Scalar(_) | StageKind::Transform(_))

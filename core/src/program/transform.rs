@@ -70,8 +70,8 @@ impl Matrix {
 const OTHERS: &str = "solve by multigrid, cg or bicgstab";
 
 impl Step<'_> {
-    /// Adds a stage that sets a field to the transform of values along an axis, counted from the slowest. `define` returns the values,
-    /// of fields at the place itself, and the operator: a formula of one field at the cell and its neighbours along the axes.
+    /// Adds a stage that sets a field to the transform of another one along an axis, counted from the slowest. `operator` is a formula
+    /// of one field at the cell and its neighbours along the axes, whose boundaries are the operator's.
     ///
     /// ```
     /// use abide_core::program::{Centring, Definition, Matrix};
@@ -79,25 +79,31 @@ impl Step<'_> {
     /// // The amplitudes of a string's modes.
     /// let mut p = Definition::new("modes", 1);
     /// p.field("u", Centring::CELL).field("modes", Centring::CELL);
-    /// p.step().transform("modes", 0, Matrix::Forward, |s| [s.field("u").here(), s.field("u").laplacian()]);
+    /// p.step().transform("modes", "u", 0, Matrix::Forward, |s| s.field("u").laplacian());
     /// assert_eq!(p.build()?.stages().len(), 1);
     /// # Ok::<(), abide_core::Error>(())
     /// ```
     pub fn transform(
         &mut self,
         target: &str,
+        of: &str,
         axis: usize,
         matrix: Matrix,
-        define: impl for<'g> FnOnce(&Scope<'g>) -> [Expr<'g>; 2],
+        operator: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
     ) -> &mut Self {
         let definition = &*self.definition;
-        let stage =
-            transform(target, &definition.names, (axis, matrix), |field| definition.centring(field), define);
-        let is_temporary = |&field: &usize| self.definition.kinds[field].1.is_none();
-        self.add(stage.and_then(|stage| match stage.writes.iter().any(is_temporary) {
-            true => refuse(target, "it sets a temporary".to_owned(), "set a field"),
+        let centring = |field| definition.centring(field);
+        let stage = transform([target, of], &definition.names, (axis, matrix), centring, operator);
+        let uses_temporary = |stage: &Stage| {
+            let mut all =
+                stage.dag.taps().map(|tap| usize::from(tap.field)).chain(stage.writes.iter().copied());
+            all.any(|field| definition.kinds[field].1.is_none())
+        };
+        let stage = stage.and_then(|stage| match uses_temporary(&stage) {
+            true => refuse(target, "it reads or sets a temporary".to_owned(), "use fields"),
             false => Ok(stage),
-        }))
+        });
+        self.add(stage)
     }
 }
 
@@ -107,15 +113,15 @@ fn refuse<T>(target: &str, reason: String, change: &str) -> Result<T> {
 
 /// Returns the stage of a transform.
 fn transform(
-    target: &str,
+    [target, of]: [&str; 2],
     names: &Names,
     (axis, matrix): (usize, Matrix),
     centring: impl Fn(usize) -> Centring,
-    define: impl for<'g> FnOnce(&Scope<'g>) -> [Expr<'g>; 2],
+    operator: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
 ) -> Result<Stage> {
     let graph = Graph::new();
     let scope = Scope::new(&graph, names);
-    let values = define(&scope);
+    let values = [scope.field(of).here(), operator(&scope)];
     let number = usize::from(scope.number(target));
     let defined = scope.finish()?;
     check_graph(&graph, &values, format!("transform that makes {target}"))?;
@@ -124,19 +130,12 @@ fn transform(
     }
     if axis >= names.dimensions {
         let limit = format!("0 to {}", names.dimensions.saturating_sub(1));
-        return Err(Error::limit(
-            format!("axis of the transform that makes {target}"),
-            axis,
-            limit,
-            "give another",
-        ));
+        let what = format!("axis of the transform that makes {target}");
+        return Err(Error::limit(what, axis, limit, "give another"));
     }
     if !defined.updates.is_empty() || !defined.stored.is_empty() || graph.looped(&values).is_some() {
-        return refuse(
-            target,
-            "its formulas set fields, or have loops".to_owned(),
-            "return the two formulas",
-        );
+        let reason = "its operator sets fields, or has loops".to_owned();
+        return refuse(target, reason, "return the operator's formula");
     }
     let dag = graph.dag(&values);
     let read = dag.taps().map(|tap| usize::from(tap.field));
@@ -144,23 +143,13 @@ fn transform(
         let reason = format!("{} does not stand on cells", names.fields[other]);
         return refuse(target, reason, OTHERS);
     }
-    if dag.restricted(&[0]).taps().any(|tap| tap.offset != [0; 3]) {
-        return refuse(target, "its values are of other places".to_owned(), "keep them in a field before");
-    }
     check_operator(target, names, &dag.restricted(&[1]))?;
     // Memory and operations of a transform are none of a cell's.
     let footprint = Footprint { stores: 1, ..Footprint::of(&dag, names.fields.len()) };
     let axis = 3 - names.dimensions + axis;
     let does = StageKind::Transform(Transform { axis, matrix });
-    Ok(Stage {
-        name: target.to_owned(),
-        dag,
-        looped: None,
-        does,
-        writes: vec![number],
-        points: Vec::new(),
-        footprint,
-    })
+    let name = target.to_owned();
+    Ok(Stage { name, dag, looped: None, does, writes: vec![number], points: Vec::new(), footprint })
 }
 
 /// Checks that an operator is of one field and its neighbours along the axes, with coefficients that no field and no chance changes.

@@ -266,16 +266,20 @@ fn kernels(
         text.file(TREE);
         text.file(REDUCE);
     }
-    if bodies.iter().any(|(body, _)| body.entries.contains(&Entry::Transform)) {
-        text.file(TRANSFORM);
-    }
+    let transforms = bodies.iter().any(|(body, _)| body.entries.contains(&Entry::Transform));
     if !groups.is_empty() {
         text.file(GROUP);
     }
-    if groups.iter().any(|(group, _)| group.copies) {
+    let copies = groups.iter().any(|(group, _)| group.copies);
+    if copies || transforms {
         let vector = if problem.dtype == DType::F32 { "float4" } else { "double2" };
         text.push(format!("typedef {vector} DeviceVector;"));
         text.file(COPIES);
+    }
+    if transforms {
+        text.file(TRANSFORM);
+    }
+    if copies {
         text.push(format!("constexpr int AHEAD = {COPIES_AHEAD};"));
         text.file(LOADS);
     }
@@ -335,7 +339,7 @@ fn kernels(
                 entry: format!("{entry}_{number}"),
                 blocks: entry.blocks(&bodies[number].0),
                 threads: entry.threads(tiles),
-                shared_bytes: 0,
+                shared_bytes: if *entry == Entry::Transform { bodies[number].0.shared_bytes } else { 0 },
                 carries: *entry == Entry::Carry,
                 part: entry.part(&bodies[number].0),
             });

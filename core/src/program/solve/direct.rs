@@ -38,16 +38,9 @@ impl<'s, 'a> Modes<'s, 'a> {
         self.system.name(INVERSE)
     }
 
-    fn transform(
-        &self,
-        step: &mut Step<'_>,
-        target: &str,
-        (axis, matrix): (usize, Matrix),
-        values: impl for<'g> Fn(&Scope<'g>) -> Expr<'g>,
-    ) {
-        step.transform(&self.system.name(target), axis, matrix, |s| {
-            [values(s), self.system.applied(s, &self.system.name("defect"))]
-        });
+    fn transform(&self, step: &mut Step<'_>, [target, of]: [&str; 2], (axis, matrix): (usize, Matrix)) {
+        let [target, of] = [target, of].map(|what| self.system.name(what));
+        step.transform(&target, &of, axis, matrix, |s| self.system.applied(s, &self.system.name("defect")));
     }
 
     /// Makes the reciprocals of the operator's factors, 0 where one is 0, and the shares of the mean.
@@ -56,9 +49,10 @@ impl<'s, 'a> Modes<'s, 'a> {
         let shares = system.how.null_space.then_some((SHARES, Matrix::Shares));
         for (all, matrix) in [(INVERSE, Matrix::Values)].into_iter().chain(shares) {
             for axis in 0..self.dimensions {
-                self.transform(step, FACTORS, (axis, matrix), |s| s.constant(1.0));
+                step.make(system, FACTORS, |s| s.constant(1.0));
+                self.transform(step, [FACTORS, FACTORS], (axis, matrix));
                 let is_last = axis + 1 == self.dimensions;
-                step.stage(&system.name(all), |s| {
+                step.make(system, all, |s| {
                     let (before, own) = (system.here(s, all), system.here(s, FACTORS));
                     let value = match (axis, matrix) {
                         (0, _) => own,
@@ -66,10 +60,7 @@ impl<'s, 'a> Modes<'s, 'a> {
                         _ => before * own,
                     };
                     let is_inverse = is_last && matrix == Matrix::Values;
-                    s.set(
-                        &system.name(all),
-                        if is_inverse { value.ne(0.0).select(1.0 / value, 0.0) } else { value },
-                    );
+                    if is_inverse { value.ne(0.0).select(1.0 / value, 0.0) } else { value }
                 });
             }
         }
@@ -81,16 +72,16 @@ impl<'s, 'a> Modes<'s, 'a> {
         let there = axes.clone().map(|axis| (axis, Matrix::Forward));
         let back = axes.rev().map(|axis| (axis, Matrix::Backward));
         let mut from = "defect";
-        for (turn, (axis, matrix)) in there.chain(back).enumerate() {
+        for (turn, transform) in there.chain(back).enumerate() {
             let target = match turn + 1 == 2 * self.dimensions {
                 true => "direction",
                 false => AMPLITUDES[turn % 2],
             };
-            self.transform(step, target, (axis, matrix), |s| {
-                let value = self.system.here(s, from);
-                if turn == self.dimensions { value * self.system.here(s, INVERSE) } else { value }
-            });
+            self.transform(step, [target, from], transform);
             from = target;
+            if turn + 1 == self.dimensions {
+                step.make(self.system, from, |s| self.system.here(s, from) * self.system.here(s, INVERSE));
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //
 // `S` says the axis, the values of a line (COUNT), the rows of its matrix (at MATRIX, PITCH values apart, zeros behind the line's end)
 // and a tile: LEFT rows by RIGHT columns, which lie beside each other in memory. Along the fastest axis rows are lines, and columns
-// the results of each; else rows are the results of a line, and columns are lines. `value` is a value before the transform.
+// the results of each; else rows are the results of a line, and columns are lines. A value before the transform lies at `source`.
 
 constexpr int OF_TILE = 16, OF_TEAM = 128, PADDING = 4;
 
@@ -129,50 +129,56 @@ struct Results {
     }
 };
 
-// The operands that a thread loads while others are multiplied.
+// Copies operands to shared memory, which go on while others are multiplied.
 template <class S>
-struct Loaded {
-    static constexpr int ALONG = OF_TEAM / OF_TILE, OF_RIGHT = S::RIGHT * OF_TILE / OF_TEAM;
-    real left[S::LEFT / ALONG], right[OF_RIGHT];
+struct Operand {
+    static constexpr bool LINES_LEFT = Operands<S>::LINES_LEFT;
+    static constexpr int WIDE = 16 / sizeof(real);
 
-    // Returns the place of the thread's i-th value of the right operand where its rows are those of memory.
-    __device__ static __forceinline__ int column() { return threadIdx.x % S::RIGHT; }
-    __device__ static __forceinline__ int deep(int i) { return threadIdx.x / S::RIGHT + i * (OF_TEAM / S::RIGHT); }
+    const Arguments& arguments;
+    Offset lines, results;
 
-    __device__ static __forceinline__ real weight(const Arguments& arguments, Offset row, Offset k)
+    // Copies WIDTH neighbours, zeros where nothing is.
+    template <int WIDTH>
+    __device__ static __forceinline__ void copy(real* to, bool asked, const real* from)
     {
-        return row < S::COUNT ? __ldg(arguments.matrices + (S::MATRIX + row * S::PITCH + k)) : real(0);
-    }
-    __device__ static __forceinline__ real line(const Arguments& arguments, Offset line, Offset k)
-    {
-        return line < Lines<S>::COUNT && k < S::COUNT ? S::value(Lines<S>::place(arguments, line, k)) : real(0);
+        copy_async_if<WIDTH * sizeof(real)>(asked, to, from);
+        if (!asked) *reinterpret_cast<Neighbours<WIDTH>*>(to) = {};
     }
 
-    __device__ __forceinline__ void load(const Arguments& arguments, Offset row, Offset beside, Offset first)
+    __device__ __forceinline__ void weights(Operands<S>& to, Offset first) const
     {
-        const Offset k = first + threadIdx.x % OF_TILE, begin = threadIdx.x / OF_TILE;
+        constexpr int OF_ROW = OF_TILE / WIDE, ALONG = OF_TEAM / OF_ROW, ROWS = LINES_LEFT ? S::RIGHT : S::LEFT;
+        const int row = threadIdx.x / OF_ROW, k = threadIdx.x % OF_ROW * WIDE;
         #pragma unroll
-        for (int i = 0; i < S::LEFT / ALONG; ++i) {
-            const Offset own = row + begin + i * ALONG;
-            left[i] = Operands<S>::LINES_LEFT ? line(arguments, own, k) : weight(arguments, own, k);
-        }
-        #pragma unroll
-        for (int i = 0; i < OF_RIGHT; ++i) {
-            if constexpr (Operands<S>::LINES_LEFT) right[i] = weight(arguments, beside + begin + i * ALONG, k);
-            else right[i] = line(arguments, beside + column(), first + deep(i));
+        for (int i = 0; i < ROWS; i += ALONG) {
+            if (ROWS % ALONG != 0 && row + i >= ROWS) break;
+            const Offset result = results + row + i;
+            real* const own = LINES_LEFT ? &to.of_right(k, row + i) : &to.left[row + i][k];
+            copy<WIDE>(own, result < S::COUNT, arguments.matrices + (S::MATRIX + result * S::PITCH + first + k));
         }
     }
 
-    __device__ __forceinline__ void store(Operands<S>& operands) const
+    // Copies values of lines, WIDTH neighbours at a time: of a line, or of as many lines.
+    template <int WIDTH>
+    __device__ __forceinline__ void values(Operands<S>& to, Offset first) const
     {
-        const int k = threadIdx.x % OF_TILE, begin = threadIdx.x / OF_TILE;
+        constexpr int OF_ROW = (LINES_LEFT ? OF_TILE : S::RIGHT) / WIDTH, ALONG = OF_TEAM / OF_ROW, ROWS = LINES_LEFT ? S::LEFT : OF_TILE;
+        const int row = threadIdx.x / OF_ROW, beside = threadIdx.x % OF_ROW * WIDTH;
         #pragma unroll
-        for (int i = 0; i < S::LEFT / ALONG; ++i) operands.left[begin + i * ALONG][k] = left[i];
-        #pragma unroll
-        for (int i = 0; i < OF_RIGHT; ++i) {
-            if constexpr (Operands<S>::LINES_LEFT) operands.right[begin + i * ALONG][k] = right[i];
-            else operands.right[deep(i)][column()] = right[i];
+        for (int i = 0; i < ROWS; i += ALONG) {
+            if (ROWS % ALONG != 0 && row + i >= ROWS) break;
+            const Offset line = lines + (LINES_LEFT ? row + i : beside), k = first + (LINES_LEFT ? beside : row + i);
+            real* const own = LINES_LEFT ? &to.left[row + i][beside] : &to.of_right(row + i, beside);
+            copy<WIDTH>(own, line < Lines<S>::COUNT && k < S::COUNT, S::source(Lines<S>::place(arguments, line, k)));
         }
+    }
+
+    __device__ __forceinline__ void copy_all(Operands<S>& to, Offset first) const
+    {
+        weights(to, first);
+        values<S::WHOLE ? WIDE : 1>(to, first);
+        copies_end();
     }
 };
 
@@ -182,33 +188,35 @@ __device__ __forceinline__ void transform(const Arguments& arguments, unsigned t
 {
     constexpr bool LINES_LEFT = Operands<S>::LINES_LEFT;
     constexpr unsigned OF_LINE = LINES_LEFT ? (S::COUNT + S::RIGHT - 1) / S::RIGHT : (S::COUNT + S::LEFT - 1) / S::LEFT;
-    typedef Operands<S> Both[2];
-    SHARED_VARIABLE(Both, both);
-    const Offset lines = Offset(tile / OF_LINE) * (LINES_LEFT ? S::LEFT : S::RIGHT);
-    const Offset results = Offset(tile % OF_LINE) * (LINES_LEFT ? S::RIGHT : S::LEFT);
-    const Offset row = LINES_LEFT ? lines : results, beside = LINES_LEFT ? results : lines;
-    Results<S> own = {};
-    Loaded<S> next;
-    next.load(arguments, row, beside, 0);
-    next.store(both[0]);
-    __syncthreads();
-    int turn = 0;
+    constexpr int AHEAD = S::BUFFERS - 1;
+    DYNAMIC_SHARED;
+    Operands<S>* const all = reinterpret_cast<Operands<S>*>(shared);
+    const Operand<S> operand = {arguments, Offset(tile / OF_LINE) * (LINES_LEFT ? S::LEFT : S::RIGHT), Offset(tile % OF_LINE) * (LINES_LEFT ? S::RIGHT : S::LEFT)};
     #pragma unroll 1
-    for (Offset k = OF_TILE; k < S::COUNT; k += OF_TILE, turn ^= 1) {
-        next.load(arguments, row, beside, k);
-        own.add(both[turn]);
-        next.store(both[turn ^ 1]);
-        __syncthreads();
+    for (int turn = 0; turn < AHEAD; ++turn) {
+        if (turn * OF_TILE < S::COUNT) operand.copy_all(all[turn], turn * OF_TILE);
+        else copies_end();
     }
-    own.add(both[turn]);
+    Results<S> own = {};
+    int now = 0, next = AHEAD;
+    #pragma unroll 1
+    for (int k = 0; k < S::COUNT; k += OF_TILE) {
+        copies_wait<AHEAD - 1>();
+        __syncthreads();
+        if (k + AHEAD * OF_TILE < S::COUNT) operand.copy_all(all[next], k + AHEAD * OF_TILE);
+        else copies_end();
+        own.add(all[now]);
+        now = now == AHEAD ? 0 : now + 1;
+        next = next == AHEAD ? 0 : next + 1;
+    }
     #pragma unroll
     for (int i = 0; i < Results<S>::ROWS; ++i) {
         #pragma unroll
         for (int j = 0; j < Results<S>::COLUMNS; ++j) {
             #pragma unroll
             for (int e = 0; e < Results<S>::EACH; ++e) {
-                const Offset r = row + Results<S>::row(i), c = beside + Results<S>::column(j) + e;
-                const Offset line = LINES_LEFT ? r : c, result = LINES_LEFT ? c : r;
+                const Offset row = Results<S>::row(i), column = Results<S>::column(j) + e;
+                const Offset line = operand.lines + (LINES_LEFT ? row : column), result = operand.results + (LINES_LEFT ? column : row);
                 if (line < Lines<S>::COUNT && result < S::COUNT) S::store(Lines<S>::place(arguments, line, result), own.sum[i][j][e]);
             }
         }

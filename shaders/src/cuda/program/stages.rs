@@ -25,6 +25,8 @@ pub struct Body {
     pub leaves: Option<Grid>,
     /// The points of a stage that computes at points alone, or the tiles of a transform.
     pub count: usize,
+    /// The bytes of shared memory of a transform's block.
+    pub shared_bytes: usize,
     pub entries: &'static [Entry],
 }
 
@@ -198,7 +200,7 @@ impl Writer<'_> {
     }
 
     /// Returns the formula of some of the stage's outputs.
-    pub fn formula(&mut self, outputs: &[usize]) -> Formula {
+    fn formula(&mut self, outputs: &[usize]) -> Formula {
         let Dag { nodes, outputs: all } = &self.stage.dag;
         let outputs: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
         let dtype = self.problem.dtype;
@@ -256,6 +258,7 @@ pub fn update(
         grid: work.grid,
         leaves: None,
         count: 0,
+        shared_bytes: 0,
         entries: &[Entry::Update],
     })
 }
@@ -277,7 +280,15 @@ pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
     writer.compute(&mut text, &work, &body, own);
     writer.keep(&mut text, &work, &vec![[0..0, 0..0, 0..0]; own.len()]);
     let entries = &[Entry::Carry, Entry::Points];
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: None, count: points, entries })
+    Some(Body {
+        text,
+        slots: writer.slots.0,
+        grid: work.grid,
+        leaves: None,
+        count: points,
+        shared_bytes: 0,
+        entries,
+    })
 }
 
 /// Returns the body of a reduction.
@@ -297,7 +308,15 @@ pub fn reduce(
     let work = Work { grid: tiles_of_leaves(&leaves, joined != Joined::Task, 4), ..work };
     write(&mut text, &work);
     value(&mut text, "value(const View& u)", &writer.formula(&work.outputs), &stage.dag);
-    Some(Body { text, slots: writer.slots.0, grid: work.grid, leaves: Some(leaves), count: 0, entries })
+    Some(Body {
+        text,
+        slots: writer.slots.0,
+        grid: work.grid,
+        leaves: Some(leaves),
+        count: 0,
+        shared_bytes: 0,
+        entries,
+    })
 }
 
 /// Returns the body of an update and the reduction of what it makes; `stored` says of each field and temporary whether somebody
@@ -365,7 +384,7 @@ pub fn tail(
     }
     text.push("return value(u, made);\n}");
     writer.keep(&mut text, &work, own);
-    Some(Body { text, slots: writer.slots.0, grid, leaves: Some(leaves), count: 0, entries })
+    Some(Body { text, slots: writer.slots.0, grid, leaves: Some(leaves), count: 0, shared_bytes: 0, entries })
 }
 
 /// Writes how a reduction joins values, and to which scalar.
@@ -403,11 +422,19 @@ pub fn scalar(stage: &Stage, scalar: usize) -> Body {
     text.push(format!("{VIEWED} real value(const View& u)\n{{"));
     text.extend(&body.statements);
     text.push(format!("return {};\n}}", body.outputs[0]));
-    Body { text, slots: Vec::new(), grid: Grid::single(), leaves: None, count: 0, entries: &[Entry::Scalar] }
+    Body {
+        text,
+        slots: Vec::new(),
+        grid: Grid::single(),
+        leaves: None,
+        count: 0,
+        shared_bytes: 0,
+        entries: &[Entry::Scalar],
+    }
 }
 
 /// Writes a function that returns a formula's only value.
-pub(super) fn value(text: &mut Text, function: &str, body: &Formula, dag: &Dag) {
+fn value(text: &mut Text, function: &str, body: &Formula, dag: &Dag) {
     text.push(format!("{VIEWED} real {function}\n{{"));
     let values = evaluated(text, body, &Cuda::of_launch(dag));
     text.push(format!("return {};\n}}", values[0]));

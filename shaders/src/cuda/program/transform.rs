@@ -5,7 +5,8 @@ use abide_core::{DType, Error, Problem, Program, Result, Stage};
 
 use super::ProgramKernels;
 use super::kinds::boxed;
-use super::stages::{Body, Entry, VIEWED, Writer, value, write};
+use super::stages::{Body, Entry, VIEWED, Writer, write};
+use crate::cuda::pitch::buffer_pitch;
 use crate::program::{self, Kinds, Slot, Slots};
 use crate::text::Text;
 
@@ -27,6 +28,20 @@ const TILES: [(DType, [usize; 2]); 6] = [
 
 /// The blocks that are enough for a device.
 const ENOUGH: usize = 200;
+
+/// The values of shared memory between the ends of rows that keep them in other banks: `PADDING` of the kernels.
+const PADDING: usize = 4;
+
+/// The bytes of a block's shared memory, which every device with 64-bit tensor cores or of compute capability 7.0 has, and the most
+/// tiles there.
+const SHARED_BYTES: usize = 96 * 1024;
+const MOST_BUFFERS: usize = 8;
+
+/// Returns the bytes of the operands of a tile: `Operands` of the kernels.
+fn bytes_of_tile(dtype: DType, along_rows: bool, [left, right]: [usize; 2]) -> usize {
+    let of_right = if along_rows { right * (OF_TILE + PADDING) } else { OF_TILE * (right + PADDING) };
+    (left * (OF_TILE + PADDING) + of_right) * dtype.bytes()
+}
 
 /// The matrices of transforms, one after another.
 #[derive(Debug, Clone, Default)]
@@ -111,14 +126,27 @@ pub fn body(
     let mut fitting = TILES.iter().filter(|(dtype, _)| *dtype == problem.dtype).map(|(_, tile)| *tile);
     let smallest = fitting.clone().next_back()?;
     let tile = fitting.find(|&tile| tiles(tile) >= ENOUGH).unwrap_or(smallest);
+    let shared = bytes_of_tile(problem.dtype, transform.axis == 2, tile);
+    let needed = (matrix.pitch / OF_TILE + 1).max(2);
+    let buffers = (SHARED_BYTES / shared).min(MOST_BUFFERS).min(needed);
     let mut text = Text::default();
     write(&mut text, &work);
     text.push(format!(
         "static constexpr int AXIS = {}, COUNT = {}, PITCH = {}, LEFT = {}, RIGHT = {};",
         transform.axis, matrix.rows, matrix.pitch, tile[0], tile[1]
     ));
+    text.push(format!("static constexpr int BUFFERS = {buffers};"));
     text.push(format!("static constexpr long long MATRIX = {};", matrix.first));
-    value(&mut text, "value(const View& u)", &writer.formula(&[0]), &stage.dag);
+    let of = stage.transformed()?;
+    let (kind, slot) = (kinds.number(of), writer.slots.number(Slot::Read(of)));
+    text.push(format!("{VIEWED} const real* source(const View& u)\n{{"));
+    text.push(format!("return u.template here<Kind{kind}, {slot}>() - Kind{kind}::FIRST;\n}}"));
+    // Whether neighbours of 16 bytes are all of a line or of as many lines, and lie where devices copy them at once.
+    let (wide, held) = (16 / problem.dtype.bytes(), &kinds.kind(of).buffer);
+    let is_whole = own[0][2].len().is_multiple_of(wide)
+        && (own[0][2].start - held.low[2]).rem_euclid(wide as isize) == 0
+        && buffer_pitch(held, problem.dtype).is_multiple_of(wide);
+    text.push(format!("static constexpr bool WHOLE = {is_whole};"));
     let (kind, slot, indices) =
         (kinds.number(stage.writes[0]), writer.slots.number(Slot::Write(0)), boxed(&own[0]));
     text.push(format!("{VIEWED} void store(const View& u, real value)\n{{"));
@@ -132,6 +160,7 @@ pub fn body(
         grid: work.grid,
         leaves: None,
         count: if lines == 0 { 0 } else { tiles(tile) },
+        shared_bytes: shared * buffers,
         entries,
     })
 }
