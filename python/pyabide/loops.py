@@ -110,7 +110,8 @@ def solve(
     equal to at all of the field's values, in which the field is its value before the solve. What stands beyond the sides and at walls follows the field's boundaries and
     conditions, values included. The solve ends where the residual's norm is ``tolerance`` times that of the right-hand side,
     or after ``most`` iterations: ``"cg"`` is for symmetric operators, ``"multigrid"`` for those of a cell and its neighbours, with
-    iterations that grow little with the domain, ``"bicgstab"`` for others. With ``null_space`` the
+    iterations that grow little with the domain, ``"direct"`` for those whose coefficients change along their own axis alone or nowhere,
+    by transforms along the axes, ``"bicgstab"`` for others. With ``null_space`` the
     operator may give 0 for a constant, as with derivatives alone at all sides: the mean of ``rhs`` is left out then, and the
     solution's mean is 0::
 

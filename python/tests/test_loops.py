@@ -94,6 +94,43 @@ def test_a_solve_is_that_of_a_dense_system(method: str) -> None:
     np.testing.assert_array_equal(np.asarray(again["u"]), np.asarray(sim["u"]))
 
 
+def test_a_separable_system_is_solved_directly() -> None:
+    """Implicit heat on cells that grow along x, against a dense system; a parameter changes the operator."""
+
+    @ab.program(2, boundary="mirror")
+    def heat(u, r=4.0):
+        width = 1 + 0.25 * ab.coord(1)
+        along = u.along(1, 1) - 2 * u + u.along(1, -1)
+        across = u.along(0, 1) - 2 * u + u.along(0, -1)
+        yield ab.solve(u, operator=u - r * (along / width + across), rhs=u, method="direct", tolerance=1e-12)
+
+    rows, cells = 5, 6
+
+    def second(n: int) -> np.ndarray:
+        matrix = np.eye(n, k=1) + np.eye(n, k=-1) - 2 * np.eye(n)
+        matrix[0, 0] = matrix[-1, -1] = -1
+        return matrix
+
+    stretched = second(cells) / (1 + 0.25 * np.arange(cells))[:, None]
+    laplacian = np.kron(np.eye(rows), stretched) + np.kron(second(rows), np.eye(cells))
+    expected = np.random.default_rng(3).random(rows * cells)
+    sim = heat.start(u=expected.reshape(rows, cells))
+    for r in (4.0, 4.0, 0.5):
+        sim.parameters["r"] = r
+        sim.run(1)
+        expected = np.linalg.solve(np.eye(rows * cells) - r * laplacian, expected)
+        np.testing.assert_allclose(np.asarray(sim["u"]).reshape(-1), expected, atol=1e-13)
+        assert sim.scalars["u_iterations"] <= 2
+
+    with pytest.raises(ab.Invalid, match="solve by multigrid"):
+
+        @ab.program(1, boundary="mirror")
+        def varying(u, k):
+            yield ab.solve(u, operator=k * u - ab.laplacian(u), rhs=1.0, method="direct")
+
+        varying.start(u=np.zeros(4), k=np.ones(4))
+
+
 def test_what_is_no_loop_and_no_system_is_refused() -> None:
     def built(stage):
         @ab.program(1, boundary="mirror")

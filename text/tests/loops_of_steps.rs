@@ -104,6 +104,51 @@ u = 'k*u'
     }
 }
 
+/// A system that is solved directly is written as its transforms, and read again.
+#[test]
+fn transforms_are_written_again() {
+    let model = "axes = 2
+boundary = 'mirror'
+
+[fields]
+u = 0
+f = 'random:1'
+
+[[stages]]
+solve = 'u'
+operator = '5*u - u[-1,0] - u[1,0] - u[0,-1] - u[0,1]'
+rhs = 'f'
+method = 'direct'
+";
+    let read = abide_text::read(model, "direct.toml").unwrap().program;
+    let written = abide_text::write(&read).unwrap();
+    assert!(
+        written.contains("transform = \"backward\"\nalong = \"y\"\nu_amplitudes = \"u_waves\""),
+        "{written}"
+    );
+    let again = abide_text::read(&written, "again.toml").unwrap().program;
+    assert_eq!((again.phases(), again.kinds(), again.steps()), (read.phases(), read.kinds(), read.steps()));
+    assert_eq!(abide_text::formulas(&again), abide_text::formulas(&read));
+    let stage =
+        "[[stages]]\ntransform = 'forward'\nalong = 'x'\nu = 'f'\noperator = 'u[0,1] + u[0,-1] - 2*u'\n";
+    let model = model[..model.find("[[stages]]").unwrap()].to_owned() + stage;
+    abide_text::read(&model, "own.toml").unwrap();
+    for (from, to, words) in [
+        ("'forward'", "'sideways'", "forward"),
+        ("along = 'x'", "along = 'w'", "none of the axes"),
+        ("along = 'x'\n", "", "has no `along`"),
+        ("u = 'f'", "u = 'f + 1'", "is no field"),
+        ("u = 'f'", "u = 'f'\nf = 'u'", "sets one field"),
+        ("+ u[0,-1]", "+ f[0,-1]", "coefficients change"),
+        ("u[0,1]", "u[0,2]", "no neighbour along an axis"),
+        ("u[0,1] + ", "uniform(1)*u[0,1] + ", "random"),
+    ] {
+        assert!(model.contains(from), "{from}");
+        let error = abide_text::read(&model.replace(from, to), "own.toml").unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("own.toml"), "{to}: {error}");
+    }
+}
+
 #[test]
 fn what_is_wrong_has_its_place() {
     for (from, to, words) in [

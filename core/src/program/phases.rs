@@ -113,12 +113,13 @@ impl Problem {
         let mut made: Vec<usize> = Vec::new();
         program.steps()[place].clone().all(|number| {
             let stage = &program.stages()[number];
-            let is_known = matches!(stage.does, StageKind::Update | StageKind::Transform(_))
-                && stage.dag.taps().all(|tap| {
-                    let name = usize::from(tap.field);
-                    made.contains(&name) || !is_made(name)
-                })
-                && !stage.dag.nodes.iter().any(|node| matches!(node, Node::Draw(..)))
+            let is_there = |name: usize| made.contains(&name) || !is_made(name);
+            let is_known = match stage.does {
+                StageKind::Update => stage.dag.taps().all(|tap| is_there(usize::from(tap.field))),
+                // The field that the operator reads says which boundaries it has; its values change nothing.
+                StageKind::Transform(_) => stage.transformed().is_some_and(is_there),
+                StageKind::Reduce(..) | StageKind::Scalar(_) => false,
+            } && !stage.dag.nodes.iter().any(|node| matches!(node, Node::Draw(..)))
                 && !varying.iter().any(|&scalar| uses_scalar(self, stage, scalar));
             made.extend(&stage.writes);
             is_known

@@ -7,10 +7,12 @@
 //!
 //! All operations are done in one order and rounded once, so that all machines have the same bits.
 
-use std::f64::consts::PI;
+mod rotations;
+mod waves;
 
+use self::rotations::{Band, LANES, Modes};
+use self::waves::Waves;
 use crate::error::{Error, Result};
-use crate::functions::{cos, sin};
 use crate::memory;
 
 /// The most cells of a line.
@@ -18,13 +20,6 @@ const MOST_CELLS: usize = 4096;
 
 /// The largest ratio of the weights that make a line symmetric: the modes lose as many digits as it has.
 const MOST_SPREAD: f64 = 1e6;
-
-/// The most sweeps for one value; two or three are common.
-const MOST_SWEEPS: usize = 50;
-
-/// The cells that are turned together, and the rotations.
-const LANES: usize = 8;
-const TURNS: usize = 1 << 16;
 
 /// The advice.
 const FEWER: &str = "choose fewer cells along the axis, or solve by multigrid or cg";
@@ -223,276 +218,10 @@ impl Spectrum {
     }
 }
 
-/// The modes of a uniform line: sines and cosines of whole multiples of one angle.
-struct Waves {
-    cells: usize,
-    /// The value of a field that is the same everywhere.
-    shift: f64,
-    /// The coefficient of a neighbour, with the opposite sign.
-    coupling: f64,
-    /// The number of these angles in a right angle.
-    quarter: usize,
-    /// Half cells from the point about which the modes are even or odd to the first cell; 0 where the line is periodic.
-    start: usize,
-    /// Whether the modes are even about either end; `None` where the line is periodic.
-    is_even: Option<[bool; 2]>,
-}
-
-impl Waves {
-    /// Returns the modes of a line; `None` if it is not uniform.
-    fn of(line: &Line) -> Option<Waves> {
-        const EPSILON: f64 = f64::EPSILON;
-        let cells = line.diagonal.len();
-        let (link, middle) = (line.upper[0], *line.diagonal.get(1)?);
-        let end = usize::from(!line.is_periodic);
-        let mut links = line.lower[end..].iter().chain(&line.upper[..cells - end]);
-        let mut inner = line.diagonal[end..cells - end].iter();
-        let is_uniform = cells > 2
-            && link != 0.0
-            && links.all(|&entry| entry == link)
-            && inner.all(|entry| (entry - middle).abs() <= 4.0 * EPSILON * middle.abs());
-        if !is_uniform {
-            return None;
-        }
-        let shift = middle + 2.0 * link;
-        let shift = if shift.abs() <= 8.0 * EPSILON * link.abs() { 0.0 } else { shift };
-        let waves = Waves { cells, shift, coupling: -link, quarter: cells, start: 0, is_even: None };
-        if line.is_periodic {
-            return Some(waves);
-        }
-        // What the cell beyond has of the end's value, the half cells to the point of symmetry, and whether that is even.
-        let kinds = [(1.0, 1, true), (0.0, 2, false), (-1.0, 1, false)];
-        let near = 8.0 * EPSILON * middle.abs().max(link.abs());
-        let kind = |own: f64| kinds.iter().find(|(ghost, ..)| (own - (middle + ghost * link)).abs() <= near);
-        let (&(_, start, low), &(_, rest, high)) = (kind(line.diagonal[0])?, kind(line.diagonal[cells - 1])?);
-        Some(Waves { quarter: 2 * cells - 2 + start + rest, start, is_even: Some([low, high]), ..waves })
-    }
-
-    /// Returns half of what the angle of a mode grows by from one cell to the next, and whether the mode is a sine.
-    fn mode(&self, mode: usize) -> (usize, bool) {
-        match self.is_even {
-            None => (mode.div_ceil(2) * 2, mode > 0 && mode.is_multiple_of(2)),
-            Some([true, true]) => (2 * mode, false),
-            Some([false, false]) => (2 * mode + 2, true),
-            Some([low, _]) => (2 * mode + 1, !low),
-        }
-    }
-
-    /// Returns the modes with their values.
-    fn spectrum(&self, what: &str) -> Result<Spectrum> {
-        let (cells, quarter) = (self.cells, self.quarter);
-        let mut circle = memory::reserved(4 * quarter, what, FEWER)?;
-        circle.extend((0..4 * quarter).map(|angle| sine(angle, quarter)));
-        let mut modes = memory::reserved(cells * cells, what, FEWER)?;
-        let mut values = memory::reserved(cells, what, FEWER)?;
-        for place in 0..cells {
-            let (half, is_sine) = self.mode(if self.coupling > 0.0 { place } else { cells - 1 - place });
-            // The squares of a wave sum to half the length, of one that is 1 or -1 everywhere to all of it.
-            let halves = if self.is_even.is_some() { 4.0 } else { 2.0 };
-            let length = if half % quarter == 0 { 2.0 } else { 1.0 } * quarter as f64;
-            let scale = (halves / length).sqrt();
-            let mut angle = (half * self.start + if is_sine { 0 } else { quarter }) % (4 * quarter);
-            for _ in 0..cells {
-                modes.push(scale * circle[angle]);
-                angle += 2 * half;
-                angle -= if angle >= 4 * quarter { 4 * quarter } else { 0 };
-            }
-            values.push(self.shift + 4.0 * self.coupling * (circle[half] * circle[half]));
-        }
-        Spectrum::of(modes, values, &memory::filled(1.0, cells, what, FEWER)?, what)
-    }
-}
-
-/// Returns the sine of an angle in parts of a right angle of which there are `quarter`.
-fn sine(angle: usize, quarter: usize) -> f64 {
-    let (quadrant, rest) = (angle / quarter, angle % quarter);
-    let rest = if quadrant % 2 == 0 { rest } else { quarter - rest };
-    let radians = |angle: usize| PI * angle as f64 / (2 * quarter) as f64;
-    let size = if 2 * rest <= quarter { sin(radians(rest)) } else { cos(radians(quarter - rest)) };
-    if quadrant < 2 { size } else { -size }
-}
-
-/// A symmetric matrix of up to five diagonals: a line is `diag(weights) · symmetric · diag(1 / weights)`.
-struct Band {
-    /// The cell of each row.
-    order: Vec<usize>,
-    /// The weights by cell.
-    weights: Vec<f64>,
-    /// The number of parts without coefficients of each other.
-    parts: usize,
-    diagonal: Vec<f64>,
-    /// The entries of a row and the next.
-    beside: Vec<f64>,
-    /// The entries of a row and the next but one.
-    beyond: Vec<f64>,
-}
-
-impl Band {
-    /// Turns rows and columns `row` and `row + 1` where they meet: the second becomes `cosine` of itself plus `sine` of the first.
-    fn turn(&mut self, row: usize, [cosine, sine]: [f64; 2]) {
-        let (first, second, both) = (self.diagonal[row], self.diagonal[row + 1], self.beside[row]);
-        let moved = sine * (first - second) + 2.0 * cosine * both;
-        self.diagonal[row] = first - sine * moved;
-        self.diagonal[row + 1] = second + sine * moved;
-        self.beside[row] = cosine * moved - both;
-    }
-
-    /// Makes a tridiagonal matrix: outer entries are turned into inner ones, and what that brings up outside is chased off the end.
-    fn narrow(&mut self, modes: &mut Modes) {
-        let cells = self.diagonal.len();
-        for column in 0..cells.saturating_sub(2) {
-            if self.beyond[column] == 0.0 {
-                continue;
-            }
-            let (mut turn, kept) = turn_onto(self.beside[column], self.beyond[column]);
-            (self.beside[column], self.beyond[column]) = (kept, 0.0);
-            let mut row = column + 1;
-            loop {
-                let [cosine, sine] = [turn[0], -turn[1]];
-                modes.push(row, [cosine, sine]);
-                self.turn(row, [cosine, sine]);
-                if row + 2 >= cells {
-                    break;
-                }
-                let (outer, inner) = (self.beyond[row], self.beside[row + 1]);
-                self.beyond[row] = cosine * outer - sine * inner;
-                self.beside[row + 1] = cosine * inner + sine * outer;
-                if row + 3 >= cells {
-                    break;
-                }
-                let outside = -sine * self.beyond[row + 1];
-                self.beyond[row + 1] *= cosine;
-                (turn, self.beyond[row]) = turn_onto(self.beyond[row], outside);
-                let (inner, outer) = (self.beside[row + 1], self.beyond[row + 1]);
-                self.beside[row + 1] = turn[0] * inner + turn[1] * outer;
-                self.beyond[row + 1] = turn[0] * outer - turn[1] * inner;
-                row += 2;
-            }
-        }
-    }
-
-    /// Makes a tridiagonal matrix diagonal, from the first row on.
-    fn diagonalise(&mut self, modes: &mut Modes, what: &str) -> Result<()> {
-        let last = self.diagonal.len() - 1;
-        for low in 0..last {
-            for sweep in 0.. {
-                // The matrix was scaled, so that the constant is small beside its largest entry.
-                let is_small = |&row: &usize| {
-                    let near = self.diagonal[row].abs() + self.diagonal[row + 1].abs() + 1e-6;
-                    self.beside[row].abs() <= f64::EPSILON * near
-                };
-                let high = (low..last).find(is_small).unwrap_or(last);
-                if high == low {
-                    break;
-                }
-                if sweep == MOST_SWEEPS {
-                    let reason = format!("its modes are not found in {MOST_SWEEPS} sweeps");
-                    return Err(Error::invalid(what, reason, OTHER));
-                }
-                self.sweep(low, high, modes);
-            }
-        }
-        Ok(())
-    }
-
-    /// Does a sweep from row `high` up to `low`. The shift is the value of the first two rows that is nearer to the first.
-    fn sweep(&mut self, low: usize, high: usize, modes: &mut Modes) {
-        let (half, link) = (0.5 * (self.diagonal[low + 1] - self.diagonal[low]), self.beside[low]);
-        let root = turn_onto(half, link).1.abs();
-        let shift = self.diagonal[low] - link * (link / (half + root.copysign(half)));
-        let (mut inner, mut outer) = (self.diagonal[high] - shift, self.beside[high - 1]);
-        for row in (low..high).rev() {
-            let (turn, kept) = turn_onto(inner, outer);
-            if row + 1 < high {
-                self.beside[row + 1] = kept;
-            }
-            self.turn(row, turn);
-            modes.push(row, turn);
-            inner = self.beside[row];
-            if row > low {
-                outer = turn[1] * self.beside[row - 1];
-                self.beside[row - 1] *= turn[0];
-            }
-        }
-    }
-}
-
-/// Returns cosine and sine of the rotation of `[first, second]` onto `[length, 0]`, and the length, which may be negative.
-fn turn_onto(first: f64, second: f64) -> ([f64; 2], f64) {
-    if second == 0.0 {
-        ([1.0, 0.0], first)
-    } else if first.abs() >= second.abs() {
-        let tangent = second / first;
-        let secant = (1.0 + tangent * tangent).sqrt();
-        ([1.0 / secant, tangent / secant], first * secant)
-    } else {
-        let cotangent = first / second;
-        let cosecant = (1.0 + cotangent * cotangent).sqrt();
-        ([cotangent / cosecant, 1.0 / cosecant], second * cosecant)
-    }
-}
-
-/// The modes while they are turned: a row for each. Rotations wait until there are many, because a cache holds a few cells of all
-/// modes.
-struct Modes {
-    cells: usize,
-    /// All rows of the first few cells, then of the next.
-    entries: Vec<f64>,
-    waiting: Vec<(usize, [f64; 2])>,
-}
-
-impl Modes {
-    /// Makes modes of one cell each.
-    fn new(order: &[usize], what: &str) -> Result<Modes> {
-        let cells = order.len();
-        let entries = memory::filled(0.0, cells * cells.next_multiple_of(LANES), what, FEWER)?;
-        let waiting = memory::reserved(TURNS, what, FEWER)?;
-        let mut modes = Modes { cells, entries, waiting };
-        for (row, &cell) in order.iter().enumerate() {
-            let place = modes.place(row, cell);
-            modes.entries[place] = 1.0;
-        }
-        Ok(modes)
-    }
-
-    /// Returns where the entry of a mode at a cell is.
-    fn place(&self, row: usize, cell: usize) -> usize {
-        (cell / LANES * self.cells + row) * LANES + cell % LANES
-    }
-
-    /// Turns two rows as [`Band::turn`] does, now or later.
-    fn push(&mut self, row: usize, turn: [f64; 2]) {
-        if self.waiting.len() == TURNS {
-            self.turn();
-        }
-        self.waiting.push((row, turn));
-    }
-
-    /// Does the rotations that wait. The row that the next one is likely to need is kept at hand.
-    fn turn(&mut self) {
-        for block in self.entries.chunks_exact_mut(self.cells * LANES) {
-            let (rows, _) = block.as_chunks_mut::<LANES>();
-            let mut at = 0;
-            let mut held = rows[at];
-            for &(row, [cosine, sine]) in &self.waiting {
-                if at != row + 1 {
-                    rows[at] = held;
-                    at = row + 1;
-                    held = rows[at];
-                }
-                let first = rows[row];
-                rows[at] = std::array::from_fn(|lane| cosine * held[lane] + sine * first[lane]);
-                held = std::array::from_fn(|lane| cosine * first[lane] - sine * held[lane]);
-                at = row;
-            }
-            rows[at] = held;
-        }
-        self.waiting.clear();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::PI;
+
     use super::*;
 
     /// Checks the modes of a line, and returns the values.
