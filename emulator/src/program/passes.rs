@@ -99,7 +99,8 @@ impl Program<'_> {
             script.extend(bytes);
         }
         // No rows of a record, no mark.
-        for number in [self.kernels.leaves as u64, 0, 0, f64::NAN.to_bits()] {
+        // Programs in passes transform nothing.
+        for number in [self.kernels.leaves as u64, 0, 0, 0, f64::NAN.to_bits()] {
             add(&mut script, number);
         }
         let launches = Script { split: problem, storage, kernels: &self.kernels, entries: &self.entries };
