@@ -187,8 +187,9 @@ impl<'a> Program<'a> {
         add(&mut script, scalars.len() as u64);
         script.extend(&scalars);
         add(&mut script, self.kernels.leaves as u64);
-        let matrices =
-            Transforms::of(problem).and_then(|all| self.kernels.matrices(problem, &all)).map_err(said)?;
+        let matrices = Transforms::of(problem)
+            .and_then(|all| self.kernels.matrices.bytes(problem, &all))
+            .map_err(said)?;
         add(&mut script, matrices.len() as u64);
         script.extend(matrices);
         let first = problem.first_step;

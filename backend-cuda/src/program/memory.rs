@@ -96,14 +96,14 @@ impl Memory {
         let dtype = problem.dtype;
         let values = storage.buffers.iter().map(|buffer| pitched_values(buffer, dtype) as u128).sum::<u128>();
         let transforms = Transforms::of(problem)?;
-        let own = values + kernels.leaves as u128 + kernels.transforms.values as u128;
+        let own = values + kernels.leaves as u128 + kernels.matrices.values as u128;
         let bytes = own * dtype.bytes() as u128;
         ask_for(context, bytes + rows as u128 * size_of::<f64>() as u128)?;
         let buffers = storage.buffers.iter().map(|buffer| Allocation::new(&stream, buffer, dtype));
         let buffers = buffers.collect::<Result<_>>()?;
         let scalars = stream.clone_htod(&program_scalars(problem)).map_err(during("loading scalars"))?;
         let leaves = allocate(&stream, kernels.leaves * dtype.bytes())?;
-        let mut matrices = kernels.matrices(problem, &transforms)?;
+        let mut matrices = kernels.matrices.bytes(problem, &transforms)?;
         matrices.resize(matrices.len().max(1), 0);
         let matrices = stream.clone_htod(&matrices).map_err(during("loading matrices"))?;
         let words = Progress::default().words().len();
@@ -140,7 +140,7 @@ impl Memory {
     pub fn make_ready(&mut self, problem: &Problem, kernels: &ProgramKernels) -> Result<()> {
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         if std::mem::take(&mut self.are_matrices_stale) && self.transforms.renew(problem)? {
-            let matrices = kernels.matrices(problem, &self.transforms)?;
+            let matrices = kernels.matrices.bytes(problem, &self.transforms)?;
             self.stream.memcpy_htod(&matrices, &mut self.matrices).map_err(during("loading matrices"))?;
             self.stream.synchronize().map_err(during("loading matrices"))?;
         }

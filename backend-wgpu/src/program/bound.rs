@@ -115,6 +115,7 @@ impl Dispatch {
             let buffer = match *place {
                 Place::Scalars(_) => &memory.scalars,
                 Place::Leaves => &memory.leaves,
+                Place::Matrices => &memory.matrices,
                 Place::Slot(slot, _) => {
                     let own = buffers.get(slot).copied().flatten();
                     let missing = || format!("{} has no buffer at slot {slot}", kernel.name);

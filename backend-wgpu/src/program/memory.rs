@@ -1,10 +1,10 @@
 //! The device memory of a program that is not plain: a buffer per entry of a [`Storage`], all scalars, and
 //! the leaves of reductions.
 
-use abide_core::program::{Buffer, Storage};
+use abide_core::program::{Buffer, Storage, Transforms};
 use abide_core::{DType, Problem, Result};
 use abide_shaders::numbers;
-use abide_shaders::wgsl::{self, ScalarLayout};
+use abide_shaders::wgsl::{self, ProgramKernels, ScalarLayout};
 
 use super::Made;
 use crate::gpu::Gpu;
@@ -22,6 +22,11 @@ pub struct Memory {
     count: usize,
     /// The leaves of reductions.
     pub leaves: wgpu::Buffer,
+    /// The matrices of transforms as kernels have them, and as they follow from the parameters.
+    pub matrices: wgpu::Buffer,
+    transforms: Transforms,
+    /// Whether a parameter has changed since they were made.
+    pub are_matrices_stale: bool,
 }
 
 /// A buffer of a storage.
@@ -53,9 +58,50 @@ impl Memory {
         let leaf_bytes = (made.kernels.leaves.max(1) * dtype.bytes()) as u64;
         let leaves = gpu.buffer("leaves of reductions", leaf_bytes, wgpu::BufferUsages::STORAGE).await?;
         let count = problem.parameters.len() + problem.scalars.len();
-        let memory = Memory { dtype, buffers, scalars, layout, count, leaves };
+        let matrix_bytes = (made.kernels.matrices.values.max(1) * dtype.bytes()) as u64;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+        let matrices = gpu.buffer("matrices of transforms", matrix_bytes, usage).await?;
+        let transforms = Transforms::of(problem)?;
+        let are_matrices_stale = false;
+        let memory = Memory {
+            dtype,
+            buffers,
+            scalars,
+            layout,
+            count,
+            leaves,
+            matrices,
+            transforms,
+            are_matrices_stale,
+        };
         memory.load(gpu, 0, &bytes).await?;
+        memory.load_matrices(gpu, problem, &made.kernels).await?;
         Ok(memory)
+    }
+
+    /// Makes those matrices anew that a parameter has changed.
+    pub async fn renew_matrices(
+        &mut self,
+        gpu: &Gpu,
+        problem: &Problem,
+        kernels: &ProgramKernels,
+    ) -> Result<()> {
+        if std::mem::take(&mut self.are_matrices_stale) && self.transforms.renew(problem)? {
+            self.load_matrices(gpu, problem, kernels).await?;
+        }
+        Ok(())
+    }
+
+    async fn load_matrices(&self, gpu: &Gpu, problem: &Problem, kernels: &ProgramKernels) -> Result<()> {
+        let bytes = kernels.matrices.bytes(problem, &self.transforms)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let write = || {
+            gpu.queue.write_buffer(&self.matrices, 0, &bytes);
+            gpu.queue.submit([])
+        };
+        gpu.run("loading matrices", write).await.map(|_| ())
     }
 
     /// Returns a buffer of the storage by its number.

@@ -92,7 +92,8 @@ impl ProgramSession {
     ) -> Result<ProgramSession> {
         check_fields(problem, &fields)?;
         let phases = Phases::new(problem, Watch::new(problem, &fields)?);
-        let memory = Memory::new(&gpu, problem, &made).await?;
+        let split = split(problem, plan)?;
+        let memory = Memory::new(&gpu, &split, &made).await?;
         let dispatches = Dispatches::new(&gpu, &made, &memory).await?;
         for (&buffer, field) in made.storage.first.iter().zip(&fields) {
             memory.stored(buffer).write(&gpu, field).await?;
@@ -116,6 +117,15 @@ impl ProgramSession {
             remaining: 0,
             has_ended: false,
         })
+    }
+
+    /// Makes the matrices of transforms anew that a parameter has changed.
+    async fn renew_matrices(&mut self) -> Result<()> {
+        if !self.memory.are_matrices_stale {
+            return Ok(());
+        }
+        let split = split(&self.problem, &self.plan)?;
+        self.memory.renew_matrices(&self.gpu, &split, &self.made.kernels).await
     }
 
     /// Returns whether steps have loops.
@@ -152,6 +162,7 @@ impl ProgramSession {
         if self.has_loops() {
             return self.advance_with_loops(steps).await;
         }
+        self.renew_matrices().await?;
         let (end, is_watched, mut seconds) = (self.steps + steps, self.problem.until.is_some(), 0.0);
         while self.steps < end && !self.has_ended {
             let most = if is_watched { STEPS_AT_ONCE } else { u64::MAX };
@@ -177,6 +188,7 @@ impl ProgramSession {
         if self.has_loops() {
             return Ok(Vec::new());
         }
+        self.renew_matrices().await?;
         let place = self.made.storage.place(self.steps);
         let launches = &self.made.storage.steps[place].launches;
         let mut times = Vec::with_capacity(launches.len());
@@ -293,8 +305,17 @@ impl ProgramSession {
     /// Sets a parameter, whose number has been checked.
     pub async fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         self.problem.parameters[parameter] = value;
+        self.memory.are_matrices_stale = true;
         self.go_on().await?;
         self.memory.set_scalar(&self.gpu, parameter, value).await
+    }
+}
+
+/// Returns a problem whose stages are those that a plan runs.
+fn split(problem: &Problem, plan: &Plan) -> Result<Problem> {
+    match plan.stepwise() {
+        Some(tiles) => tiles.partition.split_problem(problem),
+        None => Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise")),
     }
 }
 

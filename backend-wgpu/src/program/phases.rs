@@ -65,6 +65,7 @@ impl ProgramSession {
     /// Carries out the phase that comes next, a loop for so many turns at most. Returns how many there were, whether the phase
     /// is over, and the seconds that it took.
     pub(crate) async fn turns(&mut self, most: u64) -> Result<(u64, bool, f64)> {
+        self.renew_matrices().await?;
         let number = self.made.storage.number(self.phases.place);
         let Some(&Phase { repeat, ends_step }) = self.problem.program.phases().get(number) else {
             return Ok((0, true, 0.0));

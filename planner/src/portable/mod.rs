@@ -9,7 +9,7 @@ mod candidates;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use abide_core::{Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Result};
+use abide_core::{Depth, DeviceSpec, Execution, Options, Plan, Problem, Result};
 
 use crate::overlapped::plan_overlapped;
 use crate::stepwise::{plan_loops, plan_stepwise, refuse_points_and_teams};
@@ -22,14 +22,6 @@ pub use self::candidates::candidates as portable_candidates;
 /// or else the plan that the planner estimates to be fastest. A problem that is not plain runs a launch per stage.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     refuse_points_and_teams(device, options)?;
-    if problem.program.transforms() {
-        let reason = "wgpu has no kernels for transforms of lines, as the method direct has them";
-        return Err(Error::unsupported(
-            device.name.clone(),
-            reason,
-            "solve by multigrid or cg, or use CUDA or a CPU",
-        ));
-    }
     if let Some(plan) = plan_loops(problem, device, options) {
         return plan;
     }

@@ -26,10 +26,10 @@ use abide_core::{DType, Error, Problem, Program, Result, Stage};
 use self::group::GroupBody;
 use self::kinds::triple;
 use self::stages::{Body, Entry, Joined};
-use self::transform::Matrices;
 use super::pitch::pitched_values;
 use super::quotients::QUOTIENTS;
 use super::{COPIES, Cuda, DEVICE, FUNCTIONS, RANDOM, TREE, constant};
+use crate::program::matrices::Matrices;
 use crate::program::{Distinct, Grid, Kinds, Slot};
 use crate::text::Text;
 use crate::{boundary, functions};
@@ -61,7 +61,7 @@ pub struct ProgramKernels {
     /// The values of the leaves of reductions.
     pub leaves: usize,
     /// The matrices of transforms.
-    pub transforms: Matrices,
+    pub matrices: Matrices,
     /// The kernel that ends each step, where the run may end or halt there, or has a record.
     pub end: Option<StepEnd>,
     /// The kernels between the turns of loops, where a condition ends one.
@@ -373,7 +373,7 @@ fn kernels(
         text: text.into(),
         slots,
         leaves,
-        transforms: matrices,
+        matrices,
         end,
         loops,
         performed,

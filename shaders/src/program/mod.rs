@@ -2,6 +2,7 @@
 //! values lie, which ghost values show them, which indices a stage computes, and which buffers it names.
 
 mod kinds;
+pub(crate) mod matrices;
 mod stages;
 pub(crate) mod waits;
 

@@ -1,20 +1,17 @@
-//! The struct of a stage that transforms lines, and the matrices of all such stages in device memory.
+//! The struct of a stage that transforms lines.
 
-use abide_core::program::{Boxes, Indices, StageKind, Transforms};
-use abide_core::{DType, Error, Problem, Program, Result, Stage};
+use abide_core::program::{Indices, StageKind};
+use abide_core::{DType, Problem, Stage};
 
-use super::ProgramKernels;
 use super::kinds::boxed;
 use super::stages::{Body, Entry, VIEWED, Writer, write};
 use crate::cuda::pitch::buffer_pitch;
+use crate::program::matrices::{Matrix, OF_TILE};
 use crate::program::{self, Kinds, Slot, Slots};
 use crate::text::Text;
 
 /// The threads of a block: `OF_TEAM` of the kernels.
 pub const THREADS: usize = 128;
-
-/// The products of each result that a tile makes at once: `OF_TILE` of the kernels.
-const OF_TILE: usize = 16;
 
 /// The tiles of a type, as rows and columns of results, the largest first.
 /// On an H200, 256³: 41 TFLOP/s in f64 and 38 in f32; of f64 tiles of 64 by 128 or 128 by 64 took 1.01 to 1.17 of the time, of f32 64
@@ -42,70 +39,6 @@ const BUFFERS_OF_FEW: usize = 8;
 fn bytes_of_tile(dtype: DType, along_rows: bool, [left, right]: [usize; 2]) -> usize {
     let of_right = if along_rows { right * (OF_TILE + PADDING) } else { OF_TILE * (right + PADDING) };
     (left * (OF_TILE + PADDING) + of_right) * dtype.bytes()
-}
-
-/// The matrices of transforms, one after another.
-#[derive(Debug, Clone, Default)]
-pub struct Matrices {
-    all: Vec<Matrix>,
-    /// The values of all.
-    pub values: usize,
-}
-
-/// The matrix of a stage.
-#[derive(Debug, Clone, Copy)]
-pub struct Matrix {
-    stage: usize,
-    /// The place of its first value.
-    first: usize,
-    rows: usize,
-    /// The values from one row to the next.
-    pitch: usize,
-}
-
-impl Matrices {
-    pub fn of(program: &Program, boxes: &Boxes) -> Matrices {
-        let mut own = Matrices::default();
-        for (stage, known) in program.stages().iter().enumerate() {
-            let StageKind::Transform(transform) = known.does else { continue };
-            let rows = boxes.stages[stage][0][transform.axis].len();
-            let pitch = rows.next_multiple_of(OF_TILE);
-            own.all.push(Matrix { stage, first: own.values, rows, pitch });
-            own.values += rows * pitch;
-        }
-        own
-    }
-
-    pub fn at(&self, stage: usize) -> Option<&Matrix> {
-        self.all.iter().find(|own| own.stage == stage)
-    }
-}
-
-impl ProgramKernels {
-    /// Returns the bytes of all matrices as kernels have them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Memory`](abide_core::Error) where there is not enough of it.
-    pub fn matrices(&self, problem: &Problem, transforms: &Transforms) -> Result<Vec<u8>> {
-        let size = problem.dtype.bytes();
-        let mut bytes: Vec<u8> =
-            abide_core::memory::reserved(self.transforms.values * size, "matrices", "choose a smaller size")?;
-        for Matrix { stage, rows, pitch, .. } in &self.transforms.all {
-            let known = transforms.matrix(problem, *stage).filter(|(_, known)| known == rows);
-            let Some((values, _)) = known else {
-                return Err(Error::device("cuda", "loading matrices", "a transform has none"));
-            };
-            for row in values.chunks_exact(*rows) {
-                match problem.dtype {
-                    DType::F32 => bytes.extend(row.iter().flat_map(|&value| (value as f32).to_ne_bytes())),
-                    DType::F64 => bytes.extend(row.iter().flat_map(|value| value.to_ne_bytes())),
-                }
-                bytes.resize(bytes.len() + (pitch - rows) * size, 0);
-            }
-        }
-        Ok(bytes)
-    }
 }
 
 /// Returns the body of a transform, and of what takes values along that are not computed.

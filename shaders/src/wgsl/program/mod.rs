@@ -18,6 +18,7 @@ use self::stages::{Body, StageContext, language};
 use super::{Access, Bound, Kernel, MAX_CELLS, called};
 use crate::boundary;
 use crate::emit::Language;
+use crate::program::matrices::Matrices;
 use crate::program::{Distinct, Kinds, Slot};
 use crate::record;
 use crate::text::Text;
@@ -157,6 +158,8 @@ pub enum Place {
     Scalars(Access),
     /// The leaves of a reduction.
     Leaves,
+    /// The matrices of transforms.
+    Matrices,
     /// The buffer of one of the launch's slots, by its number.
     Slot(usize, Access),
 }
@@ -166,6 +169,7 @@ impl Bound for Place {
         match *self {
             Place::Scalars(access) | Place::Slot(_, access) => access,
             Place::Leaves => Access::Write,
+            Place::Matrices => Access::Read,
         }
     }
 }
@@ -177,6 +181,8 @@ pub struct ProgramKernels {
     pub kernels: Vec<Kernel<Place>>,
     /// The values of the leaves of reductions.
     pub leaves: usize,
+    /// The matrices of transforms.
+    pub matrices: Matrices,
     /// The number of the kernel that ends each step where a condition may end the run.
     pub until: Option<usize>,
     /// What goes before each turn of a loop that a condition ends, by the loop's number among the program's phases.
@@ -258,6 +264,7 @@ pub fn program_kernels(
         }
     }
     let kinds = Kinds::of(problem, &stages, &boxes, &tiles.partition);
+    let matrices = Matrices::of(&problem.program, &boxes);
     let context = StageContext { problem, kinds: &kinds, tiles, layout };
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut launches: HashMap<Variant, Dispatches> = HashMap::new();
@@ -267,7 +274,13 @@ pub fn program_kernels(
             continue;
         }
         let (made, slots) = match &launch.stages[..] {
-            [_] => context.single(&stages[launch.stage()], &boxes.stages[launch.stage()], &variant.1),
+            &[number] => {
+                let (stage, own) = (&stages[number], &boxes.stages[number]);
+                match matrices.at(number) {
+                    Some(matrix) => context.transform(stage, own, &variant.1, matrix),
+                    None => context.single(stage, own, &variant.1),
+                }
+            }
             all => {
                 let fused = tiles.partition.all().find(|group| group.stages == all);
                 let Some(fused) = fused.and_then(|group| group.fused.as_ref()) else {
@@ -308,7 +321,7 @@ pub fn program_kernels(
     let leaves = bodies.all.iter().map(|(body, _)| body.leaves).max().unwrap_or(0);
     let kernels =
         bodies.all.into_iter().map(|(body, names)| finished(problem, body, &names, layout)).collect();
-    Ok(ProgramKernels { kernels, leaves, until, turns, launches })
+    Ok(ProgramKernels { kernels, leaves, matrices, until, turns, launches })
 }
 
 /// Returns the kernel that counts a step, or a turn of a loop, and tests a condition.
@@ -369,6 +382,9 @@ fn finished(problem: &Problem, body: Body, names: &[&str], layout: ScalarLayout)
     if body.leaves > 0 {
         bindings.push(Place::Leaves);
     }
+    if code.contains("matrices[") {
+        bindings.push(Place::Matrices);
+    }
     bindings.extend(body.slots.iter().enumerate().map(|(slot, &access)| Place::Slot(slot, access)));
     let (program, shape, dtype) = (problem.program.name(), problem.shape, problem.dtype);
     let mut text = Text::default();
@@ -397,6 +413,7 @@ fn finished(problem: &Problem, body: Body, names: &[&str], layout: ScalarLayout)
         let variable = match binding {
             Place::Scalars(_) => "parameters: Scalars".to_owned(),
             Place::Leaves => "leaves: array<real>".to_owned(),
+            Place::Matrices => "matrices: array<real>".to_owned(),
             Place::Slot(slot, _) => format!("values_{slot}: array<real>"),
         };
         text.push(format!("@group(0) @binding({number}) var<storage, {access}> {variable};"));

@@ -24,6 +24,7 @@ fn check_names(kernel: &Kernel<Place>) {
     let names = kernel.bindings.iter().map(|binding| match binding {
         Place::Scalars(_) => "parameters".to_owned(),
         Place::Leaves => "leaves".to_owned(),
+        Place::Matrices => "matrices".to_owned(),
         Place::Slot(slot, _) => format!("values_{slot}"),
     });
     check_module(kernel, names.collect());
