@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use abide_core::backend::window_of;
 use abide_core::program::{Centring, Definition, MAX_FIELDS, Marks, Probe, Record, Reduction, Until};
-use abide_core::{Array, Backend, Boundary, DType, Error, Options, Problem, Result, Shape};
+use abide_core::{Array, Backend, Boundary, DType, Error, Options, Problem, Result, Session, Shape};
+use abide_cpu::CpuBackend;
 use abide_random::cases::{Case, cases, random};
+use abide_random::systems::systems;
 use abide_wgpu::WgpuBackend;
 
 use clover::clover;
@@ -260,4 +262,40 @@ fn too_many_buffers_of_a_stage_are_refused() {
     let problem = Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[9]).unwrap(), DType::F32).unwrap();
     let error = backend.plan(&problem, &Options::default()).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("buffers"), "{error}");
+}
+
+/// Systems along one to three axes that transforms solve: within rounding of the CPU's, with walls of several kinds, and with a parameter
+/// of the operator that is set on the way.
+#[test]
+fn separable_systems_are_solved() {
+    let Some(backend) = backend() else { return };
+    let direct = systems().unwrap().into_iter().filter(|case| case.name.contains("Direct"));
+    let direct: Vec<Case> = direct.collect();
+    assert_eq!(direct.len(), 3);
+    for Case { name, problem, start, .. } in direct {
+        let runs = [&backend as &dyn Backend, &CpuBackend::with_threads(1).unwrap()].map(|on| {
+            let plan = on.plan(&problem, &Options::default()).unwrap();
+            let mut session = on.open(&problem, &plan, start.clone()).unwrap();
+            let run = |session: &mut dyn Session| {
+                session.advance(1).unwrap();
+                let residual = problem.program.scalar("u_residual").unwrap();
+                (session.read(0).unwrap().to_f64(), session.scalars().unwrap()[residual])
+            };
+            let first = run(session.as_mut());
+            let parameter = problem.program.parameter("own").unwrap();
+            session.set_parameter(parameter, 2.0).unwrap();
+            [first, run(session.as_mut())]
+        });
+        for (turn, (found, expected)) in runs[0].iter().zip(&runs[1]).enumerate() {
+            let scale = expected.0.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+            let worst = found.0.iter().zip(&expected.0).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
+            let near = if problem.dtype == DType::F32 { 1e-5 } else { 1e-12 };
+            println!("{name} {} {} {turn}: {worst:e} of {scale:e}", problem.shape, problem.dtype);
+            assert!(
+                worst <= near * scale && found.1 < 1e-5,
+                "{name} {turn}: {worst:e} of {scale:e}, {}",
+                found.1
+            );
+        }
+    }
 }

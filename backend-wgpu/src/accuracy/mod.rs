@@ -77,7 +77,7 @@ fn bound(
     magnitude: f64,
 ) -> f64 {
     if program.has_loops() || program.transforms() {
-        // How many turns a loop has is not known, and no kernel here transforms lines.
+        // How many turns a loop has is not known, nor what a matrix makes of errors.
         return f64::INFINITY;
     }
     let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
