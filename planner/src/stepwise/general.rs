@@ -165,7 +165,7 @@ fn plan_in_groups(
     Ok(plan)
 }
 
-/// Returns the traffic of a step, the mean of those that are repeated.
+/// Returns the traffic of a step, the mean of those that are repeated, without what is made once for all steps.
 fn traffic(
     problem: &Problem,
     device: &DeviceSpec,
@@ -178,17 +178,22 @@ fn traffic(
         let chain = partition.chain_of(&launch.stages);
         chain.is_some() && chain == partition.chain_of(&before.stages)
     };
-    let launches: usize = repeated.iter().map(|step| step.launches.chunk_by(is_one).count()).sum();
-    let (mut loads, mut stores) = (0.0, 0.0);
-    for launch in repeated.iter().flat_map(|step| &step.launches) {
-        let [loaded, stored] = moved(problem, boxes, storage, &[launch]);
-        (loads, stores) = (loads + loaded, stores + stored);
+    // A phase or step may stand there several times, with other buffers: each counts its part.
+    let times = |number: usize| repeated.iter().filter(|step| step.number == number).count() as f64;
+    let each = || repeated.iter().filter(|step| !problem.is_once(step.number));
+    let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0.0);
+    for step in each() {
+        let part = 1.0 / times(step.number);
+        launches += part * step.launches.chunk_by(is_one).count() as f64;
+        for launch in &step.launches {
+            let [loaded, stored] = moved(problem, boxes, storage, &[launch]);
+            (loads, stores) = (loads + part * loaded, stores + part * stored);
+        }
     }
     let mut traffic = Traffic::uncached(problem, device);
     // Each phase of a step with loops counts as one turn of it.
-    let cycle = problem.program.cycle() as f64;
-    let steps = repeated.len() as f64 * cycle / problem.program.steps().len().max(1) as f64;
-    let per_cell = traffic.cells * steps;
+    let cycle = problem.program.cycle().max(1) as f64;
+    let per_cell = traffic.cells * cycle;
     (traffic.load_bytes, traffic.store_bytes) = (loads / per_cell, stores / per_cell);
     let cells = traffic.cells * cycle;
     for stage in problem.program.stages().iter().filter(|stage| !stage.points.is_empty()) {
@@ -196,7 +201,7 @@ fn traffic(
         (traffic.load_bytes, traffic.store_bytes) =
             (traffic.load_bytes + loaded / cells, traffic.store_bytes + stored / cells);
     }
-    traffic.overhead_seconds = device.launch_seconds * launches as f64 / steps;
+    traffic.overhead_seconds = device.launch_seconds * launches / cycle;
     traffic
 }
 
