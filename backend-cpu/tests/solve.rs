@@ -320,3 +320,25 @@ fn a_solve_has_its_own_fields() {
     let found = field(&problem, session.as_mut(), "u");
     assert!(largest(&found, &drawn(9).iter().map(|u| 0.25 * u).collect::<Vec<_>>()) < 1e-8);
 }
+
+/// Two solves of one field whose operators differ have their own set-ups in each step, by methods whose set-up is made once otherwise.
+#[test]
+fn operators_of_two_solves_are_not_mixed() {
+    for method in [SolveMethod::Multigrid, SolveMethod::Direct] {
+        for factors in [[1.0, 30.0], [2.0, 2.0]] {
+            let mut p = Definition::new("two", 1);
+            p.field("u", Centring::CELL).boundary(Boundary::Mirror);
+            let how = Solve { method, tolerance: 1e-12, most: 50, ..Solve::default() };
+            let mut step = p.step();
+            for factor in factors {
+                let operator: abide_core::program::SystemFormula<'_> =
+                    &|s| s.field("u").here() - factor * s.field("u").laplacian();
+                step.solve("u", &how, operator, &|s| s.field("u").here());
+            }
+            let program = p.build().unwrap();
+            // The same bits as the reference's, which makes all anew in each step.
+            let (problem, mut session) = run(program, &[12], &[("u", drawn(12))], 3);
+            assert!(scalar(&problem, session.as_mut(), "u_residual") < 1e-11, "{method:?} {factors:?}");
+        }
+    }
+}

@@ -99,7 +99,7 @@ impl Program {
 
 impl Problem {
     /// Returns whether the stages of a place in [`Program::steps`] are to be carried out once, and make the same in each step: of
-    /// parameters, of places, of fields that no stage makes, and of what they have made before.
+    /// parameters, of places, of fields that no stage makes, and of what they have made before. Nothing else makes what is read of it.
     pub fn is_once(&self, place: usize) -> bool {
         let program = &self.program;
         if !program.repeat(place).is_some_and(|repeat| repeat.once) {
@@ -111,7 +111,7 @@ impl Problem {
             (0..program.scalars().len()).filter(varies).map(|scalar| first + scalar).collect();
         let is_made = |name: usize| program.stages().iter().any(|stage| stage.writes.contains(&name));
         let mut made: Vec<usize> = Vec::new();
-        program.steps()[place].clone().all(|number| {
+        let are_known = program.steps()[place].clone().all(|number| {
             let stage = &program.stages()[number];
             let is_there = |name: usize| made.contains(&name) || !is_made(name);
             let is_known = match stage.does {
@@ -123,7 +123,35 @@ impl Problem {
                 && !varying.iter().any(|&scalar| uses_scalar(self, stage, scalar));
             made.extend(&stage.writes);
             is_known
-        })
+        });
+        are_known && made.iter().all(|&name| program.is_kept(place, name))
+    }
+}
+
+impl Program {
+    /// Returns whether what the stages of a place in [`Program::steps`] make of a field is there in the next step too, as far as it is
+    /// read: no other stage makes it, or the first behind them that is sure to be carried out makes it anew.
+    fn is_kept(&self, place: usize, name: usize) -> bool {
+        let own = self.steps[place].clone();
+        let makes = |number: usize| self.stages[number].writes.contains(&name);
+        let reads = |number: usize| self.stages[number].dag.taps().any(|tap| usize::from(tap.field) == name);
+        let is_temporary = name >= self.fields.len();
+        if is_temporary || !(0..self.stages.len()).any(|number| !own.contains(&number) && makes(number)) {
+            return true;
+        }
+        let is_sure = |number: usize| {
+            let phase = self.steps.iter().position(|step| step.contains(&number));
+            phase.is_some_and(|phase| self.repeat(phase).is_none())
+        };
+        for number in (own.end..self.stages.len()).chain(0..own.start) {
+            if reads(number) {
+                return false;
+            }
+            if makes(number) && is_sure(number) {
+                return true;
+            }
+        }
+        false
     }
 }
 
