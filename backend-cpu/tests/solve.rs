@@ -294,7 +294,7 @@ fn what_is_no_linear_system_is_refused() {
     let tolerance = built(7, &Solve { tolerance: 0.0, ..how }).unwrap_err().to_string();
     assert!(tolerance.contains("tolerance"), "{tolerance}");
     assert!(built(7, &Solve { most: 0, ..how }).unwrap_err().to_string().contains("iterations"));
-    let method = SolveMethod::named("sor").unwrap_err().to_string();
+    let method = "sor".parse::<SolveMethod>().unwrap_err().to_string();
     assert!(method.contains("cg") && method.contains("bicgstab"), "{method}");
 }
 

@@ -23,6 +23,7 @@ pub mod floating;
 pub mod functions;
 mod kind;
 pub mod memory;
+mod named;
 pub mod plan;
 pub mod process;
 pub mod program;

@@ -1,8 +1,8 @@
 // Runs the launches of a program that is not plain, whose kernels are in kernel.h: program FOLDER SEED.
 //
 // FOLDER/launches holds, as 64-bit numbers, the count of buffers and each buffer's length in bytes before
-// its content; the scalars likewise; the values of the leaves; the bytes of the matrices and these; the values of the record's rows; the steps to the
-// first row and the bits of the first mark; the count of launches, and for each the kernel, its blocks, its
+// its content; the scalars likewise; the values of the leaves; the matrices as the buffers; the values of the record's
+// rows; the steps to the first row and the bits of the first mark; the count of launches, and for each the kernel, its blocks, its
 // threads and the buffer of each slot. entries.h names the kernels, and chains with the count of their slots: the blocks of a
 // chain run side by side. The buffers after all launches go to FOLDER/result, behind them the scalars, the rows, and the
 // progress.

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide::program::{
-    Centring, Condition, Definition, Reduction, Region, Scope, Solve, SolveMethod, Start, Wall,
-};
+use abide::program::{Centring, Condition, Definition, Reduction, Region, Scope, Solve, Start, Wall};
 use abide::{Error, Expr, text};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -223,7 +221,7 @@ fn add(definition: &mut Definition, number: usize, tape: &Tape, stage: &Bound<'_
             let (_, unknown, (operator, rhs), method, tolerance, most, null_space): Solved =
                 stage.extract()?;
             tape.check([operator, rhs].into_iter())?;
-            let method = SolveMethod::named(&method).map_err(exception)?;
+            let method = method.parse().map_err(exception)?;
             let how = Solve { method, tolerance, most, null_space };
             step.solve(&unknown, &how, &|s| tape.replay(s, &[operator])[0], &|s| tape.replay(s, &[rhs])[0]);
         }

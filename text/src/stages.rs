@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use abide_core::Scope;
 use abide_core::domain::axis_name;
 use abide_core::expr::Expr;
-use abide_core::program::{Centring, Definition, Matrix, Region, Solve, SolveMethod};
+use abide_core::program::{Centring, Definition, Matrix, Region, Solve};
 
 use crate::document::{Entry, Item, Table};
 use crate::fault::Fault;
@@ -191,7 +191,7 @@ fn solve(
     let (operator, rhs) = (formula("operator")?, formula("rhs")?);
     let mut how = Solve::default();
     if let Some(method) = table.get("method") {
-        how.method = SolveMethod::named(method.string()?).map_err(|error| Fault::of(method.at(), error))?;
+        how.method = method.string()?.parse().map_err(|error| Fault::of(method.at(), error))?;
     }
     how.tolerance = table.get("tolerance").map_or(Ok(how.tolerance), Item::number)?;
     how.most = table.get("most").map_or(Ok(how.most), Item::whole)?;
@@ -233,7 +233,7 @@ fn transform(
     matrix: Item<'_>,
     known: Known<'_>,
 ) -> Result<(), Fault> {
-    let matrix = Matrix::named(matrix.string()?).map_err(|error| Fault::of(matrix.at(), error))?;
+    let matrix: Matrix = matrix.string()?.parse().map_err(|error| Fault::of(matrix.at(), error))?;
     let missing = |key: &str| {
         let change =
             "write along = \"x\", operator = \"...\", and modes = \"u\" with the names of two fields";
@@ -266,17 +266,15 @@ fn transform(
         ));
     }
     let known = Known { on: p.on(target.key), ..known };
+    let before: Vec<Entry<'_>> = formulas.iter().filter(|entry| !is_field(entry)).cloned().collect();
     let mut fault = None;
     p.extend(step).transform(target.key, of, axis - slowest, matrix, |scope| {
-        let all = || {
-            let mut locals = Vec::new();
-            for entry in formulas.iter().filter(|entry| !is_field(entry)) {
-                let value = read(entry.item, scope, known, &locals)?;
-                name_local(&mut locals, entry, value)?;
-            }
-            read(operator, scope, known, &locals)
-        };
-        all().unwrap_or_else(|found| {
+        let value = defined(scope, &before, known, |meaning| {
+            operator
+                .string()
+                .and_then(|text| formula::read(text, meaning).map_err(|fault| operator.place(fault)))
+        });
+        value.unwrap_or_else(|found| {
             fault = Some(found);
             scope.constant(0.0)
         })
@@ -353,19 +351,6 @@ fn scalar(
     let reduced = formula::reduced(text).map_err(place)?;
     let reduction = reduced.as_ref().map(|reduced| reduced.reduction);
     let mut fault = None;
-    fn defined<'g>(
-        scope: &Scope<'g>,
-        before: &[Entry<'_>],
-        known: Known<'_>,
-        value: impl FnOnce(&Meaning<'_, 'g>) -> Result<Expr<'g>, Fault>,
-    ) -> Result<Expr<'g>, Fault> {
-        let mut locals = Vec::new();
-        for entry in before {
-            let local = read(entry.item, scope, known, &locals)?;
-            name_local(&mut locals, entry, local)?;
-        }
-        value(&known.meaning(scope, &locals))
-    }
     let mut noted = |found: Result<(), Fault>| fault = found.err();
     let mut step = p.extend(step);
     match (reduced, reduction) {
@@ -392,6 +377,21 @@ fn scalar(
         Some(fault) => Err(fault),
         None => check_at(p, entry.at.clone()),
     }
+}
+
+/// Returns the value of a formula behind those that have names.
+fn defined<'g>(
+    scope: &Scope<'g>,
+    before: &[Entry<'_>],
+    known: Known<'_>,
+    value: impl FnOnce(&Meaning<'_, 'g>) -> Result<Expr<'g>, Fault>,
+) -> Result<Expr<'g>, Fault> {
+    let mut locals = Vec::new();
+    for entry in before {
+        let local = read(entry.item, scope, known, &locals)?;
+        name_local(&mut locals, entry, local)?;
+    }
+    value(&known.meaning(scope, &locals))
 }
 
 /// Reads the formula of an entry.

@@ -68,7 +68,7 @@ fn written_out(program: &Program) -> Result<String> {
     }
     section(&mut text, "fields");
     for (number, name) in program.fields().iter().enumerate() {
-        check_name(name)?;
+        check_name(program, name)?;
         let kind = program.kinds()[number];
         let mut entries = Vec::new();
         if !kind.centring.is_cell() {
@@ -93,14 +93,14 @@ fn written_out(program: &Program) -> Result<String> {
     if !program.temporaries().is_empty() {
         section(&mut text, "temporaries");
         for temporary in program.temporaries() {
-            check_name(&temporary.name)?;
+            check_name(program, &temporary.name)?;
             entry(&mut text, &key(&temporary.name), quoted(temporary.centring.words(axes)));
         }
     }
     if !program.parameters().is_empty() {
         section(&mut text, "parameters");
         for (place, parameter) in program.parameters().iter().enumerate() {
-            check_name(&parameter.name)?;
+            check_name(program, &parameter.name)?;
             let mut entries = match program.derived().iter().find(|derived| derived.parameter == place) {
                 Some(derived) => formula(&derived.dag, program)?,
                 None => vec![("default", number(parameter.default))],
@@ -116,7 +116,7 @@ fn written_out(program: &Program) -> Result<String> {
     if !program.scalars().is_empty() {
         section(&mut text, "scalars");
         for scalar in program.scalars() {
-            check_name(&scalar.name)?;
+            check_name(program, &scalar.name)?;
             let mut entries = Vec::new();
             if let Some(start) = scalar.initial {
                 entries.push(("start", number(start)));
@@ -261,15 +261,6 @@ fn write_stage(
             entry(text, &key(&scalars[scalar]), quoted(&outputs[0]));
         }
         StageKind::Transform(transform) => {
-            let mut all = fields.iter().chain(scalars);
-            if let Some(name) = all.find(|name| WORDS_OF_TRANSFORM.contains(&&***name)) {
-                let change = "use no word of a transform";
-                return Err(Error::invalid(
-                    format!("name `{name}`"),
-                    "a stage of transforms has it as a key",
-                    change,
-                ));
-            }
             entry(text, "transform", quoted(transform.matrix.name()));
             entry(text, "along", quoted(axis_name(transform.axis)));
             let of = stage.transformed().map_or("", |field| &*fields[field]);
@@ -342,9 +333,10 @@ fn start(start: &Start) -> String {
     }
 }
 
-/// Fails for a name that formulas could not use.
-fn check_name(name: &str) -> Result<()> {
-    if !name.contains('`') && !WORDS.contains(&name) {
+/// Fails for a name that formulas of a program could not use.
+fn check_name(program: &Program, name: &str) -> Result<()> {
+    let is_word = WORDS.contains(&name) || program.transforms() && WORDS_OF_TRANSFORM.contains(&name);
+    if !name.contains('`') && !is_word {
         return Ok(());
     }
     let change = "use no backquotes, and no word of the model file";

@@ -151,6 +151,26 @@ pub fn covers(field_rows: &FieldRows, name: usize, own: &Indices) -> bool {
     places(kind, own).iter().enumerate().all(|(axis, own)| own.len() == kind.extents[axis])
 }
 
+/// Copies the values of a field or temporary that a stage does not compute.
+pub fn keep<T: Real>(field_rows: &FieldRows, name: usize, own: &Indices, [old, new]: [Shared<'_, T>; 2]) {
+    if covers(field_rows, name, own) {
+        return;
+    }
+    let kind = field_rows.kind(name);
+    let (row, own) = (kind.extents[2], places(kind, own));
+    for z in 0..kind.extents[0] {
+        for y in 0..kind.extents[1] {
+            let start = (z * kind.extents[1] + y) * row;
+            let computed = if own[0].contains(&z) && own[1].contains(&y) { own[2].clone() } else { 0..0 };
+            for part in [0..computed.start, computed.end..row] {
+                let part = start + part.start..start + part.end;
+                // SAFETY: nobody else uses the buffers between two launches.
+                unsafe { new.write(part.clone()).copy_from_slice(old.read(part)) };
+            }
+        }
+    }
+}
+
 /// Returns the places in a buffer of those of some indices that it holds.
 fn places(kind: &Buffer, own: &Indices) -> [Range<usize>; 3] {
     [0, 1, 2].map(|axis| {
@@ -192,7 +212,7 @@ impl<'a, T: Real> Sweep<'a, T> {
         for ((&name, &write), own) in stage.writes.iter().zip(&launch.writes).zip(own) {
             let new = write.filter(|write| !launch.reads.contains(&Some(*write)));
             if let (Some(new), Some(old)) = (new, self.reads[name]) {
-                self.keep(name, own, old, buffers[new]);
+                keep(self.field_rows, name, own, [old, buffers[new]]);
             }
         }
         let all = around(own)?;
@@ -205,26 +225,6 @@ impl<'a, T: Real> Sweep<'a, T> {
             })
             .collect();
         Some(Task { sweep: self, targets, all })
-    }
-
-    /// Copies the values that the stage does not compute.
-    fn keep(&self, name: usize, own: &Indices, old: Shared<'_, T>, new: Shared<'_, T>) {
-        if covers(self.field_rows, name, own) {
-            return;
-        }
-        let kind = self.field_rows.kind(name);
-        let (row, own) = (kind.extents[2], places(kind, own));
-        for z in 0..kind.extents[0] {
-            for y in 0..kind.extents[1] {
-                let start = (z * kind.extents[1] + y) * row;
-                let computed = if own[0].contains(&z) && own[1].contains(&y) { own[2].clone() } else { 0..0 };
-                for part in [0..computed.start, computed.end..row] {
-                    let part = start + part.start..start + part.end;
-                    // SAFETY: nobody else uses the buffers between two launches.
-                    unsafe { new.write(part.clone()).copy_from_slice(old.read(part)) };
-                }
-            }
-        }
     }
 
     /// Computes a row over a range of indices.

@@ -8,7 +8,7 @@ use abide_core::{Problem, Real, Result};
 use multiversion::multiversion;
 
 use super::field_rows::FieldRows;
-use super::sweep::{Work, covers, share};
+use super::sweep::{Work, keep, share};
 use crate::shared::Shared;
 
 /// The values of neighbouring lines that a thread takes at once, and the rows of products that it sums up beside each other.
@@ -21,9 +21,8 @@ pub struct Lines<T> {
     of: usize,
     target: usize,
     rows: usize,
-    /// Row by row, and column by column.
+    /// Row by row; along the fastest axis column by column.
     matrix: Vec<T>,
-    columns: Vec<T>,
 }
 
 /// Returns the matrices of a problem's stages.
@@ -34,14 +33,12 @@ pub fn all<T: Real>(problem: &Problem, transforms: &Transforms) -> Result<Vec<Op
             return Ok(None);
         };
         let Some((values, rows)) = transforms.matrix(problem, stage) else { return Ok(None) };
-        let filled = |value: &dyn Fn(usize) -> f64| {
-            let mut all: Vec<T> = reserved(values.len(), "a matrix", "choose a smaller size")?;
-            all.extend((0..values.len()).map(|number| T::from_f64(value(number))));
-            Ok::<_, abide_core::Error>(all)
-        };
-        let matrix = filled(&|number| values[number])?;
-        let columns = filled(&|number| values[number % rows * rows + number / rows])?;
-        Ok(Some(Lines { axis: transform.axis, of, target: own.writes[0], rows, matrix, columns }))
+        let mut matrix: Vec<T> = reserved(values.len(), "a matrix", "choose a smaller size")?;
+        matrix.extend((0..values.len()).map(|number| {
+            let place = if transform.axis == 2 { number % rows * rows + number / rows } else { number };
+            T::from_f64(values[place])
+        }));
+        Ok(Some(Lines { axis: transform.axis, of, target: own.writes[0], rows, matrix }))
     };
     stages.map(of).collect()
 }
@@ -58,11 +55,8 @@ impl<T: Real> Lines<T> {
     ) {
         let kind = field_rows.kind(self.target);
         let (Some(from), Some(to)) = (launch.reads[self.of], launch.writes[0]) else { return };
-        if let Some(old) =
-            launch.reads[self.target].filter(|&old| old != to && !covers(field_rows, self.target, own))
-        {
-            // SAFETY: nobody else uses the buffers between two launches.
-            unsafe { buffers[to].write(0..kind.len()).copy_from_slice(buffers[old].read(0..kind.len())) };
+        if let Some(old) = launch.reads[self.target].filter(|&old| old != to) {
+            keep(field_rows, self.target, own, [buffers[old], buffers[to]]);
         }
         let [zs, ys, xs] = own;
         let place =
@@ -100,7 +94,7 @@ impl<T: Real> Lines<T> {
     }
 }
 
-/// Transforms lines of neighbouring values, which begin at some places.
+/// Transforms lines of neighbouring values, which begin at some places: at least one, and [`ROWS`] at the most.
 ///
 /// # Safety
 ///
@@ -108,18 +102,18 @@ impl<T: Real> Lines<T> {
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn along<T: Real>(lines: &Lines<T>, at: &[usize], [from, to]: [Shared<'_, T>; 2]) {
     let rows = lines.rows;
-    // SAFETY: by the contract of this function.
-    let old: Vec<Vec<T>> = at.iter().map(|&at| unsafe { from.read(at..at + rows) }.to_vec()).collect();
-    let none = vec![T::ZERO; rows];
-    let value = |line: usize| old.get(line).unwrap_or(&none);
-    let values: [&[T]; ROWS] = std::array::from_fn(|line| &value(line)[..]);
+    let values: [&[T]; ROWS] = std::array::from_fn(|line| {
+        let at = at[line.min(at.len() - 1)];
+        // SAFETY: by the contract of this function; a transform writes no buffer that it reads.
+        unsafe { from.read(at..at + rows) }
+    });
     for first in (0..rows).step_by(LINES) {
         let width = LINES.min(rows - first);
         let mut sums = [[T::ZERO; LINES]; ROWS];
         for k in 0..rows {
             let from = k * rows + first;
             let mut weights = [T::ZERO; LINES];
-            weights[..width].copy_from_slice(&lines.columns[from..from + width]);
+            weights[..width].copy_from_slice(&lines.matrix[from..from + width]);
             for (sums, values) in sums.iter_mut().zip(&values) {
                 let value = values[k];
                 for (sum, weight) in sums.iter_mut().zip(&weights) {

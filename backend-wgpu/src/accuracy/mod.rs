@@ -76,8 +76,8 @@ fn bound(
     values: f64,
     magnitude: f64,
 ) -> f64 {
-    if program.has_loops() || program.transforms() {
-        // How many turns a loop has is not known, nor what a matrix makes of errors.
+    if program.has_loops() {
+        // How many turns a loop has is not known.
         return f64::INFINITY;
     }
     let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
@@ -102,6 +102,7 @@ fn bound(
                 StageKind::Scalar(scalar) => scalars[scalar] = new(0),
                 StageKind::Reduce(Reduction::Sum, _, scalar) => scalars[scalar] = sum(new(0), values),
                 StageKind::Reduce(_, _, scalar) => scalars[scalar] = new(0),
+                // What a matrix makes of errors is not known.
                 StageKind::Transform(_) => return f64::INFINITY,
                 StageKind::Update => {
                     for (output, &field) in stage.writes.iter().enumerate() {

@@ -2,9 +2,9 @@
 //! the leaves of reductions.
 
 use abide_core::program::{Buffer, Storage, Transforms};
-use abide_core::{DType, Problem, Result};
+use abide_core::{DType, Result};
 use abide_shaders::numbers;
-use abide_shaders::wgsl::{self, ProgramKernels, ScalarLayout};
+use abide_shaders::wgsl::{self, ScalarLayout};
 
 use super::Made;
 use crate::gpu::Gpu;
@@ -45,7 +45,8 @@ impl Allocation {
 
 impl Memory {
     /// Allocates all that a problem needs, and loads its scalars. The fields have no values yet.
-    pub async fn new(gpu: &Gpu, problem: &Problem, made: &Made) -> Result<Memory> {
+    pub async fn new(gpu: &Gpu, made: &Made) -> Result<Memory> {
+        let problem = &made.problem;
         let dtype = problem.dtype;
         let mut buffers = Vec::with_capacity(made.storage.buffers.len());
         for buffer in &made.storage.buffers {
@@ -62,7 +63,6 @@ impl Memory {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let matrices = gpu.buffer("matrices of transforms", matrix_bytes, usage).await?;
         let transforms = Transforms::of(problem)?;
-        let are_matrices_stale = false;
         let memory = Memory {
             dtype,
             buffers,
@@ -72,28 +72,23 @@ impl Memory {
             leaves,
             matrices,
             transforms,
-            are_matrices_stale,
+            are_matrices_stale: false,
         };
         memory.load(gpu, 0, &bytes).await?;
-        memory.load_matrices(gpu, problem, &made.kernels).await?;
+        memory.load_matrices(gpu, made).await?;
         Ok(memory)
     }
 
     /// Makes those matrices anew that a parameter has changed.
-    pub async fn renew_matrices(
-        &mut self,
-        gpu: &Gpu,
-        problem: &Problem,
-        kernels: &ProgramKernels,
-    ) -> Result<()> {
-        if std::mem::take(&mut self.are_matrices_stale) && self.transforms.renew(problem)? {
-            self.load_matrices(gpu, problem, kernels).await?;
+    pub async fn renew_matrices(&mut self, gpu: &Gpu, made: &Made) -> Result<()> {
+        if std::mem::take(&mut self.are_matrices_stale) && self.transforms.renew(&made.problem)? {
+            self.load_matrices(gpu, made).await?;
         }
         Ok(())
     }
 
-    async fn load_matrices(&self, gpu: &Gpu, problem: &Problem, kernels: &ProgramKernels) -> Result<()> {
-        let bytes = kernels.matrices.bytes(problem, &self.transforms)?;
+    async fn load_matrices(&self, gpu: &Gpu, made: &Made) -> Result<()> {
+        let bytes = made.kernels.matrices.bytes(&made.problem, &self.transforms)?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -101,7 +96,7 @@ impl Memory {
             gpu.queue.write_buffer(&self.matrices, 0, &bytes);
             gpu.queue.submit([])
         };
-        gpu.run("loading matrices", write).await.map(|_| ())
+        gpu.run("loading matrices", write).await
     }
 
     /// Returns a buffer of the storage by its number.

@@ -31,6 +31,8 @@ const STEPS_AT_ONCE: u64 = 4096;
 
 /// The launches of a problem and their kernels.
 pub(crate) struct Made {
+    /// The problem whose stages the plan runs: some may be in parts.
+    pub problem: Problem,
     pub storage: Storage,
     pub kernels: ProgramKernels,
     pub layout: ScalarLayout,
@@ -49,12 +51,12 @@ impl Made {
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
-        let problem = &tiles.partition.split_problem(problem)?;
+        let problem = tiles.partition.split_problem(problem)?;
         let groups = tiles.partition.groups();
-        let storage = Storage::from_phase(problem, &Boxes::of(problem)?, &groups, phase)?;
-        let layout = ScalarLayout::of(problem, has_f64);
-        let kernels = program_kernels(problem, tiles, &storage, layout)?;
-        Ok(Made { storage, kernels, layout })
+        let storage = Storage::from_phase(&problem, &Boxes::of(&problem)?, &groups, phase)?;
+        let layout = ScalarLayout::of(&problem, has_f64);
+        let kernels = program_kernels(&problem, tiles, &storage, layout)?;
+        Ok(Made { problem, storage, kernels, layout })
     }
 }
 
@@ -92,8 +94,7 @@ impl ProgramSession {
     ) -> Result<ProgramSession> {
         check_fields(problem, &fields)?;
         let phases = Phases::new(problem, Watch::new(problem, &fields)?);
-        let split = split(problem, plan)?;
-        let memory = Memory::new(&gpu, &split, &made).await?;
+        let memory = Memory::new(&gpu, &made).await?;
         let dispatches = Dispatches::new(&gpu, &made, &memory).await?;
         for (&buffer, field) in made.storage.first.iter().zip(&fields) {
             memory.stored(buffer).write(&gpu, field).await?;
@@ -121,11 +122,7 @@ impl ProgramSession {
 
     /// Makes the matrices of transforms anew that a parameter has changed.
     async fn renew_matrices(&mut self) -> Result<()> {
-        if !self.memory.are_matrices_stale {
-            return Ok(());
-        }
-        let split = split(&self.problem, &self.plan)?;
-        self.memory.renew_matrices(&self.gpu, &split, &self.made.kernels).await
+        self.memory.renew_matrices(&self.gpu, &self.made).await
     }
 
     /// Returns whether steps have loops.
@@ -305,17 +302,10 @@ impl ProgramSession {
     /// Sets a parameter, whose number has been checked.
     pub async fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         self.problem.parameters[parameter] = value;
+        self.made.problem.parameters[parameter] = value;
         self.memory.are_matrices_stale = true;
         self.go_on().await?;
         self.memory.set_scalar(&self.gpu, parameter, value).await
-    }
-}
-
-/// Returns a problem whose stages are those that a plan runs.
-fn split(problem: &Problem, plan: &Plan) -> Result<Problem> {
-    match plan.stepwise() {
-        Some(tiles) => tiles.partition.split_problem(problem),
-        None => Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise")),
     }
 }
 

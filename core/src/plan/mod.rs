@@ -39,7 +39,6 @@ pub use batch::{Batched, Order};
 pub use chain::{Carrier, Chain};
 pub use cpu::{Cpu, Level, Levels, Output, Ring, Tiling, across};
 pub use measured::Measured;
-pub(crate) use options::named;
 pub use options::{
     CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Options, Placement, Team, Tune,
 };

@@ -1,61 +1,9 @@
 //! The options that a user may set for a plan.
 
-use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::error::{Error, Result};
-
-macro_rules! named {
-    ($(#[$doc:meta])* $name:ident $kind:literal { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant),*
-        }
-
-        impl $name {
-            /// All values, in the order of their documentation.
-            pub const ALL: &'static [$name] = &[$($name::$variant),*];
-
-            /// Returns the name as the command writes it.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($name::$variant => $text),*
-                }
-            }
-        }
-
-        impl Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.name())
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = Error;
-            fn from_str(text: &str) -> Result<Self> {
-                let found = $name::ALL.iter().find(|value| value.name() == text);
-                found.copied().ok_or_else(|| Error::unknown($kind, text, $name::ALL.iter().map(|value| value.name())))
-            }
-        }
-    };
-}
-
-pub(crate) use named;
+use crate::named::named;
 
 named! {
     /// The schedule: where the time loop runs, and what stays on the chip between steps.

@@ -81,14 +81,11 @@ impl Boxes {
                 let own: Vec<Indices> = match stage.does {
                     StageKind::Scalar(_) => Vec::new(),
                     StageKind::Reduce(_, region, _) => vec![reduced(problem, stage, region)?],
-                    StageKind::Transform(_) => {
-                        stage.writes.iter().map(|&target| computed(problem, target, radius)).collect()
-                    }
                     StageKind::Update if !stage.points.is_empty() => {
                         let own = |&target: &usize| points(problem, stage, target);
                         stage.writes.iter().map(own).collect::<Result<_>>()?
                     }
-                    StageKind::Update => {
+                    StageKind::Update | StageKind::Transform(_) => {
                         let indices = |&target: &usize| match target.checked_sub(fields) {
                             None => computed(problem, target, radius),
                             Some(temporary) => needed[temporary].take().unwrap_or([0..0, 0..0, 0..0]),

@@ -18,8 +18,9 @@ use super::stencil::Scope;
 use super::step::Step;
 use super::transform::Matrix;
 use super::walls::Follows;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::expr::{Dag, Expr, Node};
+use crate::named::named;
 use crate::reduction::Reduction;
 
 /// How a step solves a linear system.
@@ -44,47 +45,22 @@ impl Default for Solve {
     }
 }
 
-/// The methods by which a step solves a linear system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SolveMethod {
-    /// Conjugate gradients, for symmetric operators that are positive definite, or negative definite as a Laplacian is. Where the
-    /// operator's diagonal varies from cell to cell, preconditioned by it.
-    Cg,
-    /// Conjugate gradients, preconditioned by a V cycle of geometric multigrid: for operators of a cell and its neighbours along the
-    /// axes, symmetric and definite, on cells. Its iterations grow little with the domain.
-    Multigrid,
-    /// BiCGStab, for operators that are not symmetric. The operator and the right-hand side are divided by the diagonal where that
-    /// varies.
-    BiCgStab,
-    /// Transforms along all axes, for operators that are a sum of one along each axis: constant coefficients, or such that change
-    /// along their own axis alone, on cells. It takes one iteration, or two where rounding asks for it.
-    Direct,
-}
-
-/// The methods by their names.
-const METHODS: [(&str, SolveMethod); 4] = [
-    ("cg", SolveMethod::Cg),
-    ("multigrid", SolveMethod::Multigrid),
-    ("bicgstab", SolveMethod::BiCgStab),
-    ("direct", SolveMethod::Direct),
-];
-
-impl SolveMethod {
-    /// Returns the names of all methods.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        METHODS.into_iter().map(|(name, _)| name)
-    }
-
-    /// Returns the method of a name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unknown`] for any other name.
-    pub fn named(name: &str) -> Result<SolveMethod> {
-        let known = METHODS.into_iter().find(|(known, _)| *known == name);
-        known
-            .map(|(_, method)| method)
-            .ok_or_else(|| Error::unknown("method of a solve", name, SolveMethod::names()))
+named! {
+    /// The method by which a step solves a linear system.
+    SolveMethod "method of a solve" {
+        /// Conjugate gradients, for symmetric operators that are positive definite, or negative definite as a Laplacian is. Where the
+        /// operator's diagonal varies from cell to cell, preconditioned by it.
+        #[default]
+        Cg = "cg",
+        /// Conjugate gradients, preconditioned by a V cycle of geometric multigrid: for operators of a cell and its neighbours along the
+        /// axes, symmetric and definite, on cells. Its iterations grow little with the domain.
+        Multigrid = "multigrid",
+        /// BiCGStab, for operators that are not symmetric. The operator and the right-hand side are divided by the diagonal where that
+        /// varies.
+        BiCgStab = "bicgstab",
+        /// Transforms along all axes, for operators that are a sum of one along each axis: constant coefficients, or such that change
+        /// along their own axis alone, on cells. It takes one iteration, or two where rounding asks for it.
+        Direct = "direct",
     }
 }
 
@@ -377,20 +353,30 @@ impl Step<'_> {
         if system.how.null_space {
             self.sum(system, "cells", |s| system.takes_part(s) + 0.0 * s.field(unknown).here());
         }
-        if system.keeps {
-            self.make(system, "before", |s| s.field(unknown).here());
-        }
+        self.keep_before(system);
         // The operator applied to a field of zeros is what the boundary alone adds.
         self.make(system, "start", |s| s.field(unknown).here());
         self.stage(unknown, |s| s.set(unknown, s.constant(0.0)));
         self.make_defect(system, false);
+        self.find_scale(system);
+        self.stage(unknown, |s| s.set(unknown, system.here(s, "start")));
+        self.make_defect(system, true);
+        self.compute(&system.name("iterations"), |s| s.constant(0.0));
+    }
+
+    /// Keeps the unknown as it is before the solve, where the right-hand side reads it.
+    fn keep_before(&mut self, system: &System<'_>) {
+        if system.keeps {
+            self.make(system, "before", |s| s.field(system.unknown).here());
+        }
+    }
+
+    /// Makes the norm of the right-hand side from the square of the defect of zeros; 1 where it is 0.
+    fn find_scale(&mut self, system: &System<'_>) {
         self.compute(&system.name("scale"), |s| {
             let squares = system.param(s, "squares");
             squares.gt(0.0).select(squares.sqrt(), s.constant(1.0))
         });
-        self.stage(unknown, |s| s.set(unknown, system.here(s, "start")));
-        self.make_defect(system, true);
-        self.compute(&system.name("iterations"), |s| s.constant(0.0));
     }
 
     fn count(&mut self, system: &System<'_>) {

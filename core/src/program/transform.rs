@@ -14,6 +14,7 @@ use super::{Centring, GhostSource, Problem};
 use crate::domain::{Boundary, axis_name};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Graph};
+use crate::named::named;
 
 /// What a stage does with each line of values along an axis: value i of the result is the sum of the products of row i of a matrix with
 /// the line, one fused multiply-add after the other in ascending order, from 0.
@@ -25,44 +26,19 @@ pub struct Transform {
     pub matrix: Matrix,
 }
 
-/// A matrix of an operator along an axis, T = V Λ V⁻¹.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Matrix {
-    /// V⁻¹: from values at cells to amplitudes of modes.
-    Forward,
-    /// V: from amplitudes of modes to values at cells.
-    Backward,
-    /// Λ: the operator's factor for each mode.
-    Values,
-    /// The shares of the cells in a mean: the diagonal matrix of those of which T cannot make any other than 0, where its rows add up
-    /// to 0. They add up to 1, and are the widths of cells where T is conduction between cells.
-    Shares,
-}
-
-/// The matrices by their names.
-const MATRICES: [(&str, Matrix); 4] = [
-    ("forward", Matrix::Forward),
-    ("backward", Matrix::Backward),
-    ("values", Matrix::Values),
-    ("shares", Matrix::Shares),
-];
-
-impl Matrix {
-    /// Returns the name.
-    pub fn name(self) -> &'static str {
-        MATRICES.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
-    }
-
-    /// Returns the matrix of a name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unknown`] for any other name.
-    pub fn named(name: &str) -> Result<Matrix> {
-        let known = MATRICES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, matrix)| *matrix).ok_or_else(|| {
-            Error::unknown("matrix of a transform", name, MATRICES.iter().map(|(name, _)| name))
-        })
+named! {
+    /// A matrix of an operator along an axis, T = V Λ V⁻¹.
+    Matrix "matrix of a transform" {
+        /// V⁻¹: from values at cells to amplitudes of modes.
+        #[default]
+        Forward = "forward",
+        /// V: from amplitudes of modes to values at cells.
+        Backward = "backward",
+        /// Λ: the operator's factor for each mode.
+        Values = "values",
+        /// The shares of the cells in a mean: the diagonal matrix of those of which T cannot make any other than 0, where its rows add
+        /// up to 0. They add up to 1, and are the widths of cells where T is conduction between cells.
+        Shares = "shares",
     }
 }
 
@@ -208,22 +184,33 @@ impl Transforms {
     pub fn renew(&mut self, problem: &Problem) -> Result<bool> {
         let before = std::mem::take(self);
         let mut is_new = false;
+        // The transforms of a solve have one operator.
+        let mut operators: Vec<(Operator<'_>, Vec<Line>)> = Vec::new();
         for stage in problem.program.stages() {
             let StageKind::Transform(transform) = stage.does else {
                 self.of_stage.push(None);
                 continue;
             };
-            let line = Operator::of(problem, stage)?.line(transform.axis)?;
-            let known = self.spectra.iter().position(|(known, _)| *known == line);
+            let own = Operator::of(problem, stage)?;
+            let number = match operators.iter().position(|(known, _)| known.is_like(&own)) {
+                Some(number) => number,
+                None => {
+                    let lines = own.lines()?;
+                    operators.push((own, lines));
+                    operators.len() - 1
+                }
+            };
+            let line = &operators[number].1[transform.axis - problem.slowest()];
+            let known = self.spectra.iter().position(|(known, _)| known == line);
             let place = known.unwrap_or(self.spectra.len());
             if known.is_none() {
-                let kept = before.spectra.iter().find(|(known, _)| *known == line);
+                let kept = before.spectra.iter().find(|(known, _)| known == line);
                 is_new |= kept.is_none();
                 let spectrum = match kept {
                     Some((_, spectrum)) => spectrum.clone(),
                     None => line.spectrum(&format!("operator along {}", axis_name(transform.axis)))?,
                 };
-                self.spectra.push((line, spectrum));
+                self.spectra.push((line.clone(), spectrum));
             }
             self.of_stage.push(Some(place));
         }
@@ -343,19 +330,19 @@ impl<'p> Operator<'p> {
         [0, 1, 2].map(|axis| (self.indices[axis].start + self.indices[axis].end) / 2)
     }
 
-    /// Returns the tridiagonal matrix of an axis. What the rows add up to away from walls is the slowest axis's.
-    fn line(&self, axis: usize) -> Result<Line> {
+    /// Returns whether another operator is the same one on the same indices.
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.dag, &self.indices) == (&other.dag, &other.indices)
+    }
+
+    /// Returns the tridiagonal matrix of each axis. What the rows add up to away from walls is the slowest axis's.
+    fn lines(&self) -> Result<Vec<Line>> {
         if around([&self.indices]).is_none() {
-            return refuse(
-                self.target,
-                "the domain has no values but held ones".to_owned(),
-                "choose a larger size",
-            );
+            let reason = "the domain has no values but held ones".to_owned();
+            return refuse(self.target, reason, "choose a larger size");
         }
         let all: Vec<Line> = (self.problem.slowest()..3).map(|axis| self.along(axis)).collect();
-        self.check(&all)?;
-        let place = axis - self.problem.slowest();
-        all.into_iter().nth(place).map_or_else(|| refuse(self.target, "no such axis".to_owned(), OTHERS), Ok)
+        self.check(&all).map(|()| all)
     }
 
     fn along(&self, axis: usize) -> Line {

@@ -3,11 +3,11 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::method::{Chebyshev, Gmres, Jacobi, METHODS, PRECONDITIONERS, PipelinedCg, Profile};
 use crate::error::{Error, Result};
-use crate::plan::named;
+use crate::named::named;
 
 /// A method with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]

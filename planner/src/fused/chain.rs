@@ -72,10 +72,9 @@ impl Links {
     /// Returns whether a stage goes over few enough values to be chained.
     pub fn takes(&self, problem: &Problem, boxes: &Boxes, stage: usize) -> bool {
         let own = &problem.program.stages()[stage];
-        let (count, is_update) = (values(problem, boxes, stage), own.does == StageKind::Update);
+        let count = values(problem, boxes, stage);
         let is_short = count <= self.alone || instructions(own, problem.dtype) <= MOST_INSTRUCTIONS;
-        let is_of_cells = !matches!(own.does, StageKind::Transform(_));
-        is_of_cells && (own.points.is_empty() || !is_update) && count <= self.most && is_short
+        (own.sweeps() || matches!(own.does, StageKind::Scalar(_))) && count <= self.most && is_short
     }
 
     fn takes_group(&self, problem: &Problem, boxes: &Boxes, group: &Group) -> bool {

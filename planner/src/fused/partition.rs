@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use abide_core::device::Capability;
 use abide_core::plan::fused::{Group, GroupKernel, Partition};
-use abide_core::program::{Boxes, Groups, StageKind, is_renamed, ordered, waits};
+use abide_core::program::{Boxes, Groups, is_renamed, ordered, waits};
 use abide_core::{DeviceSpec, Problem};
 
 use super::candidates::{fastest, fastest_with_copies};
@@ -260,10 +260,7 @@ impl<'a> Costs<'a> {
     pub fn are_fit(&self, stages: &[usize]) -> bool {
         let all = self.problem.program.stages();
         let is_chained = |stage| self.links.is_some_and(|links| links.takes(self.problem, self.boxes, stage));
-        stages.iter().all(|&stage| {
-            let is_alone = matches!(all[stage].does, StageKind::Scalar(_) | StageKind::Transform(_));
-            !is_alone && all[stage].points.is_empty() && !is_chained(stage)
-        })
+        stages.iter().all(|&stage| all[stage].sweeps() && !is_chained(stage))
     }
 
     /// Returns the seconds of all steps' groups; infinite where one of them may not be.

@@ -43,7 +43,6 @@ const PROGRAM: &str = include_str!("../../kernels/cuda/program/program.cuh");
 const REDUCE: &str = include_str!("../../kernels/cuda/program/reduce.cuh");
 const GROUP: &str = include_str!("../../kernels/cuda/program/group.cuh");
 const LOADS: &str = include_str!("../../kernels/cuda/program/loads.cuh");
-const TRANSFORM: &str = include_str!("../../kernels/cuda/program/transform.cuh");
 const GROUP_REDUCE: &str = include_str!("../../kernels/cuda/program/group_reduce.cuh");
 
 /// The kernels of a problem.
@@ -208,10 +207,9 @@ fn kernels(
             (_, StageKind::Update) => stages::update(problem, &kinds, stage, own, tiles),
             (_, StageKind::Reduce(..)) => stages::reduce(problem, &kinds, stage, own, joined),
             (_, StageKind::Scalar(scalar)) => Some(stages::scalar(stage, scalar)),
-            (&[number], StageKind::Transform(_)) => matrices
-                .at(number)
-                .and_then(|own| transform::body(problem, &kinds, stage, own, &boxes.stages[number])),
-            (_, StageKind::Transform(_)) => None,
+            (_, StageKind::Transform(_)) => matrices
+                .at(numbers[0])
+                .and_then(|matrix| transform::body(problem, &kinds, stage, matrix, own)),
         }?;
         let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
         Some((bodies.number(&text, body, &stage.name), slots))
@@ -277,7 +275,7 @@ fn kernels(
         text.file(COPIES);
     }
     if transforms {
-        text.file(TRANSFORM);
+        transform::write_shared(&mut text);
     }
     if copies {
         text.push(format!("constexpr int AHEAD = {COPIES_AHEAD};"));
@@ -339,7 +337,7 @@ fn kernels(
                 entry: format!("{entry}_{number}"),
                 blocks: entry.blocks(&bodies[number].0),
                 threads: entry.threads(tiles),
-                shared_bytes: if *entry == Entry::Transform { bodies[number].0.shared_bytes } else { 0 },
+                shared_bytes: entry.shared_bytes(&bodies[number].0),
                 carries: *entry == Entry::Carry,
                 part: entry.part(&bodies[number].0),
             });

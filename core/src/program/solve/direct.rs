@@ -95,9 +95,7 @@ impl Step<'_> {
         fn without_mean<'g>(system: &System<'_>, s: &Scope<'g>, value: Expr<'g>) -> Expr<'g> {
             if system.how.null_space { value - system.param(s, "mean") } else { value }
         }
-        if system.keeps {
-            self.make(system, "before", |s| s.field(unknown).here());
-        }
+        self.keep_before(system);
         self.stage(unknown, |s| s.set(unknown, s.constant(0.0)));
         self.make(system, "defect", |s| system.defect(s));
         if system.how.null_space {
@@ -108,10 +106,7 @@ impl Step<'_> {
             defect * defect
         });
         self.compute(&name("rho"), |s| system.param(s, "squares").gt(0.0).select(s.constant(1.0), 0.0));
-        self.compute(&name("scale"), |s| {
-            let squares = system.param(s, "squares");
-            squares.gt(0.0).select(squares.sqrt(), s.constant(1.0))
-        });
+        self.find_scale(system);
         for (scalar, value) in [("length", 1.0), ("next", 1.0), ("iterations", 0.0)] {
             self.compute(&name(scalar), |s| s.constant(value));
         }

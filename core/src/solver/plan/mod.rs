@@ -5,16 +5,16 @@ pub mod krylov;
 
 use std::fmt::{self, Display, Write as _};
 use std::ops::Range;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 
 use self::krylov::Krylov;
 use super::matrix::Matrix;
 use super::options::{Method, Preconditioning, SolveCache, SolveOptions};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::plan::{Compiled, named};
+use crate::named::named;
+use crate::plan::Compiled;
 use crate::real::DType;
 use crate::units::amount;
 

@@ -6,8 +6,6 @@
 // and a tile: LEFT rows by RIGHT columns, which lie beside each other in memory. Along the fastest axis rows are lines, and columns
 // the results of each; else rows are the results of a line, and columns are lines. A value before the transform lies at `source`.
 
-constexpr int OF_TILE = 16, OF_TEAM = 128, PADDING = 4;
-
 // The operands of a tile of OF_TILE products of each result: rows of the left one, and of the right one rows or columns.
 template <class S>
 struct __align__(16) Operands {
@@ -189,6 +187,7 @@ __device__ __forceinline__ void transform(const Arguments& arguments, unsigned t
     constexpr bool LINES_LEFT = Operands<S>::LINES_LEFT;
     constexpr unsigned OF_LINE = LINES_LEFT ? (S::COUNT + S::RIGHT - 1) / S::RIGHT : (S::COUNT + S::LEFT - 1) / S::LEFT;
     constexpr int AHEAD = S::BUFFERS - 1;
+    static_assert(sizeof(Operands<S>) == S::BYTES, "the host asks for as much");
     DYNAMIC_SHARED;
     Operands<S>* const all = reinterpret_cast<Operands<S>*>(shared);
     const Operand<S> operand = {arguments, Offset(tile / OF_LINE) * (LINES_LEFT ? S::LEFT : S::RIGHT), Offset(tile % OF_LINE) * (LINES_LEFT ? S::RIGHT : S::LEFT)};

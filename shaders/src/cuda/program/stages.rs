@@ -144,6 +144,11 @@ impl Entry {
         }
     }
 
+    /// Returns the bytes of shared memory that a block asks for at its launch.
+    pub fn shared_bytes(self, body: &Body) -> usize {
+        if self == Entry::Transform { body.shared_bytes } else { 0 }
+    }
+
     /// Returns what the kernel's blocks go over.
     pub fn part(self, body: &Body) -> Part {
         match self {

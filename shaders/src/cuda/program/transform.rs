@@ -5,12 +5,15 @@ use abide_core::{DType, Problem, Stage};
 
 use super::kinds::boxed;
 use super::stages::{Body, Entry, VIEWED, Writer, write};
+use crate::cuda::constant;
 use crate::cuda::pitch::buffer_pitch;
 use crate::program::matrices::{Matrix, OF_TILE};
 use crate::program::{self, Kinds, Slot, Slots};
 use crate::text::Text;
 
-/// The threads of a block: `OF_TEAM` of the kernels.
+const TRANSFORM: &str = include_str!("../../../kernels/cuda/program/transform.cuh");
+
+/// The threads of a block.
 pub const THREADS: usize = 128;
 
 /// The tiles of a type, as rows and columns of results, the largest first.
@@ -27,13 +30,21 @@ const TILES: [(DType, [usize; 2]); 5] = [
 /// The blocks that are enough for a device.
 const ENOUGH: usize = 200;
 
-/// The values of shared memory between the ends of rows that keep them in other banks: `PADDING` of the kernels.
+/// The values of shared memory between the ends of rows that keep them in other banks.
 const PADDING: usize = 4;
 
 /// Tiles in shared memory: where blocks are many, others work while one waits; few blocks have more on the way. On an H200 three took
 /// 1.01 to 1.08 of the time of two at 256³, and 128² 0.95 with eight.
 const BUFFERS: usize = 2;
 const BUFFERS_OF_FEW: usize = 8;
+
+/// Writes what all transforms share.
+pub fn write_shared(text: &mut Text) {
+    constant(text, "OF_TILE", OF_TILE);
+    constant(text, "OF_TEAM", THREADS);
+    constant(text, "PADDING", PADDING);
+    text.file(TRANSFORM);
+}
 
 /// Returns the bytes of the operands of a tile: `Operands` of the kernels.
 fn bytes_of_tile(dtype: DType, along_rows: bool, [left, right]: [usize; 2]) -> usize {
@@ -69,7 +80,7 @@ pub fn body(
         "static constexpr int AXIS = {}, COUNT = {}, PITCH = {}, LEFT = {}, RIGHT = {};",
         transform.axis, matrix.rows, matrix.pitch, tile[0], tile[1]
     ));
-    text.push(format!("static constexpr int BUFFERS = {buffers};"));
+    text.push(format!("static constexpr int BUFFERS = {buffers}, BYTES = {shared};"));
     text.push(format!("static constexpr long long MATRIX = {};", matrix.first));
     let of = stage.transformed()?;
     let (kind, slot) = (kinds.number(of), writer.slots.number(Slot::Read(of)));

@@ -6,6 +6,7 @@
 
 mod group;
 mod stages;
+mod transform;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -265,7 +266,8 @@ pub fn program_kernels(
     }
     let kinds = Kinds::of(problem, &stages, &boxes, &tiles.partition);
     let matrices = Matrices::of(&problem.program, &boxes);
-    let context = StageContext { problem, kinds: &kinds, tiles, layout };
+    let context =
+        StageContext { problem, kinds: &kinds, tiles, layout, stages: &stages, matrices: &matrices };
     let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut launches: HashMap<Variant, Dispatches> = HashMap::new();
     for launch in storage.steps.iter().flat_map(|Launches { launches, .. }| launches) {
@@ -274,13 +276,7 @@ pub fn program_kernels(
             continue;
         }
         let (made, slots) = match &launch.stages[..] {
-            &[number] => {
-                let (stage, own) = (&stages[number], &boxes.stages[number]);
-                match matrices.at(number) {
-                    Some(matrix) => context.transform(stage, own, &variant.1, matrix),
-                    None => context.single(stage, own, &variant.1),
-                }
-            }
+            &[number] => context.single(number, &boxes.stages[number], &variant.1),
             all => {
                 let fused = tiles.partition.all().find(|group| group.stages == all);
                 let Some(fused) = fused.and_then(|group| group.fused.as_ref()) else {

@@ -10,7 +10,7 @@ use abide_core::{DType, Problem, Stage};
 
 use super::{OfScalars, ScalarLayout, comparisons};
 use crate::emit::{Formula, part};
-use crate::program::matrices::Matrix;
+use crate::program::matrices::Matrices;
 use crate::program::{self, Grid, Kind, Kinds, Slot, Slots, Work};
 use crate::text::Text;
 use crate::wgsl::language::{Wgsl, literal};
@@ -21,10 +21,6 @@ const REDUCE: &str = include_str!("../../../kernels/wgsl/program/reduce.wgsl");
 const POINTS: &str = include_str!("../../../kernels/wgsl/program/points.wgsl");
 const JOIN: &str = include_str!("../../../kernels/wgsl/program/join.wgsl");
 const SCALAR: &str = include_str!("../../../kernels/wgsl/program/scalar.wgsl");
-const TRANSFORM: &str = include_str!("../../../kernels/wgsl/program/transform.wgsl");
-
-/// The rows and columns of results of a workgroup that transforms lines.
-const OF_GROUP: usize = 16;
 
 /// A kernel without its beginning.
 pub struct Body {
@@ -82,30 +78,33 @@ pub struct StageContext<'a> {
     pub kinds: &'a Kinds,
     pub tiles: &'a Stepwise,
     pub layout: ScalarLayout,
+    /// The stages, simplified.
+    pub stages: &'a [Stage],
+    pub matrices: &'a Matrices,
 }
 
 /// A stage while its kernel is written.
-struct Writer<'a> {
-    context: &'a StageContext<'a>,
-    stage: &'a Stage,
+pub(super) struct Writer<'a> {
+    pub context: &'a StageContext<'a>,
+    pub stage: &'a Stage,
     /// Whether each output is written where it lies.
-    stays: &'a [bool],
-    slots: Slots,
+    pub stays: &'a [bool],
+    pub slots: Slots,
     /// The taps that the outputs need.
-    taps: Vec<Tap>,
+    pub taps: Vec<Tap>,
 }
 
 impl StageContext<'_> {
     /// Returns the kernels of a stage that is launched alone, and the slots of the first. It is given which of its
     /// outputs are written where they lie.
-    pub fn single(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
+    pub fn single(&self, number: usize, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
+        let stage = &self.stages[number];
         match stage.does {
             StageKind::Update if !stage.points.is_empty() => self.points(stage, own, stays),
             StageKind::Update => self.update(stage, own, stays),
             StageKind::Reduce(reduction, _, scalar) => self.reduce(stage, own, reduction, scalar),
             StageKind::Scalar(scalar) => (vec![self.scalar(stage, scalar)], Vec::new()),
-            // These have a matrix, and kernels by themselves.
-            StageKind::Transform(_) => (Vec::new(), Vec::new()),
+            StageKind::Transform(_) => self.transform(number, own, stays),
         }
     }
 
@@ -179,68 +178,6 @@ impl StageContext<'_> {
         let carry = writer.carrying(&work, keep);
         let points = Body::of_values(text, self.problem.dtype, &slots, threads, count.div_ceil(threads));
         (carry.into_iter().chain([points]).collect(), slots)
-    }
-
-    /// Returns the kernels of a stage that transforms lines and their slots: first one that takes all values along which it does not
-    /// compute, if there are any and they go to another buffer.
-    pub fn transform(
-        &self,
-        stage: &Stage,
-        own: &[Indices],
-        stays: &[bool],
-        matrix: &Matrix,
-    ) -> (Vec<Body>, Vec<Slot>) {
-        let work = program::points(self.kinds, stage, own, self.problem.shape.dimensions());
-        let (StageKind::Transform(transform), Some(of), Some(work)) = (stage.does, stage.transformed(), work)
-        else {
-            return (Vec::new(), Vec::new());
-        };
-        let mut writer = Writer { context: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
-        let [from, to] = [Slot::Read(of), Slot::Write(0)].map(|slot| writer.slots.number(slot));
-        let keep = writer.keep(&work, own);
-        let [zs, ys, xs] = &own[0];
-        let lines = own[0].iter().map(ExactSizeIterator::len).product::<usize>() / matrix.rows.max(1);
-        let of_line = matrix.rows.div_ceil(OF_GROUP);
-        let mut text = Text::default();
-        for (name, value) in [
-            ("COUNT", matrix.rows),
-            ("PITCH", matrix.pitch),
-            ("MATRIX", matrix.first),
-            ("LINES", lines),
-            ("OF_LINE", of_line),
-            ("BESIDE", if transform.axis == 2 { ys.len() } else { xs.len() }.max(1)),
-        ] {
-            constant(&mut text, name, value);
-        }
-        text.push(format!("const ALONG_ROWS: bool = {};", transform.axis == 2));
-        let [z, y, x] = match transform.axis {
-            2 => ["line / BESIDE", "line % BESIDE", "i"],
-            1 => ["line / BESIDE", "i", "line % BESIDE"],
-            _ => ["i", "line / BESIDE", "line % BESIDE"],
-        };
-        let (distances, first) = strides(self.kinds.kind(of));
-        text.push("fn place(line: i32, i: i32) -> i32 {");
-        text.push(format!(
-            "return ({} + {z}) * {} + ({} + {y}) * {} + {} + {x}{};\n}}",
-            zs.start,
-            distances[0],
-            ys.start,
-            distances[1],
-            xs.start,
-            moved(-first)
-        ));
-        text.push(format!("fn source(at: i32) -> real {{\nreturn values_{from}[at];\n}}"));
-        text.push(format!("fn store(at: i32, value: real) {{\nvalues_{to}[at] = value;\n}}"));
-        text.blank();
-        text.filled(TRANSFORM, &[("ended", self.ended())]);
-        let slots = writer.slots.0.clone();
-        let carry =
-            writer.carrying(&work, keep).filter(|_| self.kinds.kind(stage.writes[0]).held() != own[0]);
-        let (threads, groups) = (OF_GROUP * OF_GROUP, of_line * lines.div_ceil(OF_GROUP));
-        let dtype = self.problem.dtype;
-        let workgroup_bytes = 2 * OF_GROUP * (OF_GROUP + 1) * dtype.bytes();
-        let body = Body { workgroup_bytes, ..Body::of_values(text, dtype, &slots, threads, groups) };
-        (carry.into_iter().chain((lines > 0).then_some(body)).collect(), slots)
     }
 
     /// Returns the extents of a workgroup as constants.
@@ -382,7 +319,7 @@ impl StageContext<'_> {
 
 impl Writer<'_> {
     /// Returns the kernel that takes values along to other buffers, by the statements that keep them; `None` where all stay.
-    fn carrying(self, work: &Work, keep: Text) -> Option<Body> {
+    pub fn carrying(self, work: &Work, keep: Text) -> Option<Body> {
         let context = self.context;
         let threads = leaf(1).iter().product();
         let mut text = context.threads(leaf(context.problem.shape.dimensions()));
@@ -446,7 +383,7 @@ impl Writer<'_> {
     }
 
     /// Returns the statements that take values along to other buffers which are not in these boxes of the outputs.
-    fn keep(&mut self, work: &Work, but: &[Indices]) -> Text {
+    pub fn keep(&mut self, work: &Work, but: &[Indices]) -> Text {
         let mut keep = Text::default();
         for &output in work.kept.iter().filter(|&&output| !self.stays[output]) {
             let name = self.stage.writes[output];
