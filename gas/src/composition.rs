@@ -77,12 +77,21 @@ impl Mixture {
 
     /// Gives the mixture's mass fractions at a cell, as [`Mixture::mole_fractions_in`] does mole fractions.
     pub fn mass_fractions_in<'m, 'g>(&'m self, components: Components<'g>) -> Result<Composition<'m, 'g>> {
+        self.mass_fractions_in_lanes(1, components)
+    }
+
+    /// Gives the mixture's mass fractions at a cell, as [`Mixture::mole_fractions_in_lanes`] does mole fractions.
+    pub fn mass_fractions_in_lanes<'m, 'g>(
+        &'m self,
+        lanes: usize,
+        components: Components<'g>,
+    ) -> Result<Composition<'m, 'g>> {
         self.check_components(components)?;
         let graph = components.graph();
         let weights: Vec<f64> = self.species().iter().map(|species| 1.0 / species.molar_mass).collect();
-        let y = Fractions::Loops(Indexed::new(components, 1, None));
+        let y = Fractions::Loops(Indexed::new(components, lanes, None));
         let mean = 1.0 / y.weighted(&weights).unwrap_or(graph.constant(0.0));
-        let x = Indexed::new(components, 1, Some((graph.table(&weights), mean)));
+        let x = Indexed::new(components, lanes, Some((graph.table(&weights), mean)));
         Ok(Composition::new(self, Fractions::Loops(x)))
     }
 
@@ -146,20 +155,13 @@ impl<'m, 'g> Composition<'m, 'g> {
     /// a = uᵀKu, a' = −uᵀKv/√T, a″ = ½(vᵀKv/T + uᵀKv/T^{3/2}), K = 1 − k_ij. That is one root a point, none a
     /// species, and separable but for the pairs that have a k_ij.
     pub(crate) fn attraction(&self, temperature: Expr<'g>) -> Attraction<'g> {
-        let equation = &self.gas.equation;
-        let zero = temperature.graph().constant(0.0);
         let root = temperature.sqrt();
-        let signed = |at: At<'g>| root.mul_add(at.opposite(&equation.beta), at.of(&equation.alpha));
-        let size = |at: At<'g>| signed(at).abs();
-        let slope =
-            |at: At<'g>| signed(at).lt(0.0).select(at.opposite(&equation.beta), at.of(&equation.beta));
-        let u = self.x.products(size).unwrap_or(zero);
-        let v = self.x.products(slope).unwrap_or(zero);
+        let [u, v] = self.sizes(temperature);
         let (mut uu, mut uv, mut vv) = (u * u, u * v, v * v);
-        let own = |at: At<'g>| [self.x.of(at) * size(at), self.x.of(at) * slope(at)];
+        let own = |at: At<'g>| self.own(temperature, at);
         // Half of what the pairs take from each form; in loops where more than half of all have a k_ij.
         let taken = match self.x.are_looped()
-            && 4 * equation.interactions.len() > self.x.len() * (self.x.len() - 1)
+            && 4 * self.gas.equation.interactions.len() > self.x.len() * (self.x.len() - 1)
         {
             true => Some(self.pairs_in_loops(own)),
             false => self.pairs(own),
@@ -171,6 +173,25 @@ impl<'m, 'g> Composition<'m, 'g> {
         }
         let per_root = uv / root;
         Attraction { value: uu, first: -per_root, second: 0.5 * ((vv + per_root) / temperature) }
+    }
+
+    /// Returns |√a_i (1 + κ_i) − β_i √T| of a species, and s_i β_i.
+    pub(crate) fn constants(&self, temperature: Expr<'g>, at: At<'g>) -> [Expr<'g>; 2] {
+        let equation = &self.gas.equation;
+        let signed = temperature.sqrt().mul_add(at.opposite(&equation.beta), at.of(&equation.alpha));
+        let slope = signed.lt(0.0).select(at.opposite(&equation.beta), at.of(&equation.beta));
+        [signed.abs(), slope]
+    }
+
+    /// Returns u_i and v_i of a species.
+    pub(crate) fn own(&self, temperature: Expr<'g>, at: At<'g>) -> [Expr<'g>; 2] {
+        self.constants(temperature, at).map(|value| self.x.of(at) * value)
+    }
+
+    /// Returns Σ u_i and Σ v_i.
+    pub(crate) fn sizes(&self, temperature: Expr<'g>) -> [Expr<'g>; 2] {
+        let zero = temperature.graph().constant(0.0);
+        [0, 1].map(|part| self.x.products(|at| self.constants(temperature, at)[part]).unwrap_or(zero))
     }
 
     /// Returns the sums of u_i k_ij u_j, of the mixed products, and of v_i k_ij v_j over the pairs that have a k_ij, of one

@@ -1,8 +1,10 @@
 //! The mixture as an ideal gas: NASA's polynomials, summed over the species before they are evaluated.
 
 use abide_core::Expr;
+use abide_core::expr::Graph;
 
 use crate::Mixture;
+use crate::species::Nasa7;
 use crate::sum::{Fractions, polynomial};
 
 /// Coefficients of a mixture's polynomials, for all species of one middle temperature.
@@ -37,6 +39,13 @@ impl<'g> Ideal<'g> {
             }
         });
         Ideal { groups: groups.collect() }
+    }
+
+    /// Takes the coefficients of one species alone.
+    pub fn of_species(graph: &'g Graph, thermo: &Nasa7) -> Self {
+        let constants = |all: &[f64; 7]| all.map(|value| Some(graph.constant(value)));
+        let (low, high) = (constants(&thermo.low), constants(&thermo.high));
+        Ideal { groups: vec![Group { middle: thermo.middle, low, high }] }
     }
 
     /// Returns the coefficients at a temperature. Each is the sum over groups.

@@ -20,9 +20,9 @@ pub struct State<'m, 'g> {
     pressure: Expr<'g>,
     /// V in m³/mol.
     volume: Expr<'g>,
-    attraction: Attraction<'g>,
+    pub(crate) attraction: Attraction<'g>,
     /// ln[(V + (1+√2) b)/(V + (1−√2) b)]/(2√2 b) in mol/m³.
-    logarithm: Expr<'g>,
+    pub(crate) logarithm: Expr<'g>,
 }
 
 /// The cubic Z³ + (B−1) Z² + (𝒜−2B−3B²) Z − (𝒜B−B²−B³).
@@ -234,6 +234,21 @@ impl<'m, 'g> State<'m, 'g> {
         -self.pressure_by_temperature() / (self.volume * self.pressure_by_volume())
     }
 
+    /// Returns ∂ρ/∂T at constant pressure in kg/(m³ K).
+    pub fn density_by_temperature(&self) -> Expr<'g> {
+        -(self.density() * self.thermal_expansion())
+    }
+
+    /// Returns ∂ρ/∂p at constant temperature in s²/m².
+    pub fn density_by_pressure(&self) -> Expr<'g> {
+        1.0 / self.pressure_by_density()
+    }
+
+    /// Returns ∂h/∂p at constant temperature in m³/kg: (1 − T β)/ρ.
+    pub fn enthalpy_by_pressure(&self) -> Expr<'g> {
+        self.temperature.mul_add(-self.thermal_expansion(), 1.0) / self.density()
+    }
+
     /// Returns the isothermal compressibility −(∂V/∂p)/V in 1/Pa.
     pub fn isothermal_compressibility(&self) -> Expr<'g> {
         -1.0 / (self.volume * self.pressure_by_volume())
@@ -241,7 +256,7 @@ impl<'m, 'g> State<'m, 'g> {
 }
 
 /// Returns V² + 2 V b − b².
-fn denominator<'g>(v: Expr<'g>, b: Expr<'g>) -> Expr<'g> {
+pub(crate) fn denominator<'g>(v: Expr<'g>, b: Expr<'g>) -> Expr<'g> {
     v.mul_add(v, b * (2.0 * v - b))
 }
 

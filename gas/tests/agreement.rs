@@ -164,7 +164,8 @@ fn inverses_recover_the_state() {
                 let enthalpies =
                     [0.95, 1.05].map(|factor| x.temperature_of_enthalpy(h, p, t * factor, steps));
                 let back = x.at_density(t, x.at(t, p).density());
-                let all = energies.into_iter().chain([near]).chain(enthalpies);
+                let without = [x.at_energy(rho, e), x.at_enthalpy(h, p)].map(|state| state.temperature());
+                let all = energies.into_iter().chain([near]).chain(enthalpies).chain(without);
                 all.map(|found| found / t - 1.0).chain([back.pressure() / p - 1.0]).collect()
             });
             for number in 0..values[0].len() {

@@ -119,7 +119,7 @@ fn interacting_mixtures_are_those_of_plain_loops() {
         let in_terms = [&gas, &factored].map(|gas| gas.mole_fractions(|i| tap(2 + i)));
         let in_loops = [&gas, &factored].map(|gas| gas.mole_fractions_in(components).unwrap());
         let states = in_terms.into_iter().chain(in_loops).map(|x| x.at(tap(0), tap(1)));
-        let outputs: Vec<_> = states.flat_map(|s| all.iter().map(move |p| (p.formula)(&s))).collect();
+        let outputs: Vec<_> = states.flat_map(|s| all.iter().flat_map(move |p| p.values(&s))).collect();
         assert_eq!(graph.fault(), None);
         let dag = graph.dag(&outputs);
         let mut values = Vec::new();

@@ -1,5 +1,6 @@
 //! What users of the crate can see of it, as one program.
 
 mod agreement;
+mod derived;
 mod independent;
 mod tables;
