@@ -9,7 +9,7 @@ use abide_core::plan::{Execution, Jam, LoopRows, Lowering, Options, Placement};
 use abide_core::program::{Centring, Definition};
 use abide_core::{DType, DeviceSpec, Problem, Shape};
 use abide_cuda::{Nvrtc, report, target};
-use abide_gas::{Interactions, Mixture, Property, Sums, Table};
+use abide_gas::{Interactions, Mixture, Property, States, Sums, Table};
 use abide_planner::plan;
 
 use common::present;
@@ -24,7 +24,7 @@ fn problem(count: usize, is_interacting: bool, sums: Sums) -> Problem {
     let gas = Mixture::of(&table, &names[..count]).unwrap().fewest_operations();
     let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
     let six = Property::named(&["rho", "h", "cp", "c", "mu", "lambda"]).unwrap();
-    let program = gas.program_of(&six, sums).unwrap();
+    let program = States { sums, ..States::default() }.program(&gas, &six).unwrap();
     Problem::new(Arc::new(program), Shape::new(&[1 << 20]).unwrap(), DType::F64).unwrap()
 }
 

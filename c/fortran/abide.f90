@@ -441,14 +441,15 @@ contains
     call finish(c_abide_gas_new(c_text(species), given, self%handle), stat, errmsg)
   end subroutine
 
-  !> Computes properties, as in "rho,h,cp". fractions and values have one axis more than temperature and pressure, the last.
-  subroutine gas_properties(self, properties, temperature, pressure, fractions, values, stat, errmsg)
+  !> Computes properties, as in "rho,h,cp", from temperature and pressure, or from the two quantities that the option "given"
+  !> of the gas names. fractions and values have one axis more than those, the last.
+  subroutine gas_properties(self, properties, first, second, fractions, values, stat, errmsg)
     class(abide_gas), intent(in) :: self
     character(len=*), intent(in) :: properties
-    type(abide_view), intent(in) :: temperature, pressure, fractions, values
+    type(abide_view), intent(in) :: first, second, fractions, values
     integer, intent(out), optional :: stat
     character(len=*), intent(inout), optional :: errmsg
-    call finish(c_abide_gas_properties(self%handle, c_text(properties), temperature, pressure, fractions, values), &
+    call finish(c_abide_gas_properties(self%handle, c_text(properties), first, second, fractions, values), &
         stat, errmsg)
   end subroutine
 

@@ -234,8 +234,9 @@ abide_status abide_block_view(const abide_block *block,
                               abide_view *view);
 
 // Makes a mixture of species by their names with commas between them, as in `CH4,O2`. `options` may be null; they are those of
-// `abide gas`: `species` and `kij` (files), `chung`, `kappa`, `closure`, `mass` (fractions are of mass), `backend`. `abide_gas_free`
-// frees it.
+// `abide gas`: `species` and `kij` (files), `chung`, `kappa`, `closure`, `mass` (fractions are of mass), `backend`; and `given`,
+// the quantities that give a state: `Tp` (temperature and pressure, unless given), `Trho`, `hp` or `rhoe`. `abide_gas_free` frees
+// it.
 //
 // Requires:
 // `species` is a string; `options` is null or a handle; `gas` is the address of a pointer.
@@ -249,19 +250,22 @@ abide_status abide_gas_new(const char *species,
 // `gas` is a handle; `count` points to a number.
 abide_status abide_gas_species(const abide_gas *gas, size_t *count);
 
-// Computes properties at points from temperature (K), pressure (Pa) and fractions: `properties` are names with commas between
-// them, of `rho`, `h`, `s`, `cp`, `cv`, `c`, `mu`, `lambda`, `e`, `Z`, `roots`, in SI units and per kilogram.
+// Computes properties at points from two quantities, temperature (K) and pressure (Pa) unless the gas was made with another
+// `given`, and fractions. `properties` are names with commas between them, in SI units and per kilogram: `rho`, `h`, `s`, `cp`,
+// `cv`, `c`, `mu`, `lambda`, `e`, `T`, `p`, `M`, `Z`, `roots`; derivatives `p_T`, `p_rho`, `e_rho`, `rho_T`, `rho_p`, `h_p`,
+// `beta`, `kappa`; of each species `D` (diffusivity), `rho_Y`, `h_Y`, `v_Y`; of each pair of species `Dij`.
 //
-// `temperature` and `pressure` have one to three axes of the same extents. `fractions` has one axis before those, of the species,
-// and `values` one of the properties; for one species `fractions` may be null. All are `ABIDE_F64` in the host's memory,
-// with any strides. A point that has no properties is refused by its indices, and no value is written.
+// `first` and `second` have one to three axes of the same extents. `fractions` has one axis before those, of the species, and
+// `values` one of the properties, of which those of each species or pair take as many; for one species `fractions` may be null.
+// All are `ABIDE_F64` in the host's memory, with any strides. A point that has no properties is refused by its indices, and no
+// value is written.
 //
 // Requires:
 // `gas` is a handle; `properties` is a string; the views describe arrays, and nobody else uses that of `values`.
 abide_status abide_gas_properties(abide_gas *gas,
                                   const char *properties,
-                                  const abide_view *temperature,
-                                  const abide_view *pressure,
+                                  const abide_view *first,
+                                  const abide_view *second,
                                   const abide_view *fractions,
                                   const abide_view *values);
 

@@ -225,9 +225,9 @@ public:
         handle_.reset(made);
     }
 
-    void properties(const std::string &names, const abide_view &temperature, const abide_view &pressure,
+    void properties(const std::string &names, const abide_view &first, const abide_view &second,
                     const abide_view &fractions, const abide_view &values) {
-        check(abide_gas_properties(handle_.get(), names.c_str(), &temperature, &pressure, &fractions, &values));
+        check(abide_gas_properties(handle_.get(), names.c_str(), &first, &second, &fractions, &values));
     }
 
     abide_gas *get() const { return handle_.get(); }

@@ -3,14 +3,16 @@
 use std::ffi::c_char;
 use std::path::Path;
 
-use abide::gas::{Chung, Columns, Interactions, Mixture, Points, Property, Species, Table, check_state};
+use abide::gas::{
+    Basis, Chung, Columns, Interactions, Mixture, Points, Property, Species, States, Sums, Table, check_state,
+};
 use abide::io::bounded;
 use abide::{Array, Choice, Error};
 use abide_core::memory;
 
 use crate::handle::{Guarded, free};
 use crate::options::{self, AbideOptions, Given, flag};
-use crate::status::{AbideStatus, Failure, Outcome, face, invalid};
+use crate::status::{AbideStatus, Outcome, face, invalid};
 use crate::text::{given, hand_out, place, text};
 use crate::view::{AbideView, Checked, Memory};
 
@@ -22,8 +24,8 @@ pub struct AbideGas {
 struct State {
     mixture: Mixture,
     choice: Choice,
-    /// Whether fractions are of mass.
-    by_mass: bool,
+    /// How states are given.
+    given: States,
     /// The program that computes the properties of these names, at so many points at once.
     points: Option<(String, Points)>,
 }
@@ -34,8 +36,9 @@ const VALUES: usize = 1 << 23;
 const POINTS: usize = 1 << 18;
 
 /// Makes a mixture of species by their names with commas between them, as in `CH4,O2`. `options` may be null; they are those of
-/// `abide gas`: `species` and `kij` (files), `chung`, `kappa`, `closure`, `mass` (fractions are of mass), `backend`. `abide_gas_free`
-/// frees it.
+/// `abide gas`: `species` and `kij` (files), `chung`, `kappa`, `closure`, `mass` (fractions are of mass), `backend`; and `given`,
+/// the quantities that give a state: `Tp` (temperature and pressure, unless given), `Trho`, `hp` or `rhoe`. `abide_gas_free` frees
+/// it.
 ///
 /// # Safety
 ///
@@ -73,12 +76,15 @@ pub unsafe extern "C" fn abide_gas_species(gas: *const AbideGas, count: *mut usi
     })
 }
 
-/// Computes properties at points from temperature (K), pressure (Pa) and fractions: `properties` are names with commas between
-/// them, of `rho`, `h`, `s`, `cp`, `cv`, `c`, `mu`, `lambda`, `e`, `Z`, `roots`, in SI units and per kilogram.
+/// Computes properties at points from two quantities, temperature (K) and pressure (Pa) unless the gas was made with another
+/// `given`, and fractions. `properties` are names with commas between them, in SI units and per kilogram: `rho`, `h`, `s`, `cp`,
+/// `cv`, `c`, `mu`, `lambda`, `e`, `T`, `p`, `M`, `Z`, `roots`; derivatives `p_T`, `p_rho`, `e_rho`, `rho_T`, `rho_p`, `h_p`,
+/// `beta`, `kappa`; of each species `D` (diffusivity), `rho_Y`, `h_Y`, `v_Y`; of each pair of species `Dij`.
 ///
-/// `temperature` and `pressure` have one to three axes of the same extents. `fractions` has one axis before those, of the species,
-/// and `values` one of the properties; for one species `fractions` may be null. All are `ABIDE_F64` in the host's memory,
-/// with any strides. A point that has no properties is refused by its indices, and no value is written.
+/// `first` and `second` have one to three axes of the same extents. `fractions` has one axis before those, of the species, and
+/// `values` one of the properties, of which those of each species or pair take as many; for one species `fractions` may be null.
+/// All are `ABIDE_F64` in the host's memory, with any strides. A point that has no properties is refused by its indices, and no
+/// value is written.
 ///
 /// # Safety
 ///
@@ -87,8 +93,8 @@ pub unsafe extern "C" fn abide_gas_species(gas: *const AbideGas, count: *mut usi
 pub unsafe extern "C" fn abide_gas_properties(
     gas: *mut AbideGas,
     properties: *const c_char,
-    temperature: *const AbideView,
-    pressure: *const AbideView,
+    first: *const AbideView,
+    second: *const AbideView,
     fractions: *const AbideView,
     values: *const AbideView,
 ) -> AbideStatus {
@@ -96,11 +102,11 @@ pub unsafe extern "C" fn abide_gas_properties(
         // SAFETY: as promised.
         unsafe {
             let (gas, names) = (given(gas, "gas")?, text(properties, "the properties")?);
-            let (temperature, pressure) =
-                (given(temperature, "the temperatures")?, given(pressure, "the pressures")?);
+            let (first, second) =
+                (given(first, "the first quantity")?, given(second, "the second quantity")?);
             let (fractions, values) = (fractions.as_ref(), given(values, "the values of properties")?);
             gas.guarded.with(|state| {
-                let wanted = Wanted::new(state, names, [temperature, pressure, values], fractions)?;
+                let wanted = Wanted::new(state, names, [first, second, values], fractions)?;
                 let states = wanted.states(state)?;
                 let results = state.compute(&wanted, &states)?;
                 for (number, column) in results.into_iter().enumerate() {
@@ -156,7 +162,11 @@ impl State {
         Ok(State {
             mixture: mixture.fewest_operations(),
             choice: last("backend").unwrap_or("auto").parse()?,
-            by_mass: is_set("mass")?,
+            given: States {
+                given: last("given").unwrap_or("Tp").parse()?,
+                basis: if is_set("mass")? { Basis::Mass } else { Basis::Mole },
+                sums: Sums::Loops,
+            },
             points: None,
         })
     }
@@ -164,7 +174,7 @@ impl State {
     /// Computes the properties of states, a column of values for each.
     fn compute(&mut self, wanted: &Wanted, states: &[Vec<f64>]) -> Outcome<Vec<Vec<f64>>> {
         let count = states[0].len();
-        let largest = (VALUES / (states.len() + wanted.properties.len())).clamp(1, POINTS);
+        let largest = (VALUES / (states.len() + wanted.columns)).clamp(1, POINTS);
         // Blocks of other sizes find the program ready.
         let needed = count.next_power_of_two().min(largest);
         let points = match self.points.take() {
@@ -173,13 +183,12 @@ impl State {
             {
                 points
             }
-            _ => Points::new(&self.mixture, &wanted.properties, needed, self.choice)?,
+            _ => Points::new(&self.mixture, self.given, &wanted.properties, needed, self.choice)?,
         };
         let most = points.count();
         let (_, points) = self.points.insert((wanted.names.clone(), points));
-        let column = |_: &Property| memory::reserved(count, "properties", "give fewer points at once");
-        let mut results: Vec<Vec<f64>> =
-            wanted.properties.iter().map(column).collect::<abide::Result<_>>()?;
+        let column = |_| memory::reserved(count, "properties", "give fewer points at once");
+        let mut results: Vec<Vec<f64>> = (0..wanted.columns).map(column).collect::<abide::Result<_>>()?;
         for first in (0..count).step_by(most) {
             let now = most.min(count - first);
             let column = |own: &Vec<f64>| {
@@ -190,8 +199,8 @@ impl State {
             };
             let mut columns: Vec<Array> = states.iter().map(column).collect();
             let fractions = columns.split_off(2);
-            let (Some(pressure), Some(temperature)) = (columns.pop(), columns.pop()) else { continue };
-            let values = points.evaluate(&Columns { temperature, pressure, fractions })?;
+            let (Some(second), Some(first)) = (columns.pop(), columns.pop()) else { continue };
+            let values = points.evaluate(&Columns { given: [first, second], fractions })?;
             for (result, values) in results.iter_mut().zip(values) {
                 if let Array::F64(values) = values {
                     result.extend_from_slice(&values[..now]);
@@ -206,8 +215,9 @@ impl State {
 struct Wanted {
     names: String,
     properties: Vec<Property>,
-    temperature: Checked,
-    pressure: Checked,
+    /// Their columns.
+    columns: usize,
+    given: [Checked; 2],
     fractions: Option<Checked>,
     values: Checked,
 }
@@ -216,7 +226,7 @@ impl Wanted {
     fn new(
         state: &State,
         names: &str,
-        [temperature, pressure, values]: [&AbideView; 3],
+        [first, second, values]: [&AbideView; 3],
         fractions: Option<&AbideView>,
     ) -> Outcome<Wanted> {
         let properties = Property::named(&names.split(',').map(str::trim).collect::<Vec<_>>())?;
@@ -232,15 +242,16 @@ impl Wanted {
             };
             is_usable.then_some(checked).ok_or_else(refused)
         };
-        let temperature = checked(temperature, "the temperatures")?;
-        let extents = temperature.extents().to_vec();
+        let [of_first, of_second] = state.given.given.quantities.map(|name| format!("the values of {name}"));
+        let first = checked(first, &of_first)?;
+        let extents = first.extents().to_vec();
         if extents.len() > 3 {
             let change = "describe the points by one to three axes";
-            return Err(Error::limit("axes of the temperatures", extents.len(), 3, change).into());
+            return Err(Error::limit(format!("axes of {of_first}"), extents.len(), 3, change).into());
         }
         let with = |first: usize| [&[first], &extents[..]].concat();
-        let pressure = checked(pressure, "the pressures")?;
-        pressure.expect(&extents, "the pressures")?;
+        let second = checked(second, &of_second)?;
+        second.expect(&extents, &of_second)?;
         let species = state.mixture.len();
         let fractions = match fractions {
             Some(view) => {
@@ -252,12 +263,13 @@ impl Wanted {
             None => return Err(crate::text::null("the fractions of several species")),
         };
         let values = checked(values, "the values of properties")?;
-        values.expect(&with(properties.len()), "the values of properties")?;
+        let columns = properties.iter().map(|property| property.columns(&state.mixture).len()).sum();
+        values.expect(&with(columns), "the values of properties")?;
         values.check_places("the values of properties")?;
-        Ok(Wanted { names: names.to_owned(), properties, temperature, pressure, fractions, values })
+        Ok(Wanted { names: names.to_owned(), properties, columns, given: [first, second], fractions, values })
     }
 
-    /// Copies the states, checks them, and returns their columns: temperature, pressure, mole fractions.
+    /// Copies the states, checks them, and returns their columns: the two given quantities, fractions.
     ///
     /// # Safety
     ///
@@ -270,7 +282,7 @@ impl Wanted {
                 Array::F32(_) => Ok(Vec::new()),
             }
         };
-        let mut columns = vec![copied(&self.temperature)?, copied(&self.pressure)?];
+        let mut columns = vec![copied(&self.given[0])?, copied(&self.given[1])?];
         let (species, count) = (state.mixture.species(), columns[0].len());
         match &self.fractions {
             None => columns.push(vec![1.0; count]),
@@ -280,41 +292,18 @@ impl Wanted {
                 }
             }
         }
-        if state.by_mass && self.fractions.is_some() {
-            (0..count).try_for_each(|point| self.by_mole(species, &mut columns[2..], point))?;
-        }
         for point in 0..count {
-            let [temperature, pressure] = [columns[0][point], columns[1][point]];
+            let given = [columns[0][point], columns[1][point]];
             let fraction = |number: usize| columns[2 + number][point];
-            check_state(species, temperature, pressure, fraction, || self.name(point))?;
+            check_state(species, &state.given, given, fraction, || self.name(point))?;
         }
         Ok(columns)
     }
 
-    /// Turns the mass fractions of a point into mole fractions: (Y_i/W_i)/Σ Y_j/W_j.
-    fn by_mole(&self, species: &[Species], fractions: &mut [Vec<f64>], point: usize) -> Result<(), Failure> {
-        let sum: f64 = fractions.iter().map(|column| column[point]).sum();
-        let is_whole = (sum - 1.0).abs() <= 1e-9;
-        if !is_whole {
-            let reason = format!("they sum to {sum}");
-            return Err(invalid(
-                format!("mass fractions of {}", self.name(point)),
-                reason,
-                "make them 1 within 1e-9",
-            ));
-        }
-        let amount = |(column, species): (&Vec<f64>, &Species)| column[point] / species.molar_mass;
-        let all: f64 = fractions.iter().zip(species).map(amount).sum();
-        for (column, species) in fractions.iter_mut().zip(species) {
-            column[point] = column[point] / species.molar_mass / all;
-        }
-        Ok(())
-    }
-
     /// Returns the name of a point in errors: its indices, slowest axis first.
     fn name(&self, mut point: usize) -> String {
-        let mut index = vec![0; self.temperature.extents().len()];
-        for (axis, extent) in self.temperature.extents().iter().enumerate().rev() {
+        let mut index = vec![0; self.given[0].extents().len()];
+        for (axis, extent) in self.given[0].extents().iter().enumerate().rev() {
             (index[axis], point) = (point % extent, point / extent);
         }
         format!("point {index:?}")

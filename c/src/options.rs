@@ -186,7 +186,7 @@ const SOLVE: [Row<Solving>; 14] = [
 ];
 
 /// The options of a gas, which `gas.rs` reads.
-pub(crate) const GAS: [&str; 7] = ["backend", "chung", "closure", "kappa", "kij", "mass", "species"];
+pub(crate) const GAS: [&str; 8] = ["backend", "chung", "closure", "given", "kappa", "kij", "mass", "species"];
 
 /// Adds options to a description by a table. Those of another table are refused by name.
 fn apply<T>(table: &[Row<T>], kind: &'static str, mut to: T, given: &Given) -> Result<T> {

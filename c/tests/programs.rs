@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use abide::gas::{Columns, Mixture, Points, Property, Table};
+use abide::gas::{Basis, Columns, Mixture, Points, Property, States, Table};
 use abide::io::Loaded;
 use abide::{Array, Choice, DType, Shape, Simulation};
 
@@ -106,26 +106,22 @@ fn gas_properties_in_c_are_those_of_the_library() {
     let said = place.run(&program, &[]);
     let found: Vec<f64> = said.split_whitespace().map(|number| number.parse().unwrap()).collect();
     let mixture = Mixture::of(&Table::builtin().unwrap(), &["CH4", "O2"]).unwrap().fewest_operations();
-    let masses: Vec<f64> = mixture.species().iter().map(|species| species.molar_mass).collect();
-    let (mut t, mut p, mut x) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+    let (mut t, mut p, mut y) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
     for k in 0..4 {
         for j in 0..5 {
             for i in 0..6 {
                 t.push(f64::from(200 + 100 * i));
                 p.push(5e6 + 1e6 * f64::from(j));
                 let methane = 0.1 + 0.2 * f64::from(k);
-                let amounts = [methane / masses[0], (1.0 - methane) / masses[1]];
-                let all: f64 = amounts.iter().sum();
-                x.iter_mut().zip(amounts).for_each(|(x, amount)| x.push(amount / all));
+                y.iter_mut().zip([methane, 1.0 - methane]).for_each(|(y, part)| y.push(part));
             }
         }
     }
     let count = t.len();
+    let by_mass = States { basis: Basis::Mass, ..States::LOOPS };
     let mut points =
-        Points::new(&mixture, &Property::named(&["rho", "c"]).unwrap(), count, Choice::CPU).unwrap();
-    let [methane, oxygen] = x.map(Array::F64);
-    let states =
-        Columns { temperature: Array::F64(t), pressure: Array::F64(p), fractions: vec![methane, oxygen] };
+        Points::new(&mixture, by_mass, &Property::named(&["rho", "c"]).unwrap(), count, Choice::CPU).unwrap();
+    let states = Columns { given: [t, p].map(Array::F64), fractions: y.map(Array::F64).into() };
     let values = points.evaluate(&states).unwrap();
     assert_eq!(found.len(), 2 * count);
     for (property, values) in values.iter().enumerate() {

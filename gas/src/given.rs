@@ -96,3 +96,12 @@ impl Basis {
         }
     }
 }
+
+impl std::fmt::Display for Basis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Basis::Mole => "mole",
+            Basis::Mass => "mass",
+        })
+    }
+}

@@ -12,7 +12,7 @@ use super::timing::rates;
 use super::{Settings, afford, begin};
 use abide::backend::Opened;
 use abide::expr::Looped;
-use abide::gas::{Interactions, Mixture, Property, Sums, Table};
+use abide::gas::{Interactions, Mixture, Property, States, Table};
 use abide::program::Problem;
 use abide::{
     Array, DType, Error, Execution, Jam, LoopRows, Lowering, Options, Placement, Result, Shape, Team,
@@ -150,7 +150,7 @@ impl GasCase {
             for is_interacting in [true, false] {
                 let gas = Mixture::of(&table, &names)?.fewest_operations();
                 let gas = if is_interacting { gas.interactions(&interactions) } else { gas };
-                let program = gas.program_of(&Property::named(&SIX)?, Sums::Loops)?;
+                let program = States::LOOPS.program(&gas, &Property::named(&SIX)?)?;
                 let mut looped = program.stages().iter().filter_map(|stage| stage.looped.as_ref());
                 let of_rows = if looped.any(Looped::has_rows) { &OF_ROWS[..] } else { &[] };
                 let formulas = Formulas::Properties(Box::new(Properties(gas)));

@@ -1,7 +1,7 @@
 //! The six properties of a mixture at random states.
 
 use abide::backend::Session;
-use abide::gas::{Columns, GAS_CONSTANT, Mixture, Points, Property, Sums};
+use abide::gas::{Columns, GAS_CONSTANT, Mixture, Points, Property, States as Given, Sums};
 use abide::program::Program;
 use abide::{Array, Choice, DType, Lowering, Result, Team};
 
@@ -30,7 +30,7 @@ impl Properties {
             _ if lowering.keeps_loops() || lowering == Lowering::Auto => Sums::Loops,
             _ => Sums::Terms,
         };
-        self.0.program_of(&Property::named(&SIX)?, sums)
+        Given { sums, ..Given::default() }.program(&self.0, &Property::named(&SIX)?)
     }
 
     /// Returns random states: 300 to 2900 K, 0.1 to 30 MPa, all species.
@@ -47,8 +47,7 @@ impl Properties {
             fractions.iter_mut().zip(&parts).for_each(|(column, part)| column.push(part / whole));
         }
         let columns = Columns {
-            temperature: Array::F64(temperature),
-            pressure: Array::F64(pressure),
+            given: [Array::F64(temperature), Array::F64(pressure)],
             fractions: fractions.into_iter().map(Array::F64).collect(),
         };
         Ok(States { columns, points })
@@ -61,13 +60,14 @@ impl Properties {
         let (Some(temperature), Some(pressure)) = (states.next(), states.next()) else {
             return Ok(Vec::new());
         };
-        let few = Columns { temperature, pressure, fractions: states.take(species).collect() };
-        let count = few.temperature.len();
-        let own = Points::new(&self.0, &Property::named(&SIX)?, count, Choice::CPU)?.evaluate(&few)?;
+        let few = Columns { given: [temperature, pressure], fractions: states.take(species).collect() };
+        let count = few.given[0].len();
+        let own = Points::new(&self.0, Given::LOOPS, &Property::named(&SIX)?, count, Choice::CPU)?
+            .evaluate(&few)?;
         let mut faults = Vec::new();
         for (number, (name, own)) in SIX.into_iter().zip(&own).enumerate() {
             let found = session.read_window(2 + species + number, [0; 3], [1, 1, count])?;
-            let (Array::F64(own), Array::F64(found), Array::F64(t)) = (own, &found, &few.temperature) else {
+            let (Array::F64(own), Array::F64(found), Array::F64(t)) = (own, &found, &few.given[0]) else {
                 continue;
             };
             // The molar mass is between those of the lightest and the heaviest species: R T/M of the heaviest is the
@@ -89,8 +89,8 @@ impl Properties {
 impl States {
     /// Returns the fields that a program of the properties begins from.
     pub fn start(self) -> Result<Vec<Array>> {
-        let Columns { temperature, pressure, fractions } = self.columns;
-        let mut start = vec![temperature, pressure];
+        let Columns { given, fractions } = self.columns;
+        let mut start = Vec::from(given);
         start.extend(fractions);
         for _ in SIX {
             start.push(Array::zeros(DType::F64, self.points)?);

@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use abide::gas::{Mixture, Species};
 use abide::{Error, Result};
 
 /// A mixture's fractions: `CH4:0.3,O2:0.7`.
@@ -37,23 +36,6 @@ impl Fractions {
     /// Returns the names of the species.
     pub fn names(&self) -> Vec<&str> {
         self.0.iter().map(|(name, _)| &**name).collect()
-    }
-
-    /// Returns the mole fractions; of mass fractions Y these are (Y_i/W_i)/Σ Y_j/W_j.
-    pub fn mole(&self, gas: &Mixture, are_of_mass: bool) -> Result<Vec<f64>> {
-        let fractions: Vec<f64> = self.0.iter().map(|(_, fraction)| *fraction).collect();
-        if !are_of_mass {
-            return Ok(fractions);
-        }
-        let sum: f64 = fractions.iter().sum();
-        if (sum - 1.0).abs() > 1e-9 {
-            let reason = format!("they sum to {sum}");
-            return Err(Error::invalid("mass fractions", reason, "make them 1 within 1e-9"));
-        }
-        let amount = |(y, species): (&f64, &Species)| y / species.molar_mass;
-        let amounts: Vec<f64> = fractions.iter().zip(gas.species()).map(amount).collect();
-        let all: f64 = amounts.iter().sum();
-        Ok(amounts.iter().map(|amount| amount / all).collect())
     }
 }
 

@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use abide::gas::{Chung, Interactions, Mixture, Table};
+use abide::gas::{Basis, Chung, Given, Interactions, Mixture, Property, States as How, Table};
 use abide::io::{Staged, Targets, bounded};
 use abide::{Choice, Error, Result};
 use clap::Args;
 use serde::Serialize;
 
-use self::evaluate::{Batch, Evaluation, NAMES};
+use self::evaluate::{Batch, Evaluation, Wanted};
 use self::mixture::{Fractions, Values};
 use self::plot::{CURVES, Curves};
 use self::states::States;
@@ -28,15 +28,18 @@ Examples:
   abide gas --mixture CH4:0.3,O2:0.7 --T 150:1000:50 --p 5e6
   abide gas --mixture N2 --T 100:400:1 --p 1e6:1e7:3e6 --output nitrogen.svg --csv nitrogen.csv
   abide gas --mixture CH4:0.2,O2:0.8 --mass --T 300 --p 101325 --kij kij.csv
+  abide gas --mixture N2 --h=-2e5:2e5:1e4 --p 5e6 --properties T,rho,c
+  abide gas --mixture CH4:0.5,O2:0.5 --T 300 --p 1e5:1e7:1e6 --properties D,Dij,h_Y,rho_T
   abide gas --states states.csv --output properties.csv
   abide gas --states states.csv --kij kij.csv --chung cantera32 --backend cuda --output out.csv
   abide gas --states states.csv --species mechanism.yaml --closure --kappa --output properties.csv
 
 Peng-Robinson's equation of state, NASA's polynomials of seven coefficients, Chung's viscosity and conductivity of dense \
-gases, always in f64. Tables have the columns T (K), p (Pa), rho (kg/m³), h (J/kg), s, cp, cv (J/(kg K)), c (m/s), \
-mu (Pa s) and lambda (W/(m K)).
+gases, always in f64. A state is given by T and p, T and rho, h and p, or rho and e. Tables have the columns T (K), p (Pa), \
+rho (kg/m³), h (J/kg), s, cp, cv (J/(kg K)), c (m/s), mu (Pa s) and lambda (W/(m K)), or those of --properties.
 
-A table of states has columns T, p and x_NAME, the mole fraction of each species; other columns and lines that begin \
+A table of states has columns of two quantities that give a state, as T and p, and x_NAME, the mole fraction of each species, \
+or Y_NAME, its mass fraction; other columns and lines that begin \
 with # are ignored. The rows of the result stand in the same order, its numbers have 17 digits. Below the lowest \
 temperature of a species' polynomials these are extrapolated; above the highest, at T or p of 0 or less, and where mole \
 fractions do not sum to 1 within 1e-9, a row is refused by name.";
@@ -46,14 +49,7 @@ fractions do not sum to 1 within 1e-9, a row is refused by name.";
 #[command(after_help = EXAMPLES)]
 pub struct Gas {
     /// A mixture by mole fractions, or the name of a single species
-    #[arg(
-        long,
-        value_name = "NAME:X,...",
-        conflicts_with = "states",
-        required_unless_present = "states",
-        requires = "temperature",
-        requires = "pressure"
-    )]
+    #[arg(long, value_name = "NAME:X,...", conflicts_with = "states", required_unless_present_any = ["states", "properties"])]
     mixture: Option<Fractions>,
 
     /// The fractions of --mixture are of mass
@@ -80,7 +76,41 @@ pub struct Gas {
     )]
     pressure: Option<Values>,
 
-    /// A table of states with columns T, p and x_NAME for each species
+    /// Densities in kg/m³
+    #[arg(
+        long = "rho",
+        id = "density",
+        value_name = "RHO|FIRST:LAST:STEP",
+        requires = "mixture",
+        allow_negative_numbers = true
+    )]
+    density: Option<Values>,
+
+    /// Enthalpies in J/kg
+    #[arg(
+        long = "h",
+        id = "enthalpy",
+        value_name = "H|FIRST:LAST:STEP",
+        requires = "mixture",
+        allow_hyphen_values = true
+    )]
+    enthalpy: Option<Values>,
+
+    /// Internal energies in J/kg
+    #[arg(
+        long = "e",
+        id = "energy",
+        value_name = "E|FIRST:LAST:STEP",
+        requires = "mixture",
+        allow_hyphen_values = true
+    )]
+    energy: Option<Values>,
+
+    /// Properties by their names, those of each species as D too; `help` lists them
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    properties: Vec<String>,
+
+    /// A table of states with columns T and p (or T and rho, h and p, rho and e) and x_NAME or Y_NAME for each species
     #[arg(long, value_name = "FILE.csv", requires = "output")]
     states: Option<PathBuf>,
 
@@ -176,9 +206,13 @@ impl Gas {
         let inputs = self.states.iter().chain(&self.species).chain(&self.kij);
         inputs.for_each(|path| targets.input(path, Vec::new()));
         targets.check()?;
-        match (&self.states, &self.output, &self.mixture, &self.temperature, &self.pressure) {
-            (Some(states), Some(output), ..) => self.table(states, output),
-            (_, _, Some(fractions), Some(t), Some(p)) => self.ranges(fractions, &t.0, &p.0),
+        match (&self.states, &self.output, &self.mixture) {
+            _ if self.properties.iter().any(|name| name == "help") => Ok(print(&list())?),
+            (Some(states), Some(output), _) => self.table(states, output),
+            (_, _, Some(fractions)) => {
+                let (given, values) = self.given().map_err(Ending::usage)?;
+                self.ranges(fractions, given, values)
+            }
             // The parser has required one of both.
             _ => Err(Ending::usage(Error::invalid(
                 "abide gas",
@@ -186,6 +220,34 @@ impl Gas {
                 "give --states or --mixture",
             ))),
         }
+    }
+
+    /// Returns the two quantities that give the states of a mixture, and their values.
+    fn given(&self) -> Result<(Given, [&[f64]; 2])> {
+        let all = [
+            ("T", &self.temperature),
+            ("p", &self.pressure),
+            ("rho", &self.density),
+            ("h", &self.enthalpy),
+            ("e", &self.energy),
+        ];
+        let there: Vec<(&str, &[f64])> =
+            all.into_iter().filter_map(|(name, values)| Some((name, &values.as_ref()?.0[..]))).collect();
+        let given = Given::among(there.iter().map(|(name, _)| *name)).ok().filter(|_| there.len() == 2);
+        let Some(given) = given else {
+            let names: Vec<String> = there.iter().map(|(name, _)| format!("--{name}")).collect();
+            let reason = match names.as_slice() {
+                [] => "no quantity gives a state".to_owned(),
+                names => format!("{} are not two that give one state", names.join(", ")),
+            };
+            let pairs =
+                Given::ALL.iter().map(|given| given.quantities.map(|name| format!("--{name}")).join(" and "));
+            let change = format!("give {}", pairs.collect::<Vec<_>>().join(", or "));
+            return Err(Error::invalid("states of --mixture", reason, change));
+        };
+        let values =
+            |name: &str| there.iter().find(|(own, _)| *own == name).map_or(&[][..], |(_, values)| *values);
+        Ok((given, given.quantities.map(values)))
     }
 
     /// Returns a mixture of named species, as the arguments describe it.
@@ -260,15 +322,16 @@ impl Gas {
         let mut states = States::open(path)?;
         let names: Vec<&str> = states.species().iter().map(String::as_str).collect();
         let gas = self.gas(&names)?;
-        let mut evaluation = Evaluation::new(&gas, self.backend);
-        let most = (VALUES / (gas.len() + 2 + NAMES.len())).min(STATES);
+        let wanted = Wanted::new(&gas, states.given(), &self.properties)?;
+        let mut evaluation = Evaluation::new(&gas, &wanted, self.backend);
+        let most = (VALUES / (gas.len() + 2 + wanted.columns.len())).clamp(1, STATES);
         let mut batch = Batch::new(gas.len());
         let staged = Staged::new(output)?;
         let mut file = std::io::BufWriter::with_capacity(1 << 20, staged.handle()?);
         let write = |file: &mut std::io::BufWriter<std::fs::File>, text: &[u8]| {
             file.write_all(text).map_err(|e| Error::file(output, e, "make room, or write elsewhere"))
         };
-        write(&mut file, evaluate::header().as_bytes())?;
+        write(&mut file, wanted.header().as_bytes())?;
         loop {
             states.read(&mut batch, most)?;
             if batch.len() == 0 {
@@ -289,9 +352,8 @@ impl Gas {
         }
     }
 
-    /// Evaluates a mixture at ranges of temperatures and pressures: one curve over the longer of both for each value of
-    /// the other.
-    fn ranges(&self, fractions: &Fractions, t: &[f64], p: &[f64]) -> Ended {
+    /// Evaluates a mixture at ranges of two quantities: one curve over the longer of both for each value of the other.
+    fn ranges(&self, fractions: &Fractions, given: Given, [first, second]: [&[f64]; 2]) -> Ended {
         let is_svg = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg"));
         let is_csv = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
         let picture = self.output.as_ref().filter(is_svg);
@@ -302,10 +364,11 @@ impl Gas {
             return Err(Error::file(path, message, "name it like properties.svg").into());
         }
         let gas = self.gas(&fractions.names())?;
-        let x = fractions.mole(&gas, self.mass)?;
-        // Curves over pressures where these are more.
-        let over_t = t.len() >= p.len();
-        let (along, others) = if over_t { (t, p) } else { (p, t) };
+        let basis = if self.mass { Basis::Mass } else { Basis::Mole };
+        let wanted = Wanted::new(&gas, How { given, basis, ..How::LOOPS }, &self.properties)?;
+        // Curves over the second quantity where it has more values.
+        let over = usize::from(first.len() < second.len());
+        let (along, others) = if over == 0 { (first, second) } else { (second, first) };
         if picture.is_some() && others.len() > CURVES {
             let change = "take larger steps, or one value";
             return Err(Error::limit("curves of a picture", others.len(), CURVES, change).into());
@@ -314,26 +377,26 @@ impl Gas {
         let count = along.len().saturating_mul(others.len());
         if count > MOST {
             let change = "take larger steps, or give a table by --states";
-            return Err(Error::limit("temperatures times pressures", count, MOST, change).into());
+            let what = given.quantities.map(|name| format!("values of {name}")).join(" times ");
+            return Err(Error::limit(what, count, MOST, change).into());
         }
         let mut batch = Batch::new(gas.len());
         for &other in others {
             for &value in along {
-                let (t, p) = if over_t { (value, other) } else { (other, value) };
-                batch.temperature.push(t);
-                batch.pressure.push(p);
+                batch.given[over].push(value);
+                batch.given[1 - over].push(other);
             }
         }
-        for (column, &x) in batch.fractions.iter_mut().zip(&x) {
+        for (column, &(_, x)) in batch.fractions.iter_mut().zip(&fractions.0) {
             column.resize(count, x);
         }
-        let mut evaluation = Evaluation::new(&gas, self.backend);
+        let mut evaluation = Evaluation::new(&gas, &wanted, self.backend);
         let values = evaluation.run(&mut batch, |_| "--mixture".to_owned())?;
         let mut files = Vec::new();
         for path in tables {
             let text = evaluate::lines(&batch, &values);
             let body = |out: &mut std::io::BufWriter<&mut std::fs::File>| {
-                out.write_all(evaluate::header().as_bytes())?;
+                out.write_all(wanted.header().as_bytes())?;
                 text.iter().try_for_each(|text| out.write_all(text))
             };
             Staged::new(path)?.fill(body)?.commit()?;
@@ -342,14 +405,19 @@ impl Gas {
         if let Some(path) = picture {
             let title =
                 fractions.0.iter().map(|(name, x)| format!("{name} {x}")).collect::<Vec<_>>().join(", ");
-            let label = |other: &f64| if over_t { format!("{other} Pa") } else { format!("{other} K") };
-            let axis = if over_t { "T in K" } else { "p in Pa" };
+            let label = |other: &f64| match given.quantities[1 - over] {
+                "T" | "p" => format!("{other} {}", given.units[1 - over]),
+                name => format!("{name} {other} {}", given.units[1 - over]),
+            };
+            let axis = format!("{} in {}", given.quantities[over], given.units[over]);
             let labels: Vec<String> = others.iter().map(label).collect();
             let title = match &labels[..] {
                 [one] => format!("{title} at {one}"),
                 _ => title,
             };
-            let svg = Curves { title: &title, axis: (axis, along), labels, values: &values }.draw()?;
+            let svg =
+                Curves { title: &title, axis: (&axis, along), labels, wanted: &wanted, values: &values }
+                    .draw()?;
             Staged::new(path)?.fill(|out| out.write_all(svg.as_bytes()))?.commit()?;
             files.push(path.clone());
         }
@@ -357,14 +425,13 @@ impl Gas {
         let report = self.report(&gas, evaluation, files);
         if self.json {
             let rows = (0..count).map(|row| {
-                let all = [batch.temperature[row], batch.pressure[row]];
-                all.into_iter().chain(values.iter().map(|column| column[row])).collect::<Vec<f64>>()
+                let all = batch.given.iter().map(|column| column[row]);
+                all.chain(values.iter().map(|column| column[row])).collect::<Vec<f64>>()
             });
-            let names: Vec<&str> = ["T", "p"].into_iter().chain(NAMES).collect();
-            let reported = Reported { report: &report, columns: names, values: rows.collect() };
+            let reported = Reported { report: &report, columns: wanted.names(), values: rows.collect() };
             return print_report(&reported, Ok(()));
         }
-        let table = if is_told { table(&batch, &values) } else { String::new() };
+        let table = if is_told { table(&wanted, &batch, &values) } else { String::new() };
         Ok(print(&(table + &report.text()))?)
     }
 }
@@ -374,22 +441,34 @@ impl Gas {
 struct Reported<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    columns: Vec<&'static str>,
+    columns: Vec<&'a str>,
     values: Vec<Vec<f64>>,
 }
 
+/// Returns the names of all properties, their units and meaning.
+fn list() -> String {
+    let line = |property: &Property| format!("{:<8}{:<10}{}\n", property.name, property.unit, property.about);
+    Property::ALL.iter().map(line).collect()
+}
+
 /// Returns a table for people, with six digits.
-fn table(batch: &Batch, values: &evaluate::Values) -> String {
-    let mut text = format!("{:>9}{:>13}", "T", "p");
-    NAMES.iter().for_each(|name| {
+fn table(wanted: &Wanted, batch: &Batch, values: &evaluate::Values) -> String {
+    let width = |name: &str| if name == "T" { 9 } else { 13 };
+    let widths = wanted.states.given.quantities.map(width);
+    let mut text = String::new();
+    for (number, name) in wanted.names().into_iter().enumerate() {
+        let width = widths.get(number).copied().unwrap_or_else(|| (name.chars().count() + 2).max(14));
         // Writing to a string cannot fail.
-        let _ = write!(text, "{name:>14}");
-    });
+        let _ = write!(text, "{name:>width$}");
+    }
     text.push('\n');
     for row in 0..batch.len() {
-        let _ = write!(text, "{:>9}{:>13}", batch.temperature[row], batch.pressure[row]);
-        for column in values {
-            let _ = write!(text, "{:>14}", six(column[row]));
+        for (column, width) in batch.given.iter().zip(widths) {
+            let _ = write!(text, "{:>width$}", column[row]);
+        }
+        for (column, (_, name)) in values.iter().zip(&wanted.columns) {
+            let width = (name.chars().count() + 2).max(14);
+            let _ = write!(text, "{:>width$}", six(column[row]));
         }
         text.push('\n');
     }

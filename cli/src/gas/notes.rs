@@ -56,6 +56,8 @@ impl Display for Rows {
 pub struct Remarks {
     /// Rows below the lowest temperature of a species' polynomials.
     pub below: u64,
+    /// Rows above the highest temperature of a species' polynomials.
+    pub above: Rows,
     /// Rows whose equation of state has three volumes.
     pub three: Rows,
     /// Rows whose viscosity is not positive.
@@ -74,6 +76,7 @@ impl Remarks {
             format!("below the lowest temperature of a species' polynomials, which are extrapolated, in {} {rows}", self.below)
         });
         let named = [
+            self.above.note("the temperature that was found is above a species' polynomials"),
             self.three
                 .note("three molar volumes at the temperature and pressure, of which an outer one is taken,"),
             self.viscosity.note("mu is not positive"),

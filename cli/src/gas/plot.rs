@@ -1,13 +1,15 @@
 //! Properties over temperature or pressure, as a picture: a panel each.
 
-use abide::gas::Property;
 use abide::{Error, Result};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::evaluate::{NAMES, Values};
+use super::evaluate::{Values, Wanted};
 
-const SIZE: (u32, u32) = (1080, 1160);
+const WIDTH: u32 = 1080;
+/// The height of a row of panels, and of what stands above them.
+const ROW: u32 = 280;
+const TITLE: u32 = 40;
 const COLUMNS: usize = 2;
 /// The most curves of a panel that a legend can distinguish.
 pub const CURVES: usize = 8;
@@ -19,7 +21,9 @@ pub struct Curves<'a> {
     pub axis: (&'a str, &'a [f64]),
     /// The label of each curve, which distinguishes it from the others.
     pub labels: Vec<String>,
-    /// The values of the properties, curve after curve.
+    /// The columns of a table of them.
+    pub wanted: &'a Wanted,
+    /// The values of the columns, curve after curve.
     pub values: &'a Values,
 }
 
@@ -33,13 +37,15 @@ impl Curves<'_> {
                 "leave --output out, or take --csv",
             )
         };
-        let properties = Property::named(&NAMES)?;
+        let columns = &self.wanted.columns;
+        let rows = columns.len().div_ceil(COLUMNS);
+        let size = (WIDTH, TITLE + ROW * rows as u32);
         let (name, along) = self.axis;
         let (first, last) = (along[0], along[along.len() - 1]);
         let right = if last > first { last } else { first + 1.0 };
         let mut svg = String::new();
         {
-            let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+            let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
             area.fill(&WHITE).map_err(|e| fault(&e))?;
             let area = area.titled(self.title, ("sans-serif", 18)).map_err(|e| fault(&e))?;
             // All panels have the same curves: one legend stands above them, over none.
@@ -60,8 +66,8 @@ impl Curves<'_> {
                     legend.draw(&text).map_err(|e| fault(&e))?;
                 }
             }
-            let panels = area.split_evenly((properties.len().div_ceil(COLUMNS), COLUMNS));
-            for ((panel, property), values) in panels.iter().zip(&properties).zip(self.values) {
+            let panels = area.split_evenly((rows, COLUMNS));
+            for ((panel, (property, name_of)), values) in panels.iter().zip(columns).zip(self.values) {
                 let finite = || values.iter().copied().filter(|value| value.is_finite());
                 let (low, high) =
                     (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
@@ -74,7 +80,7 @@ impl Curves<'_> {
                 let (ticks, along_ticks) = (Ticks::of(low, high), Ticks::of(first, right));
                 let mut chart = ChartBuilder::on(panel)
                     .caption(
-                        format!("{}, {} in {}", property.about, property.name, property.unit),
+                        format!("{}, {name_of} in {}", property.about, property.unit),
                         ("sans-serif", 14),
                     )
                     .margin(10)
@@ -113,7 +119,7 @@ impl Curves<'_> {
         let mut left = EDGE;
         for (number, label) in self.labels.iter().enumerate() {
             let width = LINE + 6 + LETTER * label.chars().count() as i32 + 24;
-            if left + width > SIZE.0 as i32 && left > EDGE {
+            if left + width > WIDTH as i32 && left > EDGE {
                 rows.push(Vec::new());
                 left = EDGE;
             }
@@ -177,6 +183,8 @@ impl Ticks {
 
 #[cfg(test)]
 mod tests {
+    use abide::gas::{Mixture, States, Table};
+
     use super::*;
 
     #[test]
@@ -199,7 +207,9 @@ mod tests {
 
     #[test]
     fn a_legend_stands_over_no_curve_and_within_the_picture() {
-        let values: Values = vec![(0..16).map(f64::from).collect(); NAMES.len()];
+        let gas = Mixture::of(&Table::builtin().unwrap(), &["N2"]).unwrap();
+        let wanted = Wanted::new(&gas, States::LOOPS, &[]).unwrap();
+        let values: Values = vec![(0..16).map(f64::from).collect(); wanted.columns.len()];
         for count in [1, 2, 8] {
             let curves = Curves {
                 title: "N2",
@@ -207,11 +217,12 @@ mod tests {
                 labels: (0..count)
                     .map(|number| format!("{} Pa", 1e6 + f64::from(number) * 123_456.7))
                     .collect(),
+                wanted: &wanted,
                 values: &values,
             };
             for row in curves.legend() {
                 assert!(row.iter().all(|(left, number)| {
-                    *left + LINE + 6 + LETTER * curves.labels[*number].len() as i32 <= SIZE.0 as i32
+                    *left + LINE + 6 + LETTER * curves.labels[*number].len() as i32 <= WIDTH as i32
                 }));
             }
             let svg = curves.draw().unwrap();

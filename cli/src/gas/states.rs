@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Chain, Cursor, Read as _};
 use std::path::Path;
 
+use abide::gas::{Basis, Given, States as How};
 use abide::io::bounded::Records;
 use abide::{Error, Result, memory};
 use csv::{ByteRecord, Reader, ReaderBuilder, Trim};
@@ -12,7 +13,7 @@ use rayon::prelude::*;
 
 use super::evaluate::Batch;
 
-const CHANGE: &str = "give a file of comma-separated values with columns T, p and x_NAME for each species";
+const CHANGE: &str = "give a file of comma-separated values with columns T and p (or T and rho, h and p, rho and e), and x_NAME or Y_NAME for each species";
 
 /// Bytes that are buffered from the file before a record is parsed.
 const BUFFERED: usize = 1 << 20;
@@ -27,7 +28,9 @@ type Source = Records<Chain<Cursor<Vec<u8>>, BufReader<File>>>;
 pub struct States {
     path: std::path::PathBuf,
     reader: Reader<Source>,
-    /// The columns of T, p and each species.
+    /// How states are given.
+    given: How,
+    /// The columns of the two quantities and of each species.
     columns: Vec<usize>,
     names: Vec<String>,
     species: Vec<String>,
@@ -69,21 +72,29 @@ impl States {
             Some(_) => Err(fault(format!("it has two columns {name}"))),
             None => Err(fault(format!("it has no column {name}"))),
         };
-        let species: Vec<String> =
-            headers.iter().filter_map(|name| name.strip_prefix("x_")).map(str::to_owned).collect();
+        let given = Given::among(&headers)
+            .map_err(|_| fault("it has no columns T and p, nor another pair".to_owned()))?;
+        let species_of = |basis: Basis| -> Vec<String> {
+            let prefix = format!("{}_", basis.symbol());
+            headers.iter().filter_map(|name| name.strip_prefix(&*prefix)).map(str::to_owned).collect()
+        };
+        let (basis, species) = match [Basis::Mole, Basis::Mass].map(|basis| (basis, species_of(basis))) {
+            [mole, mass] if mass.1.is_empty() => mole,
+            [mole, mass] if mole.1.is_empty() => mass,
+            _ => return Err(fault("it has both columns x_NAME and columns Y_NAME".to_owned())),
+        };
         if species.is_empty() {
-            return Err(fault("it has no column x_NAME of a species".to_owned()));
+            return Err(fault("it has no column x_NAME or Y_NAME of a species".to_owned()));
         }
-        let names: Vec<String> = ["T", "p"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(species.iter().map(|name| format!("x_{name}")))
-            .collect();
+        let quantities = given.quantities.map(str::to_owned).into_iter();
+        let names: Vec<String> =
+            quantities.chain(species.iter().map(|name| format!("{}_{name}", basis.symbol()))).collect();
         let columns = names.iter().map(|name| column(name)).collect::<Result<Vec<_>>>()?;
         let most_bytes = memory::available().map_or(BATCH_BYTES, |bytes| BATCH_BYTES.min(bytes / 8));
         Ok(States {
             path: path.to_owned(),
             reader,
+            given: How { given, basis, ..How::LOOPS },
             columns,
             names,
             species,
@@ -93,6 +104,11 @@ impl States {
             lines: Vec::new(),
             rows: 0,
         })
+    }
+
+    /// Returns how the states are given.
+    pub fn given(&self) -> How {
+        self.given
     }
 
     /// Returns the names of the species, in the order of their columns.
@@ -131,7 +147,7 @@ impl States {
         }
         // Columns are filled side by side, each from the same records.
         let (records, columns) = (&self.records[..count], &self.columns);
-        let targets = [&mut batch.temperature, &mut batch.pressure].into_iter().chain(&mut batch.fractions);
+        let targets = batch.given.iter_mut().chain(&mut batch.fractions);
         let mut targets: Vec<&mut Vec<f64>> = targets.collect();
         let fill = |(values, &column): (&mut &mut Vec<f64>, &usize)| -> Option<usize> {
             values.clear();

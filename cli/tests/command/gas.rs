@@ -119,7 +119,7 @@ fn faulty_states_are_refused_by_row() {
     refused(&states("300,1e5,0.5"), &["s.csv", "line: 4"]);
     refused(&states("nan,1e5,0.5,0.5"), &["T of row 2"]);
     refused("T,p,x_XE\n300,1e5,1\n", &["XE", "CH4"]);
-    refused("T,x_CH4\n300,1\n", &["no column p"]);
+    refused("T,x_CH4\n300,1\n", &["no columns T and p"]);
     refused("T,p,p,x_CH4\n300,1,1,1\n", &["two columns p"]);
     refused("T,p,CH4\n300,1e5,1\n", &["x_NAME"]);
     place.fails("gas --states none.csv --output o.csv", &["none.csv"]);
@@ -182,4 +182,54 @@ fn mixtures_are_told_and_drawn() {
     place.fails("gas --mixture CH4:1 --T 300 --p 1e5 --output a.png", &["a.png", ".svg"]);
     place.fails("gas --mixture CH4:1 --T 300", &["--p"]);
     place.fails("gas", &["--mixture"]);
+}
+
+/// States by other quantities come back to the table's, and have the properties of each species.
+#[test]
+fn states_are_given_by_other_quantities() {
+    let place = Place::new();
+    let (known, rows) = table(STATES[1]);
+    let column = |name: &str| known.iter().position(|known| known == name).unwrap();
+    let species: Vec<usize> = (0..known.len()).filter(|&at| known[at].starts_with("x_")).collect();
+    // At 1000 K the polynomials jump: no slope leads there.
+    let rows: Vec<&Vec<f64>> = rows.iter().filter(|row| row[column("T")] != 1000.0).collect();
+    for pair in [["T", "rho"], ["h", "p"], ["rho", "e"]] {
+        let names = pair.into_iter().map(str::to_owned).chain(species.iter().map(|&at| known[at].clone()));
+        let mut text = names.collect::<Vec<_>>().join(",") + "\n";
+        for row in &rows {
+            let cells = pair.map(column).into_iter().chain(species.iter().copied());
+            text += &(cells.map(|at| format!("{:e}", row[at])).collect::<Vec<_>>().join(",") + "\n");
+        }
+        std::fs::write(place.path("s.csv"), text).unwrap();
+        place.works("gas --states s.csv --backend cpu --output o.csv");
+        let (names, values) = table(&std::fs::read_to_string(place.path("o.csv")).unwrap());
+        assert_eq!(names[..2], pair);
+        assert_eq!(values.len(), rows.len());
+        let own = |name: &str| names.iter().position(|own| own == name).unwrap();
+        for (row, values) in rows.iter().zip(&values) {
+            for name in ["T", "p", "rho", "cp"] {
+                let (found, exact) = (values[own(name)], row[column(name)]);
+                // A liquid's pressure has few of the digits of its density.
+                let bound = if pair[1] == "p" { 1e-11 } else { 1e-9 };
+                assert!((found / exact - 1.0).abs() < bound, "{pair:?}: {name} {found:e}, not {exact:e}");
+            }
+        }
+    }
+    let all = "--properties D,Dij,h_Y,rho_T";
+    let line = format!("gas --mixture CH4:0.2,O2:0.8 --mass --T 300 --p 1e6 {all} --backend cpu --json");
+    let report = json(&place.works(&line));
+    let columns = ["T", "p", "D_CH4", "D_O2", "Dij_CH4_O2", "h_Y_CH4", "h_Y_O2", "rho_T"];
+    assert_eq!(report["columns"], serde_json::json!(columns));
+    // Of two species each diffuses as the pair does, times (1 - Y) over the other's mole fraction.
+    let values: Vec<f64> =
+        report["values"][0].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+    let [methane, oxygen] = [0.2 / 16.043, 0.8 / 31.998];
+    let diffusivity = values[4] * 0.8 * (methane + oxygen) / oxygen;
+    assert!((values[2] / diffusivity - 1.0).abs() < 1e-12, "{values:?}");
+    place.fails("gas --mixture CH4 --T 300 --p 1e5 --properties T", &["T and p give the states"]);
+    place.fails("gas --mixture CH4 --T 300 --p 1e5 --properties rh", &["`rh`", "rho"]);
+    place.fails("gas --mixture CH4 --T 300 --rho 1 --p 2", &["--T, --p, --rho", "--h and --p"]);
+    assert!(place.works("gas --properties help").contains("diffusivity of each species"));
+    std::fs::write(place.path("s.csv"), "rho,e,x_CH4,Y_O2\n1,1e5,0.5,0.5\n").unwrap();
+    place.fails("gas --states s.csv --output o.csv", &["both columns x_NAME and columns Y_NAME"]);
 }
