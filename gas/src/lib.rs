@@ -36,6 +36,7 @@ mod chung;
 mod coefficients;
 mod composition;
 mod diffusion;
+mod flow;
 mod given;
 mod ideal;
 mod interactions;
@@ -51,6 +52,7 @@ mod yaml;
 
 pub use coefficients::{Chung, CriticalVolume, DiluteViscosity, HeatCapacity, MolarDensity};
 pub use composition::Composition;
+pub use flow::{ENTRIES, Flow, Fluid, Scheme, Side};
 pub use given::{Basis, Given};
 pub use interactions::Interactions;
 pub use inverse::NEWTON_STEPS;

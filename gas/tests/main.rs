@@ -2,5 +2,6 @@
 
 mod agreement;
 mod derived;
+mod flow;
 mod independent;
 mod tables;

@@ -47,9 +47,15 @@ pub struct Entry {
 }
 
 /// The result of an entry: a stencil, or stages in order.
-type Made = Box<dyn IntoProgram>;
+pub type Made = Box<dyn IntoProgram>;
 
-trait IntoProgram {
+/// What can be made a program: a stencil, and a program itself.
+pub trait IntoProgram {
+    /// Returns the program.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::new`].
     fn program(&self) -> Result<Program>;
 }
 
@@ -66,6 +72,16 @@ impl IntoProgram for Program {
 }
 
 impl Entry {
+    /// Makes an entry of another crate's.
+    pub const fn new(
+        name: &'static str,
+        about: &'static str,
+        dimensions: RangeInclusive<usize>,
+        make: fn(usize) -> Result<Made>,
+    ) -> Entry {
+        Entry { name, about, dimensions, make }
+    }
+
     /// Returns the program for a number of axes. Fails if the entry has no such form.
     pub fn program(&self, dimensions: usize) -> Result<Program> {
         if !self.dimensions.contains(&dimensions) {
