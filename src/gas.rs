@@ -1,6 +1,9 @@
 //! Properties of real-gas mixtures: all of [`abide_gas`], and their values at many states, computed by a backend.
 
+mod flow;
+
 pub use abide_gas::*;
+pub use flow::Beginning;
 
 use abide_core::plan::Execution;
 

@@ -43,7 +43,9 @@ pub use abide_core::{
     Neighbourhood, Options, Parameter, Placement, Plan, Problem, Program, Progress, Real, Result, RunReport,
     Scope, Session, Shape, Stage, Start, Stencil, Team, Tune, Tuner, with_array,
 };
-pub use abide_core::{catalogue, device, domain, expr, functions, program};
+pub mod catalogue;
+
+pub use abide_core::{device, domain, expr, functions, program};
 pub use abide_io as io;
 pub use abide_io::memory;
 pub use abide_planner::fusion;

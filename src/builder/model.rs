@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::catalogue;
+use crate::catalogue;
 
 use crate::io::{Loaded, extents};
 use crate::{Array, Program, Result, Shape, Stencil};

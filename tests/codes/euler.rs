@@ -9,7 +9,7 @@ use abide::prelude::*;
 const GAMMA: f64 = 1.4;
 
 /// Returns the density of Sod's shock tube (J. Comput. Phys. 27, 1978) at a place relative to the membrane over the time.
-fn sod(speed: f64) -> f64 {
+pub(super) fn sod(speed: f64) -> f64 {
     let ([rho_l, p_l], [rho_r, p_r]) = ([1.0_f64, 1.0_f64], [0.125_f64, 0.1_f64]);
     let [c_l, c_r] = [(p_l, rho_l), (p_r, rho_r)].map(|(p, rho): (f64, f64)| (GAMMA * p / rho).sqrt());
     let g = (GAMMA - 1.0) / (GAMMA + 1.0);

@@ -3,6 +3,7 @@
 
 mod euler;
 mod fdtd_3d;
+mod flows;
 mod implicit;
 mod lbm_cavity;
 mod navier_stokes;
