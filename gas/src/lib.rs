@@ -52,7 +52,7 @@ mod yaml;
 
 pub use coefficients::{Chung, CriticalVolume, DiluteViscosity, HeatCapacity, MolarDensity};
 pub use composition::Composition;
-pub use flow::{ENTRIES, Flow, Fluid, Scheme, Side};
+pub use flow::{ENTRIES, Flow, Fluid, Scheme, Side, Uniform};
 pub use given::{Basis, Given};
 pub use interactions::Interactions;
 pub use inverse::NEWTON_STEPS;

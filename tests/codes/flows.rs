@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use abide::gas::{Beginning, Flow, Mixture, Scheme, Side, Table};
+use abide::gas::{Beginning, Flow, Mixture, Scheme, Side, Table, Uniform};
 use abide::prelude::*;
 
 /// Returns a mixture of species of the built-in table.
@@ -128,8 +128,14 @@ fn a_shock_tube_of_dense_nitrogen_has_the_exact_states() {
     let gas = mixture(&["N2"]);
     let flow = Flow::of(&gas, 1).scheme(Scheme::Hllc).courant(0.4);
     let flow = flow.side(0, 0, Side::Outflow).side(0, 1, Side::Outflow);
+    let rest = |temperature: f64, pressure: f64| Uniform {
+        temperature,
+        pressure,
+        velocity: vec![0.0],
+        fractions: vec![],
+    };
     let temperature = |density: f64, pressure: f64| {
-        super::root(80.0, 2000.0, |t| flow.uniform([t, pressure], &[0.0], &[]).unwrap()[0].1 - density)
+        super::root(80.0, 2000.0, |t| flow.uniform(&rest(t, pressure)).unwrap()[0].1 - density)
     };
     let [dense, light] = [temperature(800.0, 6e7), temperature(80.0, 6e6)];
     let tube = |cells: usize| {
@@ -227,12 +233,12 @@ fn walls_keep_what_is_inside_and_uniform_flows_pass() {
                 assert!((after / before - 1.0).abs() < 1e-13, "{scheme:?}, {walls:?}: {before:e}, {after:e}");
             }
         }
-        let inflow = Side::Inflow {
+        let inflow = Side::Inflow(Uniform {
             temperature: 300.0,
             pressure: 5e6,
             velocity: vec![40.0, 0.0],
             fractions: vec![0.3, 0.7],
-        };
+        });
         for outlet in [Side::Outflow, Side::Pressure(5e6)] {
             let flow = Flow::of(&gas, 2).scheme(scheme).side(1, 0, inflow.clone()).side(1, 1, outlet);
             let parameters = [("dx", 1e-3), ("dy", 1e-3), ("dt", 2e-7)];
@@ -265,8 +271,10 @@ fn waves_decay_as_viscosity_conduction_and_diffusion_say() {
             2.0 * values.iter().enumerate().map(|(cell, value)| value * sine(cell)).sum::<f64>()
                 / values.len() as f64
         };
+        let calm =
+            Uniform { temperature: 300.0, pressure: 1e5, velocity: vec![0.0; 2], fractions: vec![0.5; 2] };
         let uniform = |name: &str| {
-            let fields = flow.uniform([300.0, 1e5], &[0.0, 0.0], &[0.5, 0.5]).unwrap();
+            let fields = flow.uniform(&calm).unwrap();
             fields.into_iter().find(|(known, _)| known == name).unwrap().1
         };
         let steps = 400_u32;

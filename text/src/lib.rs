@@ -36,6 +36,8 @@
 mod canonical;
 mod document;
 mod fault;
+#[cfg(feature = "gas")]
+mod flow;
 mod formula;
 mod loops;
 mod parts;
@@ -74,9 +76,10 @@ pub struct Model {
 }
 
 /// The keys of a model file.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "name",
     "base",
+    "flow",
     "axes",
     "spacing",
     "origin",
@@ -180,7 +183,11 @@ fn model(text: &str, name: &str) -> Result<Model, Fault> {
 fn begin(all: Table<'_>, name: &str) -> Result<Definition, Fault> {
     let axes = all.get("axes").map(|axes| Ok((axes, axes.whole::<usize>()?))).transpose()?;
     if let Some(base) = all.get("base") {
-        let entry = catalogue::find(base.string()?).map_err(|error| Fault::of(base.at(), error))?;
+        if let Some(flow) = all.get("flow") {
+            let change = "leave one of both out";
+            return Err(Fault::new(flow.begin(), "a model with a base is no flow", change));
+        }
+        let entry = entry(base.string()?).map_err(|error| Fault::of(base.at(), error))?;
         let count = axes.map_or(*entry.dimensions.start(), |(_, axes)| axes);
         let program = entry.program(count).map_err(|error| Fault::of(base.at(), error))?;
         let mut p = Definition::of(&program);
@@ -196,12 +203,33 @@ fn begin(all: Table<'_>, name: &str) -> Result<Definition, Fault> {
     if !(1..=3).contains(&count) {
         return Err(Fault::new(axes.at(), format!("a model has 1 to 3 axes, not {count}"), "use as many"));
     }
-    Ok(Definition::new(all.get("name").map_or(Ok(name), Item::string)?, count))
+    match all.get("flow") {
+        Some(flow) => begin_flow(flow, count, all.get("name").map(Item::string).transpose()?),
+        None => Ok(Definition::new(all.get("name").map_or(Ok(name), Item::string)?, count)),
+    }
+}
+
+#[cfg(feature = "gas")]
+use flow::begin as begin_flow;
+
+/// Refuses a flow of gas, which this build knows nothing of.
+#[cfg(not(feature = "gas"))]
+fn begin_flow(flow: Item<'_>, _: usize, _: Option<&str>) -> Result<Definition, Fault> {
+    Err(Fault::new(flow.begin(), "this build has no flows of gases", "use one with the feature gas"))
+}
+
+/// Returns an entry of the catalogue.
+fn entry(name: &str) -> Result<&'static catalogue::Entry> {
+    #[cfg(feature = "gas")]
+    if let Some(own) = abide_gas::ENTRIES.iter().find(|entry| entry.name == name) {
+        return Ok(own);
+    }
+    catalogue::find(name)
 }
 
 /// Adds the steps of the cycle, with their stages.
 fn cycle(p: &mut Definition, all: Table<'_>, tables: &[Constants]) -> Result<(), Fault> {
-    let is_based = all.get("base").is_some();
+    let is_based = all.get("base").is_some() || all.get("flow").is_some();
     let name = p.name().to_owned();
     let add_all = |p: &mut Definition, step: usize, stages: Item<'_>| {
         let stages = stages.array()?;

@@ -4,7 +4,7 @@ use abide_core::Result;
 use abide_core::catalogue::Entry;
 use abide_core::program::{Program, Start};
 
-use super::{Flow, Scheme};
+use super::{Flow, Scheme, Uniform};
 use crate::{Mixture, Table};
 
 /// Returns two streams of nitrogen that pass each other at 5 MPa: cold and dense in the half of low y (of one axis, low x), warm in
@@ -14,24 +14,18 @@ fn streams(axes: usize, is_viscous: bool) -> Result<Program> {
     let flow = Flow::of(&gas, axes).scheme(Scheme::Hllc).courant(0.4);
     let flow = if is_viscous { flow.viscous() } else { flow };
     // Of one axis, the gas moves as a whole.
-    let stream = |t: f64, speed: f64| {
+    let stream = |temperature: f64, speed: f64| {
         let mut velocity = vec![0.0; axes];
-        velocity[0] = if axes == 1 { 30.0 } else { speed };
-        flow.uniform([t, 5e6], &velocity, &[])
+        velocity[0] = if axes == 1 { 100.0 } else { speed };
+        Uniform { temperature, pressure: 5e6, velocity, fractions: Vec::new() }
     };
-    let (cold, warm) = (stream(130.0, 30.0)?, stream(300.0, -30.0)?);
-    let mut parts = [1.0; 3];
-    parts[if axes == 1 { 2 } else { 1 }] = 0.5;
-    let starts = cold.into_iter().zip(warm).map(|((name, inside), (_, outside))| {
-        let start = match (name.as_str(), inside == outside) {
-            // Something has to begin the rolls.
-            ("my", _) => Start::Random { seed: 7, low: -20.0, high: 20.0 },
-            (_, true) => Start::Constant(inside),
-            _ => Start::Corner { inside, outside, parts },
-        };
-        (name, start)
-    });
-    flow.starting(starts.collect()).program()
+    let mut parts = vec![1.0; axes];
+    parts[axes.saturating_sub(2)] = 0.5;
+    let mut flow = flow.beginning_in_corner(&parts, &stream(130.0, 100.0), &stream(300.0, -100.0))?;
+    // Something has to begin the rolls.
+    let drawn = Start::Random { seed: 7, low: -600.0, high: 600.0 };
+    flow.starts.iter_mut().filter(|(name, _)| name == "my").for_each(|(_, start)| *start = drawn.clone());
+    flow.program()
 }
 
 /// The flows of real gases.

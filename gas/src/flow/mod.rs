@@ -20,6 +20,7 @@ use crate::Mixture;
 pub use entries::ENTRIES;
 pub use fluid::Fluid;
 pub use side::Side;
+pub use start::Uniform;
 
 /// How the fluxes between cells are discretised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -226,12 +227,6 @@ impl Flow {
             self.sides.resize(axis + 1, [Side::Periodic, Side::Periodic]);
         }
         self.sides[axis][side.min(1)] = what;
-        self
-    }
-
-    /// Sets what fields begin from unless a run says otherwise.
-    fn starting(mut self, starts: Vec<(String, Start)>) -> Flow {
-        self.starts = starts;
         self
     }
 

@@ -4,7 +4,7 @@ use abide_core::Result;
 use abide_core::domain::axis_name;
 use abide_core::program::Definition;
 
-use super::{Flow, start};
+use super::{Flow, Uniform, start};
 
 /// What is beyond a side of a flow's domain.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,16 +20,7 @@ pub enum Side {
     /// The flow goes on as it is at the side, at this pressure in Pa.
     Pressure(f64),
     /// A flow of this state comes in.
-    Inflow {
-        /// The temperature in K.
-        temperature: f64,
-        /// The pressure in Pa.
-        pressure: f64,
-        /// The velocities along x, y and z in m/s, as many as axes.
-        velocity: Vec<f64>,
-        /// The mass fractions of the species; none of one species.
-        fractions: Vec<f64>,
-    },
+    Inflow(Uniform),
 }
 
 /// Gives the fields of a flow their boundaries.
@@ -43,9 +34,7 @@ pub(super) fn declare(p: &mut Definition, flow: &Flow) -> Result<()> {
     for (axis, sides) in flow.sides.iter().enumerate() {
         for (what, sign) in sides.iter().zip(["-", "+"]) {
             let values = match what {
-                Side::Inflow { temperature, pressure, velocity, fractions } => {
-                    start::uniform(flow, [*temperature, *pressure], velocity, fractions)?
-                }
+                Side::Inflow(state) => flow.uniform(state)?,
                 _ => Vec::new(),
             };
             for (name, text) in &mut texts {
@@ -58,7 +47,7 @@ pub(super) fn declare(p: &mut Definition, flow: &Flow) -> Result<()> {
                     (Side::NoSlip, _) if is_velocity => "-mirror".to_owned(),
                     (Side::Slip | Side::NoSlip, _) => "mirror".to_owned(),
                     (Side::Pressure(pressure), _) if name == "p" => format!("constant={pressure}"),
-                    (Side::Inflow { .. }, Some(value)) => format!("constant={value}"),
+                    (Side::Inflow(_), Some(value)) => format!("constant={value}"),
                     _ => "clamp".to_owned(),
                 };
                 text.push(format!("{}{sign}={rule}", axis_name(3 - flow.axes + axis)));

@@ -1,7 +1,7 @@
 //! Fields that fit to each other: what a flow begins from.
 
 use abide_core::expr::Graph;
-use abide_core::program::{Centring, Definition, Program, Scope};
+use abide_core::program::{Centring, Definition, Program, Scope, Start};
 use abide_core::{DType, Error, Expr, Result};
 
 use super::{Cell, Flow, Fluid, LETTERS, VELOCITIES};
@@ -77,13 +77,23 @@ fn fields<'g>(
     in_order.collect()
 }
 
+/// Gas of the same state everywhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Uniform {
+    /// The temperature in K.
+    pub temperature: f64,
+    /// The pressure in Pa.
+    pub pressure: f64,
+    /// The velocities along x, y and z in m/s, as many as axes.
+    pub velocity: Vec<f64>,
+    /// The mass fractions of the species; none of one species.
+    pub fractions: Vec<f64>,
+}
+
 /// Returns the values of all fields in a uniform flow.
-pub(super) fn uniform(
-    flow: &Flow,
-    state: [f64; 2],
-    velocity: &[f64],
-    fractions: &[f64],
-) -> Result<Vec<(String, f64)>> {
+fn uniform(flow: &Flow, state: &Uniform) -> Result<Vec<(String, f64)>> {
+    let Uniform { temperature, pressure, velocity, fractions } = state;
+    let state = [*temperature, *pressure];
     let count = |what: &str, asked: usize, limit: usize| match asked == limit {
         true => Ok(()),
         false => Err(Error::limit(what.to_owned(), asked, limit, "give one each")),
@@ -124,14 +134,14 @@ pub(super) fn uniform(
 }
 
 impl Flow {
-    /// Returns the values of all fields in a uniform flow: temperature in K and pressure in Pa, velocities along x, y and z in m/s,
-    /// as many as axes, and mass fractions, of which one species needs none.
+    /// Returns the values of all fields where the gas has the same state everywhere.
     ///
     /// ```
-    /// use abide_gas::{Flow, Mixture, Table};
+    /// use abide_gas::{Flow, Mixture, Table, Uniform};
     ///
     /// let flow = Flow::of(&Mixture::of(&Table::builtin()?, &["N2"])?, 1);
-    /// let fields = flow.uniform([300.0, 101325.0], &[10.0], &[])?;
+    /// let wind = Uniform { temperature: 300.0, pressure: 101325.0, velocity: vec![10.0], fractions: vec![] };
+    /// let fields = flow.uniform(&wind)?;
     /// let value = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
     /// assert!((value("rho").unwrap() - 1.138).abs() < 1e-3);
     /// assert_eq!(value("mx"), value("rho").map(|rho| 10.0 * rho));
@@ -142,13 +152,40 @@ impl Flow {
     ///
     /// [`Error::Limit`] for other numbers of velocities or fractions, [`Error::Invalid`] for fractions that do not sum to 1 and for
     /// what is no state of the gas.
-    pub fn uniform(
-        &self,
-        state: [f64; 2],
-        velocity: &[f64],
-        fractions: &[f64],
-    ) -> Result<Vec<(String, f64)>> {
-        uniform(self, state, velocity, fractions)
+    pub fn uniform(&self, state: &Uniform) -> Result<Vec<(String, f64)>> {
+        uniform(self, state)
+    }
+
+    /// Begins from gas of the same state everywhere, unless a run gives the fields.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Flow::uniform`].
+    pub fn beginning(mut self, state: &Uniform) -> Result<Flow> {
+        let constant = |(name, value)| (name, Start::Constant(value));
+        self.starts = uniform(&self, state)?.into_iter().map(constant).collect();
+        Ok(self)
+    }
+
+    /// Begins from gas of one state in the low corner of the domain, and of another elsewhere; the corner takes a part of each axis,
+    /// slowest first, from 0 to 1.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Flow::uniform`]; [`Error::Limit`] for other numbers of parts than axes.
+    pub fn beginning_in_corner(mut self, parts: &[f64], corner: &Uniform, others: &Uniform) -> Result<Flow> {
+        if parts.len() != self.axes {
+            return Err(Error::limit("parts of a corner", parts.len(), self.axes, "give one for each axis"));
+        }
+        let mut all = [1.0; 3];
+        all[3 - self.axes..].copy_from_slice(parts);
+        let both = uniform(&self, corner)?.into_iter().zip(uniform(&self, others)?);
+        let start = |((name, inside), (_, outside)): ((String, f64), (String, f64))| match inside == outside {
+            true => (name, Start::Constant(inside)),
+            false => (name, Start::Corner { inside, outside, parts: all }),
+        };
+        self.starts = both.map(start).collect();
+        Ok(self)
     }
 
     /// Returns the program of one step that computes the fields of the flow at every point of one axis, from fields `T0` (K), `p0` (Pa),
