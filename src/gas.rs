@@ -114,6 +114,48 @@ impl Points {
         self.results.iter().map(|name| self.simulation.field(name)).collect()
     }
 
+    /// Returns how many states to evaluate at once where there are so many: enough for a device, little for memory. `columns` counts
+    /// those of states and properties.
+    pub fn batch(states: usize, columns: usize) -> usize {
+        const VALUES: usize = 1 << 23;
+        const STATES: usize = 1 << 18;
+        states.max(1).next_power_of_two().min((VALUES / columns.max(1)).clamp(1, STATES))
+    }
+
+    /// Returns the values of the properties at any number of states, some after others: `states` are the columns of the two given
+    /// quantities and of the fractions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Points::evaluate`]; [`Error::Limit`] where there is no memory for the values.
+    pub fn evaluate_all(&mut self, states: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
+        let [first, second, fractions @ ..] = states else {
+            return Err(Error::limit("columns of states", states.len(), "3 at least", "give all quantities"));
+        };
+        let (count, most) = (first.len(), self.count);
+        let column = |_| abide_core::memory::reserved(count, "properties", "give fewer states at once");
+        let mut results: Vec<Vec<f64>> = (0..self.results.len()).map(column).collect::<Result<_>>()?;
+        for begin in (0..count).step_by(most) {
+            let now = most.min(count - begin);
+            let part = |column: &Vec<f64>| {
+                let mut part = column[begin..begin + now].to_vec();
+                // States that fill up are like one that is there.
+                part.resize(most, column[begin]);
+                Array::F64(part)
+            };
+            let part = Columns {
+                given: [part(first), part(second)],
+                fractions: fractions.iter().map(part).collect(),
+            };
+            for (result, values) in results.iter_mut().zip(self.evaluate(&part)?) {
+                if let Array::F64(values) = values {
+                    result.extend_from_slice(&values[..now]);
+                }
+            }
+        }
+        Ok(results)
+    }
+
     /// Returns the number of states that are evaluated at once.
     pub fn count(&self) -> usize {
         self.count

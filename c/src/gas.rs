@@ -4,11 +4,10 @@ use std::ffi::c_char;
 use std::path::Path;
 
 use abide::gas::{
-    Basis, Chung, Columns, Interactions, Mixture, Points, Property, Species, States, Sums, Table, check_state,
+    Basis, Chung, Interactions, Mixture, Points, Property, Species, States, Sums, Table, check_state,
 };
 use abide::io::bounded;
 use abide::{Array, Choice, Error};
-use abide_core::memory;
 
 use crate::handle::{Guarded, free};
 use crate::options::{self, AbideOptions, Given, flag};
@@ -29,11 +28,6 @@ struct State {
     /// The program that computes the properties of these names, at so many points at once.
     points: Option<(String, Points)>,
 }
-
-/// Values of a batch of points: enough for a device, little for memory.
-const VALUES: usize = 1 << 23;
-/// The most points of a batch.
-const POINTS: usize = 1 << 18;
 
 /// Makes a mixture of species by their names with commas between them, as in `CH4,O2`. `options` may be null; they are those of
 /// `abide gas`: `species` and `kij` (files), `chung`, `kappa`, `closure`, `mass` (fractions are of mass), `backend`; and `given`,
@@ -173,10 +167,8 @@ impl State {
 
     /// Computes the properties of states, a column of values for each.
     fn compute(&mut self, wanted: &Wanted, states: &[Vec<f64>]) -> Outcome<Vec<Vec<f64>>> {
-        let count = states[0].len();
-        let largest = (VALUES / (states.len() + wanted.columns)).clamp(1, POINTS);
         // Blocks of other sizes find the program ready.
-        let needed = count.next_power_of_two().min(largest);
+        let needed = Points::batch(states[0].len(), states.len() + wanted.columns);
         let points = match self.points.take() {
             Some((names, points))
                 if names == wanted.names && (needed..=4 * needed).contains(&points.count()) =>
@@ -185,29 +177,8 @@ impl State {
             }
             _ => Points::new(&self.mixture, self.given, &wanted.properties, needed, self.choice)?,
         };
-        let most = points.count();
         let (_, points) = self.points.insert((wanted.names.clone(), points));
-        let column = |_| memory::reserved(count, "properties", "give fewer points at once");
-        let mut results: Vec<Vec<f64>> = (0..wanted.columns).map(column).collect::<abide::Result<_>>()?;
-        for first in (0..count).step_by(most) {
-            let now = most.min(count - first);
-            let column = |own: &Vec<f64>| {
-                let mut column = own[first..first + now].to_vec();
-                // Points that fill a batch up are of values which have been checked.
-                column.resize(most, own[first]);
-                Array::F64(column)
-            };
-            let mut columns: Vec<Array> = states.iter().map(column).collect();
-            let fractions = columns.split_off(2);
-            let (Some(second), Some(first)) = (columns.pop(), columns.pop()) else { continue };
-            let values = points.evaluate(&Columns { given: [first, second], fractions })?;
-            for (result, values) in results.iter_mut().zip(values) {
-                if let Array::F64(values) = values {
-                    result.extend_from_slice(&values[..now]);
-                }
-            }
-        }
-        Ok(results)
+        Ok(points.evaluate_all(states)?)
     }
 }
 

@@ -72,6 +72,7 @@ from .expressions import (
     where,
 )
 from .fields import FieldValues
+from .gases import Flow, Gas
 from .loops import once, repeat, solve
 from .models import load, loads
 from .noise import bernoulli, exponential, normal, uniform
@@ -95,7 +96,9 @@ __all__ = [
     "Field",
     "FieldValues",
     "FileError",
+    "Flow",
     "Frame",
+    "Gas",
     "GridOperator",
     "Invalid",
     "Limit",

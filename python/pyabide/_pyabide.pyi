@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 __version__: str
 
 __all__ = [
+    "Gas",
     "GridOperator",
     "Lent",
     "Movie",
@@ -18,6 +19,7 @@ __all__ = [
     "__version__",
     "catalogue",
     "devices",
+    "flow_fields",
     "load",
     "loads",
     "plan",
@@ -223,3 +225,32 @@ class System:
         callback: Any = None,
         cycle: int | None = None,
     ) -> tuple[NDArray[Any], int | None, str, str]: ...
+
+@final
+class Gas:
+    """A mixture of real gases."""
+
+    def __new__(
+        cls,
+        names: list[str],
+        species: str | None,
+        kij: list[tuple[str, str, float]],
+        chung: str,
+        kappa: bool,
+        closure: bool,
+    ) -> Gas: ...
+    @property
+    def species(self) -> list[str]: ...
+    @property
+    def molar_masses(self) -> list[float]: ...
+    def properties(
+        self,
+        names: list[str],
+        pair: str,
+        mass: bool,
+        values: list[NDArray[Any]],
+        shape: list[int],
+        backend: str,
+    ) -> list[tuple[str, NDArray[Any]]]: ...
+
+def flow_fields(text: str, values: list[NDArray[Any]], shape: list[int]) -> list[tuple[str, NDArray[Any]]]: ...

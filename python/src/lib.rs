@@ -12,6 +12,7 @@ mod devices;
 mod dlpack;
 mod errors;
 mod formula;
+mod gas;
 mod guard;
 mod health;
 mod lent;
@@ -35,6 +36,8 @@ mod _pyabide {
 
     #[pymodule_export]
     use crate::devices::{catalogue, devices};
+    #[pymodule_export]
+    use crate::gas::{Gas, flow_fields};
     #[pymodule_export]
     use crate::lent::Lent;
     #[pymodule_export]

@@ -131,6 +131,25 @@ pub fn options(text: &str, source: &str) -> Result<Vec<String>> {
     read().map_err(|fault: Fault| fault.error(source, text))
 }
 
+/// Reads the flow alone that a model file's table `flow` describes. `source` names the text in errors.
+///
+/// # Errors
+///
+/// Those of [`read`]; [`Error::Invalid`] for a model without the table.
+#[cfg(feature = "gas")]
+pub fn flow(text: &str, source: &str) -> Result<abide_gas::Flow> {
+    let read = || {
+        let document = document::parse(text)?;
+        let all = Item::new(text, &document).table()?;
+        let axes = all.get("axes").map_or(Ok(1), Item::whole)?;
+        match all.get("flow") {
+            Some(flow) => flow::read(flow, axes),
+            None => Err(Fault::new(0..0, "it describes no flow", "write a table [flow]")),
+        }
+    };
+    standard(read).map_err(|fault: Fault| fault.error(source, text))
+}
+
 fn model(text: &str, name: &str) -> Result<Model, Fault> {
     let document = document::parse(text)?;
     let all = Item::new(text, &document).table()?;

@@ -60,7 +60,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    fn words(self) -> [u64; 7] {
+    pub fn words(self) -> [u64; 7] {
         let Progress { has_ended, is_at_mark, steps, rows, until_due, mark, turns, is_loop_over } = self;
         let stopped = u64::from(has_ended) | u64::from(is_at_mark) << 1 | u64::from(is_loop_over) << 2;
         // No block of a reduction is under way.

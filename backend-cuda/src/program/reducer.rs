@@ -13,7 +13,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr
 
 use super::device_clock::DeviceClock;
 use super::launch_kernel;
-use super::memory::rounded_at;
+use super::memory::{Progress, rounded_at};
 use crate::driver::{bind, during};
 use crate::kernels::{Kernels, fit, target};
 use crate::lent::DeviceBuffer;
@@ -42,9 +42,11 @@ struct Memory {
     stream: Arc<CudaStream>,
     /// Those of [`program_scalars`].
     scalars: CudaSlice<u8>,
-    /// The addresses of the scalars as stages of fields read them, of leaves, of what no reduction has, and of the scalars in f64.
+    /// The addresses of the scalars as stages of fields read them, of leaves, of the progress, in which blocks count themselves, of
+    /// rows, which no reduction has, of the scalars in f64, and of matrices, which none has.
     last: [u64; 6],
     _leaves: CudaSlice<u8>,
+    _progress: CudaSlice<u64>,
 }
 
 impl Reductions {
@@ -111,10 +113,13 @@ impl Memory {
         let bytes = (kernels.leaves * problem.dtype.bytes()).max(1);
         // SAFETY: leaves are written before they are read.
         let leaves = unsafe { stream.alloc::<u8>(bytes) }.map_err(during("allocating leaves"))?;
+        let words = Progress::default().words().len();
+        let progress = stream.alloc_zeros(words).map_err(during("allocating the progress"))?;
         let exact = scalars.device_ptr(stream).0;
         let rounded = exact + rounded_at(values.len(), problem.dtype) as u64;
-        let last = [rounded, leaves.device_ptr(stream).0, 0, 0, exact, 0];
-        Ok(Memory { stream: stream.clone(), scalars, last, _leaves: leaves })
+        let last =
+            [rounded, leaves.device_ptr(stream).0, progress.device_ptr(stream).0, 0, exact, 0];
+        Ok(Memory { stream: stream.clone(), scalars, last, _leaves: leaves, _progress: progress })
     }
 
     /// Loads the values of parameters and scalars.
