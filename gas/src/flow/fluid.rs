@@ -2,7 +2,7 @@
 
 use abide_core::program::{Definition, Scope};
 
-use super::{Flow, PARTS};
+use super::{FRACTIONS, Flow, PARTS};
 use crate::{Composition, Mixture};
 
 /// What flows.
@@ -50,6 +50,11 @@ impl Fluid {
         };
         if names.species > 1 {
             s.set("rho", density);
+        }
+        if names.keeps_fractions() {
+            for (number, part) in parts.iter().enumerate() {
+                s.set(&format!("{FRACTIONS}[{number}]"), here(part) / density);
+            }
         }
         let mut squares = s.constant(0.0);
         for axis in 0..names.axes {

@@ -12,14 +12,6 @@ struct Edge<'g> {
     sound: Expr<'g>,
 }
 
-/// Returns the temporary of a flux through the faces of an axis.
-pub fn through(name: &str, letter: &str) -> String {
-    match name.split_once('[') {
-        Some((name, number)) => format!("{name}_{letter}[{number}"),
-        None => format!("{name}_{letter}"),
-    }
-}
-
 /// The harmonic mean of two differences of one sign, else 0 (van Leer, J. Comput. Phys. 14 (1974) 361).
 fn van_leer<'g>(before: Expr<'g>, behind: Expr<'g>) -> Expr<'g> {
     let product = before * behind;
@@ -98,8 +90,8 @@ impl<'g> Edge<'g> {
     }
 }
 
-/// Sets the fluxes through the faces normal to an axis.
-pub fn set<'g>(s: &Scope<'g>, names: &Names, axis: usize) {
+/// Returns the fluxes through a face normal to an axis, in the order of what is conserved.
+pub fn fluxes<'g>(s: &Scope<'g>, names: &Names, axis: usize) -> Vec<Option<Expr<'g>>> {
     let [low, high] = edges(s, names, axis);
     let speed = |edge: &Edge<'g>| edge.cell.velocity[axis];
     let (ul, ur) = (low.cell.velocity[axis], high.cell.velocity[axis]);
@@ -116,15 +108,9 @@ pub fn set<'g>(s: &Scope<'g>, names: &Names, axis: usize) {
         flux.map(|(flux, (behind, own))| [flux, flux + wave * (behind - own)]).collect::<Vec<_>>()
     };
     let both = inner(&low, first).into_iter().zip(inner(&high, last));
-    for (name, ([own_low, inner_low], [own_high, inner_high])) in names.conserved().iter().zip(both) {
+    both.map(|([own_low, inner_low], [own_high, inner_high])| {
         let behind = contact.ge(0.0).select(inner_low, last.gt(0.0).select(inner_high, own_high));
-        s.set(&through(name, names.letter(axis)), first.ge(0.0).select(own_low, behind));
-    }
-}
-
-/// Returns what a cell loses along an axis, times the width of a cell.
-pub fn outflow<'g>(s: &Scope<'g>, names: &Names, axis: usize) -> Vec<Expr<'g>> {
-    let flux = |name: &String| through(name, names.letter(axis));
-    let lost = |name: &String| s.field(&flux(name)).along(axis, 1) - s.field(&flux(name)).along(axis, 0);
-    names.conserved().iter().map(lost).collect()
+        Some(first.ge(0.0).select(own_low, behind))
+    })
+    .collect()
 }

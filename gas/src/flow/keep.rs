@@ -4,7 +4,7 @@
 use abide_core::Expr;
 use abide_core::program::Scope;
 
-use super::{Cell, Names};
+use super::Names;
 
 /// Returns twice the weights of the central first derivative of an order, of the cells 1, 2, … away.
 pub fn weights(order: usize) -> Option<&'static [f64]> {
@@ -16,39 +16,61 @@ pub fn weights(order: usize) -> Option<&'static [f64]> {
     }
 }
 
-/// Returns the flux between two cells along an axis, in the order of what is conserved:
-/// C = ρ̄ ū, momentum C ū_d + p̄, energy C (ē + ½ u·u⁺) + ½ (u p⁺ + u⁺ p), species C Ȳ.
-fn between<'g>(low: &Cell<'g>, high: &Cell<'g>, axis: usize) -> Vec<Expr<'g>> {
-    let mean = |a: Expr<'g>, b: Expr<'g>| 0.5 * (a + b);
-    let velocities = || low.velocity.iter().zip(&high.velocity);
-    let mass = mean(low.density, high.density) * mean(low.velocity[axis], high.velocity[axis]);
-    let parts: Vec<Expr<'g>> = low.parts.iter().zip(&high.parts).map(|(&a, &b)| mean(a, b)).collect();
-    let momenta = velocities().enumerate().map(|(other, (&a, &b))| {
-        let carried = mass * mean(a, b);
-        if other == axis { carried + mean(low.pressure, high.pressure) } else { carried }
-    });
-    let kinetic = velocities().map(|(&a, &b)| a * b).reduce(|sum, term| sum + term);
-    let own = mean(low.energy, high.energy);
-    let work = mean(low.velocity[axis] * high.pressure, high.velocity[axis] * low.pressure);
-    let energy = mass * kinetic.map_or(own, |kinetic| own + 0.5 * kinetic) + work;
-    Cell::masses(&parts, mass).into_iter().chain(momenta).chain([energy]).collect()
+/// A cell so far away along an axis.
+struct Far<'a, 'g> {
+    s: &'a Scope<'g>,
+    names: &'a Names,
+    axis: usize,
+    distance: i32,
 }
 
-/// Returns what a cell loses along an axis, times the width of a cell.
-pub fn outflow<'g>(s: &Scope<'g>, names: &Names, axis: usize, order: usize) -> Vec<Expr<'g>> {
-    let weights = weights(order).unwrap_or(&[1.0]);
-    let far = weights.len() as i32;
-    let cells: Vec<Cell<'g>> = (-far..=far).map(|distance| Cell::along(s, names, axis, distance)).collect();
-    let here = weights.len();
-    let mut sum: Vec<Expr<'g>> = Vec::new();
-    for (apart, &weight) in (1..).zip(weights) {
-        let behind = between(&cells[here], &cells[here + apart], axis);
-        let before = between(&cells[here - apart], &cells[here], axis);
-        let own = behind.into_iter().zip(before).map(|(behind, before)| behind - before);
-        sum = match apart {
-            1 => own.map(|value| value * weight).collect(),
-            _ => sum.into_iter().zip(own).map(|(sum, value)| value.mul_add(weight, sum)).collect(),
-        };
+impl<'g> Far<'_, 'g> {
+    fn of(&self, name: &str) -> Expr<'g> {
+        self.s.field(name).along(self.axis, self.distance)
     }
-    sum
+
+    fn velocity(&self, axis: usize) -> Expr<'g> {
+        self.of(self.names.velocity(axis))
+    }
+}
+
+/// Returns the flux of a conserved quantity between two cells along their axis:
+/// C = ρ̄ ū, momentum C ū_d + p̄, energy C (ē + ½ u·u⁺) + ½ (u p⁺ + u⁺ p), species C Ȳ.
+fn between<'g>(low: &Far<'_, 'g>, high: &Far<'_, 'g>, name: &str) -> Expr<'g> {
+    let (names, axis) = (low.names, low.axis);
+    let mean = |name: &str| 0.5 * (low.of(name) + high.of(name));
+    let mass = mean("rho") * mean(names.velocity(axis));
+    if name == "rho" {
+        return mass;
+    }
+    if name == "energy" {
+        let products = (0..names.axes).map(|other| low.velocity(other) * high.velocity(other));
+        let kinetic = products.reduce(|sum, product| sum + product).map(|sum| 0.5 * sum);
+        let carried = kinetic.map_or(mean("e"), |kinetic| mean("e") + kinetic);
+        let work = 0.5 * (low.velocity(axis) * high.of("p") + high.velocity(axis) * low.of("p"));
+        return mass * carried + work;
+    }
+    match (0..names.axes).find(|&other| names.momentum(other) == name) {
+        Some(other) if other == axis => mass * mean(names.velocity(other)) + mean("p"),
+        Some(other) => mass * mean(names.velocity(other)),
+        // A partial density.
+        None => {
+            let fraction = |far: &Far<'_, 'g>| names.fraction(name, |name| far.of(name));
+            mass * (0.5 * (fraction(low) + fraction(high)))
+        }
+    }
+}
+
+/// Returns what a cell loses of a conserved quantity along an axis, times the width of a cell.
+pub fn outflow<'g>(s: &Scope<'g>, names: &Names, axis: usize, order: usize, name: &str) -> Expr<'g> {
+    let far = |distance: i32| Far { s, names, axis, distance };
+    let mut sum = None;
+    for (apart, &weight) in (1..).zip(weights(order).unwrap_or(&[1.0])) {
+        let own = between(&far(0), &far(apart), name) - between(&far(-apart), &far(0), name);
+        sum = Some(match sum {
+            None => own * weight,
+            Some(sum) => own.mul_add(weight, sum),
+        });
+    }
+    sum.unwrap_or_else(|| s.constant(0.0))
 }

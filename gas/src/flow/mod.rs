@@ -50,7 +50,7 @@ enum Steps {
 ///
 /// let gas = Mixture::of(&Table::builtin()?, &["CH4", "O2"])?;
 /// let program = Flow::of(&gas, 2).order(4).side(0, 0, Side::Slip).side(0, 1, Side::Slip).program()?;
-/// let fields = ["rhoY[0]", "rhoY[1]", "mx", "my", "energy", "rho", "u", "v", "e", "T", "p"];
+/// let fields = ["rhoY[0]", "rhoY[1]", "mx", "my", "energy", "rho", "u", "v", "e", "T", "p", "Y[0]", "Y[1]"];
 /// assert_eq!(program.fields(), fields);
 ///
 /// let tube = Flow::of(&gas, 1).scheme(Scheme::Hllc).courant(0.4).side(0, 0, Side::Outflow).side(0, 1, Side::Outflow);
@@ -76,8 +76,11 @@ pub struct Flow {
 const LETTERS: [&str; 3] = ["x", "y", "z"];
 /// The velocities along x, y and z.
 const VELOCITIES: [&str; 3] = ["u", "v", "w"];
-/// The components of the partial densities.
+/// The components of the partial densities, and of the mass fractions.
 const PARTS: &str = "rhoY";
+const FRACTIONS: &str = "Y";
+/// The most species whose mass fractions are fields.
+const KEPT: usize = 24;
 
 /// What a flow has in a cell, by the names of its fields.
 pub(super) struct Names {
@@ -110,6 +113,19 @@ impl Names {
         }
     }
 
+    /// Returns whether mass fractions are fields: a program has no room for those of very many species.
+    fn keeps_fractions(&self) -> bool {
+        (2..=KEPT).contains(&self.species)
+    }
+
+    /// Returns the mass fraction of a partial density, in the cell in which `of` reads fields.
+    fn fraction<'g>(&self, mass: &str, of: impl Fn(&str) -> Expr<'g>) -> Expr<'g> {
+        match (self.keeps_fractions(), mass.strip_prefix("rho")) {
+            (true, Some(fraction)) => of(fraction),
+            _ => of(mass) / of("rho"),
+        }
+    }
+
     /// Returns what is conserved: masses, momenta by axes from the slowest, energy.
     fn conserved(&self) -> Vec<String> {
         let momenta = (0..self.axes).map(|axis| self.momentum(axis));
@@ -136,7 +152,7 @@ impl<'g> Cell<'g> {
         let density = of("rho");
         let parts = match names.species {
             1 => Vec::new(),
-            _ => names.masses().iter().map(|name| of(name) / density).collect(),
+            _ => names.masses().iter().map(|name| names.fraction(name, of)).collect(),
         };
         Cell {
             density,
@@ -279,7 +295,7 @@ impl Flow {
 
     /// Returns the program of one step. Its fields are the conserved quantities, per volume: `rho` (of several species their partial
     /// densities `rhoY[0]`, …), the momenta `mx`, `my`, `mz`, and `energy` (inner and kinetic); and what follows from them: `rho`,
-    /// the velocities `u`, `v`, `w`, `T` and `p`. All of them begin from values that fit to each other: [`Flow::start`] computes
+    /// the velocities `u`, `v`, `w`, `T`, `p`, and of up to 24 species the mass fractions `Y[0]`, …. All of them begin from values that fit to each other: [`Flow::start`] computes
     /// them. Parameters are the widths of a cell `dx`, `dy`, `dz` in m and `dt` in s, or `cfl`.
     ///
     /// # Errors
@@ -321,6 +337,13 @@ impl Flow {
         all
     }
 
+    /// Returns the fields with a component for each species that follow from the conserved ones, with whether people see them.
+    fn of_species(&self) -> Vec<(&'static str, bool)> {
+        let hidden = [("D", self.diffuses()), ("h", self.diffuses())];
+        let hidden = hidden.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| (name, false));
+        self.names().keeps_fractions().then_some((FRACTIONS, true)).into_iter().chain(hidden).collect()
+    }
+
     fn declare(&self, p: &mut Definition) -> Result<()> {
         let names = self.names();
         p.boundary(Boundary::Periodic);
@@ -338,20 +361,19 @@ impl Flow {
                 p.internal(&name);
             }
         }
-        if self.diffuses() {
-            for name in ["D", "h"] {
-                p.components(name, names.species, Centring::CELL).internal(name);
+        for (name, is_seen) in self.of_species() {
+            p.components(name, names.species, Centring::CELL);
+            if !is_seen {
+                p.internal(name);
             }
         }
         p.shown("rho");
         for name in names.conserved() {
             p.temporary(&before(&name), Centring::CELL);
         }
-        if self.scheme == Scheme::Hllc {
-            for axis in 0..self.axes {
-                for name in names.conserved() {
-                    p.temporary(&hllc::through(&name, names.letter(axis)), Centring::face(self.axes, axis));
-                }
+        for axis in 0..self.axes {
+            for name in self.through_faces() {
+                p.temporary(&through(&name, names.letter(axis)), Centring::face(self.axes, axis));
             }
         }
         for axis in (0..self.axes).rev() {
@@ -395,48 +417,108 @@ impl Flow {
         step.compute("dt", |s| s.param("cfl") / s.param("fastest").max(f64::MIN_POSITIVE));
     }
 
-    /// Adds the stages that advance the conserved quantities by one of the three parts of a step.
+    /// Returns whether fluxes through faces are kept, and of which conserved quantities.
+    fn through_faces(&self) -> Vec<String> {
+        let names = self.names().conserved();
+        match self.scheme {
+            Scheme::Hllc => names,
+            // Where nothing diffuses, there is no flux of mass but the central one.
+            Scheme::Keep if self.is_viscous && !self.diffuses() => names[self.species()..].to_vec(),
+            Scheme::Keep if self.is_viscous => names,
+            Scheme::Keep => Vec::new(),
+        }
+    }
+
+    /// Adds the stages that advance the conserved quantities by one of the three parts of a step. Species have stages of their own, so
+    /// few that a thread has room for what it makes.
     fn advance(&self, step: &mut Step<'_>, number: usize) {
         let names = self.names();
-        if self.scheme == Scheme::Hllc {
+        if !self.through_faces().is_empty() {
             for axis in 0..self.axes {
-                step.stage(&format!("fluxes {}", names.letter(axis)), |s| hllc::set(s, &names, axis));
+                step.stage(&format!("fluxes {}", names.letter(axis)), |s| self.faces(s, axis));
             }
         }
-        step.stage(["first", "second", "third"][number], |s| {
-            let mut outflow: Vec<Expr<'_>> = Vec::new();
+        let part = ["first", "second", "third"][number];
+        let all = names.conserved();
+        let (masses, others) = all.split_at(names.masses().len());
+        if masses.len() == 1 {
+            step.stage(part, |s| self.change(s, number, &all));
+            return;
+        }
+        step.stage(part, |s| self.change(s, number, others));
+        for some in masses.chunks(SPECIES) {
+            step.stage(&format!("{part} of {}", some[0]), |s| self.change(s, number, some));
+        }
+    }
+
+    /// Sets the fluxes that are kept, through the faces normal to an axis.
+    fn faces(&self, s: &Scope<'_>, axis: usize) {
+        let names = self.names();
+        let own = match self.scheme {
+            Scheme::Hllc => hllc::fluxes(s, &names, axis),
+            Scheme::Keep => names.conserved().iter().map(|_| None).collect(),
+        };
+        let viscous = match self.is_viscous {
+            true => viscous::fluxes(s, &names, axis, self),
+            false => names.conserved().iter().map(|_| None).collect(),
+        };
+        let both = own.into_iter().zip(viscous);
+        for (name, both) in names.conserved().iter().zip(both) {
+            match both {
+                (Some(own), Some(viscous)) => s.set(&through(name, names.letter(axis)), own + viscous),
+                (Some(flux), None) | (None, Some(flux)) => s.set(&through(name, names.letter(axis)), flux),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Changes some of what is conserved by what a cell loses.
+    fn change(&self, s: &Scope<'_>, number: usize, wanted: &[String]) {
+        let (names, kept) = (self.names(), self.through_faces());
+        for name in wanted {
+            let mut outflow: Option<Expr<'_>> = None;
             for axis in 0..self.axes {
-                let mut own = match self.scheme {
-                    Scheme::Keep => keep::outflow(s, &names, axis, self.order),
-                    Scheme::Hllc => hllc::outflow(s, &names, axis),
+                let central = match self.scheme {
+                    Scheme::Keep => Some(keep::outflow(s, &names, axis, self.order, name)),
+                    Scheme::Hllc => None,
                 };
-                if self.is_viscous {
-                    let viscous = viscous::outflow(s, &names, axis, self);
-                    own = own.into_iter().zip(viscous).map(|(own, other)| own + other).collect();
-                }
-                let per_width = own.into_iter().map(|value| value / width(s, &names, axis));
-                outflow = match axis {
-                    0 => per_width.collect(),
-                    _ => outflow.into_iter().zip(per_width).map(|(sum, value)| sum + value).collect(),
+                let through = kept.contains(name).then(|| {
+                    let flux = through(name, names.letter(axis));
+                    s.field(&flux).along(axis, 1) - s.field(&flux).along(axis, 0)
+                });
+                let own = match (central, through) {
+                    (Some(central), Some(through)) => central + through,
+                    (central, through) => central.or(through).unwrap_or_else(|| s.constant(0.0)),
                 };
+                let own = own / width(s, &names, axis);
+                outflow = Some(outflow.map_or(own, |sum| sum + own));
             }
-            for (name, outflow) in names.conserved().iter().zip(outflow) {
-                let now = s.field(name).here();
-                let next = now - s.param("dt") * outflow;
-                let saved = before(name);
-                if number == 0 {
-                    s.set(&saved, now);
-                }
-                s.set(
-                    name,
-                    match number {
-                        0 => next,
-                        1 => 0.75 * s.field(&saved).here() + 0.25 * next,
-                        _ => (s.field(&saved).here() + 2.0 * next) * (1.0 / 3.0),
-                    },
-                );
+            let now = s.field(name).here();
+            let next = outflow.map_or(now, |outflow| now - s.param("dt") * outflow);
+            let saved = before(name);
+            if number == 0 {
+                s.set(&saved, now);
             }
-        });
+            s.set(
+                name,
+                match number {
+                    0 => next,
+                    1 => 0.75 * s.field(&saved).here() + 0.25 * next,
+                    _ => (s.field(&saved).here() + 2.0 * next) * (1.0 / 3.0),
+                },
+            );
+        }
+    }
+}
+
+/// The species of a stage.
+const SPECIES: usize = 4;
+
+/// Returns the temporary of a flux through the faces of an axis.
+fn through(name: &str, letter: &str) -> String {
+    match name.split_once('[') {
+        Some((name, number)) => format!("{name}_{letter}[{number}"),
+        None => format!("{name}_{letter}"),
     }
 }
 

@@ -4,16 +4,14 @@ use abide_core::expr::Graph;
 use abide_core::program::{Centring, Definition, Program, Scope, Start};
 use abide_core::{DType, Error, Expr, Result};
 
-use super::{Cell, Flow, Fluid, LETTERS, VELOCITIES};
+use super::{Cell, FRACTIONS, Flow, Fluid, LETTERS, VELOCITIES};
 
 /// Returns the names of all fields of a flow.
 pub(super) fn names(flow: &Flow) -> Vec<String> {
     let mut all = flow.names().conserved();
     all.extend(flow.derived().into_iter().map(|(name, _)| name));
-    if flow.diffuses() {
-        let each = |name: &'static str| (0..flow.species()).map(move |number| format!("{name}[{number}]"));
-        all.extend(["D", "h"].into_iter().flat_map(each));
-    }
+    let each = |name: &'static str| (0..flow.species()).map(move |number| format!("{name}[{number}]"));
+    all.extend(flow.of_species().into_iter().flat_map(|(name, _)| each(name)));
     all
 }
 
@@ -61,6 +59,8 @@ fn fields<'g>(
     own.extend(all.masses().into_iter().zip(masses));
     if all.species > 1 {
         own.push(("rho".to_owned(), density));
+        let each = parts.iter().enumerate();
+        own.extend(each.map(|(number, &part)| (format!("{FRACTIONS}[{number}]"), part)));
     }
     let squares = velocity.iter().map(|&u| u * u).reduce(|sum, square| sum + square);
     let kinetic = squares.map_or(graph.constant(0.0), |squares| 0.5 * squares);

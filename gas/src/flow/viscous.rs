@@ -83,7 +83,7 @@ impl<'g> Face<'_, 'g> {
     }
 
     /// Returns the flux through the face, in the order of what is conserved.
-    fn flux(&self, flow: &Flow) -> Vec<Expr<'g>> {
+    fn flux(&self, flow: &Flow) -> Vec<Option<Expr<'g>>> {
         let (names, axis) = (self.names, self.axis);
         let [viscosity, conductivity] = self.coefficients(flow);
         let slopes: Vec<Expr<'g>> =
@@ -101,20 +101,25 @@ impl<'g> Face<'_, 'g> {
             stresses.iter().enumerate().map(|(other, &stress)| stress * self.mean(names.velocity(other)));
         let work = work.reduce(|sum, term| sum + term).unwrap_or(viscosity);
         let mut energy = -(conductivity * self.slope("T", axis)) - work;
-        let mut masses = vec![self.s.constant(0.0)];
+        let mut masses = vec![None; names.masses().len()];
         if flow.diffuses() {
-            masses = self.diffusion();
-            for (number, &mass) in masses.iter().enumerate() {
+            let diffusion = self.diffusion();
+            for (number, &mass) in diffusion.iter().enumerate() {
                 energy = energy + mass * self.mean(&format!("h[{number}]"));
             }
+            masses = diffusion.into_iter().map(Some).collect();
         }
-        masses.into_iter().chain(stresses.into_iter().map(|stress| -stress)).chain([energy]).collect()
+        masses
+            .into_iter()
+            .chain(stresses.into_iter().map(|stress| Some(-stress)))
+            .chain([Some(energy)])
+            .collect()
     }
 
     /// Returns the flux of each species: −ρ D_i ∂Y_i, and what makes their sum 0, by their fractions.
     fn diffusion(&self) -> Vec<Expr<'g>> {
         let density = self.mean("rho");
-        let fraction = |name: &str, cell: i32| self.tap(name, cell, None) / self.tap("rho", cell, None);
+        let fraction = |name: &str, cell: i32| self.names.fraction(name, |name| self.tap(name, cell, None));
         let names = self.names.masses();
         let pairs: Vec<[Expr<'g>; 2]> =
             names.iter().map(|name| [fraction(name, -1), fraction(name, 0)]).collect();
@@ -128,8 +133,7 @@ impl<'g> Face<'_, 'g> {
     }
 }
 
-/// Returns what a cell loses along an axis, times the width of a cell.
-pub fn outflow<'g>(s: &Scope<'g>, names: &Names, axis: usize, flow: &Flow) -> Vec<Expr<'g>> {
-    let before = Face { s, names, axis, order: flow.order }.flux(flow);
-    before.into_iter().map(|before| s.shifted(before, axis, 1) - before).collect()
+/// Returns the fluxes through a face normal to an axis, in the order of what is conserved; none of mass where nothing diffuses.
+pub fn fluxes<'g>(s: &Scope<'g>, names: &Names, axis: usize, flow: &Flow) -> Vec<Option<Expr<'g>>> {
+    Face { s, names, axis, order: flow.order }.flux(flow)
 }
