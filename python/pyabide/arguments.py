@@ -40,6 +40,13 @@ def whole(name: str, value: Any, *, least: int | None = None) -> int:
     return own
 
 
+def flag(name: str, value: Any) -> bool:
+    """Returns a truth value; other things than truth values are refused."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise Invalid(f"{name} is {type(value).__name__}; give True or False")
+
+
 def wholes(name: str, values: Any, example: str) -> list[int]:
     """Returns a list of whole numbers."""
     try:

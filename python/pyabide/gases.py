@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _pyabide, words
-from .arguments import backend_named, number_of, path_of, text_of, whole
+from .arguments import backend_named, dtype_name, flag, number_of, path_of, text_of, whole
 from .errors import Invalid
 from .models import loads
-from .programs import Program
+from .programs import Program, _with
 from .simulation import Simulation
 
 __all__ = ["Flow", "Gas"]
@@ -51,16 +51,16 @@ class Gas:
         own = names.split(",") if isinstance(names, str) else list(_listed("names", names))
         self._names = [text_of("a species", name, '"CH4"').strip() for name in own]
         pairs = [] if kij is None else [_pair(pair, value) for pair, value in _items(kij)]
-        self._options = {
+        self._options: dict[str, Any] = {
             "gas": self._names,
             "kij": [list(pair) for pair in pairs],
             "chung": text_of("chung", chung, '"poling"'),
-            "kappa": bool(kappa),
-            "closure": bool(closure),
+            "kappa": flag("kappa", kappa),
+            "closure": flag("closure", closure),
         }
         self._file = None if species is None else path_of(species)
         self._core = _pyabide.Gas(
-            self._names, self._file, pairs, self._options["chung"], bool(kappa), bool(closure)
+            self._names, self._file, pairs, self._options["chung"], self._options["kappa"], self._options["closure"]
         )
 
     def __repr__(self) -> str:
@@ -192,7 +192,7 @@ class Flow:
             own["ideal"] = {"gamma": gamma, "R": constant}
         own["scheme"] = text_of("scheme", scheme, '"keep"')
         own["order"] = whole("order", order, least=0)
-        own["viscous"] = bool(viscous)
+        own["viscous"] = flag("viscous", viscous)
         own["newton"] = whole("newton", newton, least=0)
         if courant is not None:
             own["courant"] = number_of("courant", courant)
@@ -244,9 +244,9 @@ class Flow:
         fields = dict(
             _pyabide.flow_fields(self._text, [_flat(values, found) for values in quantities], list(found))
         )
-        kind = np.dtype(dtype)
+        kind = np.float32 if dtype_name(dtype) == "f32" else np.float64
         values = {name: array.astype(kind, copy=False) for name, array in fields.items()}
-        return self.program.start(by_name={**values, **(by_name or {})}, **options)
+        return self.program.start(by_name=_with(values, by_name), **options)
 
 
 def _items(given: Any) -> Iterable[tuple[Any, Any]]:

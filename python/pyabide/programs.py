@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, TypeAlias, Union
 
+import numpy as np
+
 from . import _pyabide, boundaries, words
 from .arguments import (
     Devices,
@@ -259,7 +261,7 @@ class Program:
         scalars: dict[str, float] = {}
         for name, value in values.items():
             if name in self.fields or name in {_base(field) for field in self.fields}:
-                fields |= _components(name, value, self.fields)
+                fields |= _components(name, value, self.fields, self.dimensions)
             elif name in self.parameters:
                 parameters[name] = number_of(name, value)
             elif name in self.scalars:
@@ -316,12 +318,12 @@ def _base(field: str) -> str:
     return field.split("[")[0]
 
 
-def _components(name: str, value: Any, fields: tuple[str, ...]) -> dict[str, Any]:
-    """Returns the starts of all components of a field; of a list, one for each."""
+def _components(name: str, value: Any, fields: tuple[str, ...], axes: int) -> dict[str, Any]:
+    """Returns the starts of all components of a field; of a list, or of an array with an axis more, one for each."""
     own = [field for field in fields if _base(field) == name]
     if name in fields:
         return {name: value}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == axes + 1):
         if len(value) != len(own):
             raise Invalid(
                 f"the start of field {name}: {len(value)} values for {len(own)} components; give one for each"

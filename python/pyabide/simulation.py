@@ -110,12 +110,31 @@ class Simulation:
                 bar.close()
 
     def __getitem__(self, field: str) -> NDArray[Any]:
-        values: NDArray[Any] = self._core.read(_name(field))
+        parts = self._parts(_name(field))
+        if parts:
+            return read_only(np.stack([self._core.read(part) for part in parts]))
+        values: NDArray[Any] = self._core.read(field)
         return read_only(values)
+
+    def _parts(self, field: str) -> list[str]:
+        """Returns the components of a field that has several, by the name alone: their first axis is that of the components."""
+        if field in self._extents:
+            return []
+        return [name for name in self._extents if name.startswith(f"{field}[") and name.endswith("]")]
 
     def __setitem__(self, field: str, values: Any) -> None:
         self._check_views()
         field = _name(field)
+        parts = self._parts(field)
+        if parts:
+            own = array(field, values)
+            if own.ndim > 0 and len(own) != len(parts):
+                raise Invalid(
+                    f"field {field}: it has {len(parts)} components, and the array {len(own)}; give one for each"
+                )
+            for number, part in enumerate(parts):
+                self[part] = own if own.ndim == 0 else own[number]
+            return
         if self.backend == "cuda" and is_on_gpu(values):
             self._core.fill(field, handed_over(field, values))
             return

@@ -99,7 +99,40 @@ CALLS: dict[str, list[Callable[[Any], Any]]] = {
     "FieldValues": [
         lambda w: ab.FieldValues(w, "u", 0) if not isinstance(w, np.ndarray) else ab.FieldValues(None, "u", 0)
     ],  # type: ignore[arg-type]
+    "Flow": [
+        lambda w: ab.Flow(w),
+        *(
+            (lambda w, name=name: ab.Flow(**({"ideal": (1.4, 287.0), "axes": 1} | {name: w})))
+            for name in "gas ideal axes scheme order viscous courant newton sides".split()
+        ),
+        lambda w: ab.Flow(ideal=(1.4, 287.0), axes=1, sides={"x-": w, "x+": "slip"}),
+        *(
+            (
+                lambda w, name=name: ab.Flow(ideal=(1.4, 287.0), axes=1).start(
+                    **({"T": 300.0, "p": 1e5, "shape": (8,), "backend": "cpu"} | {name: w})
+                )
+            )
+            for name in "T p u v w Y shape dtype by_name dx".split()
+        ),
+    ],
     "Frame": [lambda w: ab.Frame(w, w), lambda w: next(iter(sim().frames(1, every=1, progress=False)))[w]],
+    "Gas": [
+        lambda w: ab.Gas(w),
+        *(
+            (lambda w, name=name: ab.Gas(["N2"], **{name: w}))
+            for name in "species kij chung kappa closure".split()
+        ),
+        lambda w: ab.Gas(["N2", "O2"], kij={("N2", "O2"): w}),
+        lambda w: ab.Gas(["N2"]).properties(w, T=300.0, p=1e5, backend="cpu"),
+        *(
+            (
+                lambda w, name=name: ab.Gas(["N2"]).properties(
+                    "c", **({"T": 300.0, "p": 1e5, "backend": "cpu"} | {name: w})
+                )
+            )
+            for name in "T p rho h e x Y backend".split()
+        ),
+    ],
     "GridOperator": [
         lambda w: ab.GridOperator(w, (4, 4)),
         lambda w: ab.GridOperator("laplacian2d", w),

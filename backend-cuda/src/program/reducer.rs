@@ -117,8 +117,7 @@ impl Memory {
         let progress = stream.alloc_zeros(words).map_err(during("allocating the progress"))?;
         let exact = scalars.device_ptr(stream).0;
         let rounded = exact + rounded_at(values.len(), problem.dtype) as u64;
-        let last =
-            [rounded, leaves.device_ptr(stream).0, progress.device_ptr(stream).0, 0, exact, 0];
+        let last = [rounded, leaves.device_ptr(stream).0, progress.device_ptr(stream).0, 0, exact, 0];
         Ok(Memory { stream: stream.clone(), scalars, last, _leaves: leaves, _progress: progress })
     }
 
