@@ -94,5 +94,6 @@ mod documents {
     #[cfg(feature = "gas")]
     pages! {
         Gas: "../docs/gas/README.md",
+        Flows: "../docs/gas/flows.md",
     }
 }
