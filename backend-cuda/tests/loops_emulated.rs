@@ -12,7 +12,7 @@ use abide_core::program::{Centring, Definition};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Program, Shape, Start};
 use abide_cuda::{Nvrtc, report, target};
 use abide_emulator::{Compiler, Launch, all};
-use abide_gas::{Interactions, Mixture, Property, States, Sums, Table};
+use abide_gas::{Interactions, Mixture, Property, States, Table};
 use abide_planner::plan;
 use abide_random::looped;
 

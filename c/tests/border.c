@@ -380,6 +380,25 @@ static void gases(void) {
     CHECK(abide_gas_new("N2,O2", options, &gas));
     FAILS(abide_gas_properties(gas, "rho", &temperature, &pressure, NULL, &density), ABIDE_USAGE, "fractions of several");
     abide_gas_free(gas);
+    /* States by density and energy; a diffusivity of each species. */
+    t[1] = 400;
+    double x[4] = {0.79, 0.79, 0.21, 0.21}, both[4] = {0, 0, 0, 0}, back[8];
+    const int64_t two_by_two[] = {2, 2}, four_by_two[] = {4, 2};
+    const abide_view fractions = view(x, ABIDE_F64, 2, two_by_two, NULL);
+    const abide_view values = view(both, ABIDE_F64, 2, two_by_two, NULL), found = view(back, ABIDE_F64, 2, four_by_two, NULL);
+    CHECK(abide_gas_new("N2,O2", options, &gas));
+    CHECK(abide_gas_properties(gas, "rho,e", &temperature, &pressure, &fractions, &values));
+    FAILS(abide_gas_properties(gas, "rho,D", &temperature, &pressure, &fractions, &values), ABIDE_USAGE, "");
+    abide_gas_free(gas);
+    CHECK(abide_options_set(options, "given", "ph"));
+    FAILS(abide_gas_new("N2,O2", options, &gas), ABIDE_USAGE, "hp");
+    CHECK(abide_options_set(options, "given", "rhoe"));
+    CHECK(abide_gas_new("N2,O2", options, &gas));
+    const abide_view e = view(both + 2, ABIDE_F64, 1, two, NULL), of_both = view(both, ABIDE_F64, 1, two, NULL);
+    CHECK(abide_gas_properties(gas, "T,p,D", &of_both, &e, &fractions, &found));
+    HOLDS(fabs(back[0] - 300) < 1e-9 && fabs(back[1] - 400) < 1e-9 && fabs(back[2] - 1e5) < 1e-6);
+    HOLDS(back[4] > 1.9e-5 && back[4] < 2.3e-5 && back[6] > 1.9e-5 && back[6] < 2.3e-5);
+    abide_gas_free(gas);
     abide_options_free(options);
 }
 
