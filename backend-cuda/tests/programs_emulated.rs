@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use abide_core::program::{Centring, Definition, Marks, Probe, Record, Reduction, Until};
 use abide_core::slabs::Slabs;
-use abide_core::{Array, Boundary, DType, Problem, Shape, Start, catalogue};
+use abide_core::{Array, Boundary, DType, Lowering, Problem, Shape, Start, catalogue};
 use abide_emulator::{Compiler, Form, Program, all};
 use abide_random::cases::{Case, cases, random};
 use abide_random::partitions::partition;
@@ -28,6 +28,7 @@ by_parts!(
     quotients_and_roots_of_any_numbers_have_the_references_bits_without_a_gpu,
     random_numbers_have_the_references_bits_without_a_gpu,
     loops_have_the_references_bits_without_a_gpu,
+    kept_loops_have_the_references_bits_without_a_gpu,
     systems_have_the_references_bits_without_a_gpu,
     a_mark_halts_a_run_without_a_gpu,
 );
@@ -102,6 +103,56 @@ fn loops_have_the_references_bits_without_a_gpu(is_other: bool) {
     let loops: Vec<Case> =
         cases().unwrap().into_iter().filter(|case| case.name.starts_with("loops")).collect();
     check(&compiler, if is_other { &loops[..] } else { &loops[2..4] });
+}
+
+/// Loops over components that are kept in kernels of a program of several stages, tables and loops within loops among them: the bits
+/// of each turn written out.
+fn kept_loops_have_the_references_bits_without_a_gpu(is_other: bool) {
+    let Some(compiler) = common::compiler() else { return };
+    for (dtype, lowering) in
+        [(DType::F64, Lowering::Loops), (DType::F32, Lowering::Loops), (DType::F64, Lowering::Straight)]
+    {
+        if is_other == (dtype == DType::F64 && lowering == Lowering::Loops) {
+            continue;
+        }
+        let mut p = Definition::new("kept loops", 2);
+        p.boundary(Boundary::Mirror).components("x", 7, Centring::CELL).field("u", Centring::CELL);
+        p.field("t", Centring::CELL).temporary("mean", Centring::CELL).parameter("rate", 0.3, "of change");
+        p.step()
+            .stage("mean", |s| {
+                let (x, g) = (s.components("x"), s.graph());
+                let weights = g.table(&[0.5, -1.0, 2.0, 0.25, 1.5, -0.75, 3.0]);
+                let pairs = g.table_of(
+                    7,
+                    &(0..49).map(|entry| 0.01 * f64::from(entry % 11) - 0.03).collect::<Vec<_>>(),
+                );
+                let own = g.sum(0..7, |i| x.at(i) * weights.at(i));
+                let all = g.fold(0..7, own, |i, sum| {
+                    g.fold(i.to(7), sum, |j, sum| (x.at(j) * pairs.at_row(i, j)).mul_add(x.at(i), sum))
+                });
+                s.set("mean", all + s.param("rate"));
+                let start = s.field("t").here();
+                s.set("t", g.fold(0..4, start, |_, t| t - 0.25 * (t * t - own) / (t.abs() + 1.0)));
+            })
+            .stage("spread", |s| {
+                let mean = s.field("mean");
+                let around = mean.at([0, 1]) + mean.at([0, -1]) + mean.at([1, 0]) + mean.at([-1, 0]);
+                s.set("u", s.field("u").here() + 0.1 * (around - 4.0 * mean.here()));
+                s.set("x[2]", s.component("x", 2).here() * 0.9 + 0.01 * mean.here());
+            });
+        let program = Arc::new(p.build().unwrap());
+        assert!(!program.is_plain());
+        let problem = Problem::new(program, Shape::new(&[19, 37]).unwrap(), dtype).unwrap();
+        let start: Vec<Array> = (0..problem.program.fields().len() as u64)
+            .map(|seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, dtype).unwrap())
+            .collect();
+        let form = Form { lowering, ..Form::default() };
+        // The text has the loop, or it cannot be replaced by itself.
+        let same = [("for (int i0 =", "for (int i0 =")];
+        let changes = if lowering == Lowering::Loops { &same[..] } else { &[] };
+        let kernels = Program::compile_as(&compiler, &problem, form, changes).unwrap();
+        kernels.check(&start, 3).unwrap();
+    }
 }
 
 /// Systems solved in a step by each method, on coarser grids too: as many iterations, and the same values.

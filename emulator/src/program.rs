@@ -6,7 +6,7 @@ use abide_core::backend::window_of;
 use abide_core::plan::fused::Partition;
 use abide_core::plan::{Execution, Fuse, Options, PersistentProgram, Schedule};
 use abide_core::program::{Boxes, Buffer, Groups, Storage, Transforms};
-use abide_core::{Array, DType, DeviceSpec, Problem};
+use abide_core::{Array, DType, DeviceSpec, Lowering, Problem};
 use abide_planner::plan;
 use abide_shaders::cuda::{
     ProgramKernels, buffer_pitch, persistent_kernels, pitched_values, program_kernels, program_scalars,
@@ -42,6 +42,8 @@ pub struct Form {
     pub partition: Option<Partition>,
     /// The blocks of one persistent kernel.
     pub blocks: Option<usize>,
+    /// How loops of formulas become text.
+    pub lowering: Lowering,
 }
 
 /// Task schedules of a persistent kernel: one for the steps before the repetition, and one for the repeated steps.
@@ -95,7 +97,7 @@ impl<'a> Program<'a> {
     ) -> Result<Program<'a>, String> {
         let device = DeviceSpec::preset("h200").map_err(said)?;
         let execution = form.blocks.map_or(Execution::Stepwise, |_| Execution::Persistent);
-        let options = Options { fuse: Fuse::Off, execution, ..Options::default() };
+        let options = Options { fuse: Fuse::Off, execution, lowering: form.lowering, ..Options::default() };
         let mut schedule = plan(problem, &device, &options).map_err(said)?.schedule;
         let tiles = match &mut schedule {
             Schedule::Stepwise(tiles) => tiles,

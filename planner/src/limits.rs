@@ -25,7 +25,6 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
             format!("cache policy {cache}")
         }
         (.., Depth::Steps(depth)) if depth > 1 => format!("depth {depth}"),
-        _ if options.lowering.keeps_loops() => format!("lowering {}", options.lowering),
         _ => return Ok(()),
     };
     Err(Error::unsupported(
@@ -35,7 +34,7 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
              they reach, and {} runs a launch per stage",
             problem.program.name()
         ),
-        "use --execution stepwise, without cache policy, depth and lowering",
+        "use --execution stepwise, without cache policy and depth",
     ))
 }
 

@@ -54,10 +54,8 @@ pub(crate) fn tables(
     placed: &[PlacedTable],
 ) {
     for number in used(looped) {
-        let table = &looped.tables[number];
-        let entries: Vec<String> =
-            table.bits.iter().map(|&bits| language.literal(dtype, f64::from_bits(bits))).collect();
-        let (name, len, entries) = (table_name(stage, number), entries.len(), entries.join(", "));
+        let (len, entries) = entries(language, dtype, looped, number);
+        let name = table_name(stage, number);
         let qualifier = match place(placed, number) {
             Placement::Constant => "__constant__",
             _ => "__device__ const",
@@ -67,6 +65,23 @@ pub(crate) fn tables(
             &format!("var<private> {name}: array<real, {len}> = array<real, {len}>({entries});"),
         ));
     }
+}
+
+/// Returns the number of a table's entries, and their text.
+fn entries(language: &dyn Language, dtype: DType, looped: &Looped, number: usize) -> (usize, String) {
+    let bits = &looped.tables[number].bits;
+    let entries: Vec<String> =
+        bits.iter().map(|&bits| language.literal(dtype, f64::from_bits(bits))).collect();
+    (entries.len(), entries.join(", "))
+}
+
+/// Returns the statements of C that begin a function whose formula reads these tables, as those of stage 0.
+pub(crate) fn own_tables(language: &dyn Language, dtype: DType, looped: &Looped) -> Vec<String> {
+    let table = |number: usize| {
+        let (len, entries) = entries(language, dtype, looped, number);
+        format!("static const real {}[{len}] = {{{entries}}};", table_name(0, number))
+    };
+    used(looped).into_iter().map(table).collect()
 }
 
 /// Returns how a formula reads each of its tables, by their numbers.

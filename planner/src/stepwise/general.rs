@@ -6,8 +6,9 @@ use abide_core::plan::traffic::Traffic;
 use abide_core::plan::{Schedule, Stepwise};
 use abide_core::program::{Boxes, Buffer, Groups, Launch, Place, Split, Storage};
 use abide_core::reduction::leaf;
-use abide_core::{DeviceSpec, Error, Execution, Fuse, Lowering, Options, Plan, Problem, Result};
+use abide_core::{DeviceSpec, Error, Execution, Fuse, Options, Plan, Problem, Result};
 
+use super::lowering;
 use super::persistent_program::{of_launches, persistent_in};
 use crate::base::base;
 use crate::fused::{self, Passing};
@@ -137,6 +138,8 @@ fn plan_in_groups(
             "choose a smaller size, f32 or another backend",
         ));
     }
+    let lowering = lowering::lowering(problem, device, options);
+    let rows = lowering::rows(problem, device, options, lowering)?;
     let partition = partition(&boxes)?;
     // Of the user's stages.
     let shared_bytes = vec![0; problem.program.stages().len()];
@@ -152,10 +155,10 @@ fn plan_in_groups(
         shared_bytes,
         piece_cells,
         is_repeated: false,
-        lowering: Lowering::Straight,
+        lowering,
         points: 1,
         team: 1,
-        rows: 1,
+        rows,
         tables: Vec::new(),
         launched: None,
         partition,

@@ -161,11 +161,16 @@ pub(super) fn lowering(problem: &Problem, device: &DeviceSpec, options: &Options
         Some(looped) => looped.written_out() > MOST_WRITTEN_OUT,
     };
     match options.lowering {
-        _ if !problem.is_plain() || looped(problem).next().is_none() => Lowering::Straight,
+        _ if looped(problem).next().is_none() || !can_keep(problem, device) => Lowering::Straight,
         Lowering::Auto if problem.program.stages().iter().any(is_too_long) => Lowering::Loops,
         asked @ (Lowering::Loops | Lowering::Jammed | Lowering::Team) => asked,
         Lowering::Auto | Lowering::Straight => Lowering::Straight,
     }
+}
+
+/// Returns whether launches per stage can keep a problem's loops.
+fn can_keep(problem: &Problem, device: &DeviceSpec) -> bool {
+    problem.is_plain() || (!problem.is_batch() && tables::are_shared(device))
 }
 
 /// Refuses options of loops that are kept where none are.
@@ -203,10 +208,14 @@ pub(crate) fn plan_loops(problem: &Problem, device: &DeviceSpec, options: &Optio
             let reason = format!("execution {} writes out each turn of a loop", options.execution);
             return Err(refused(device, reason, "use --execution stepwise, or --lowering straight"));
         }
-        if problem.is_batch() || !problem.is_plain() {
-            let reason =
-                "kernels of batches and of programs that are not plain write out each turn of a loop";
+        if !can_keep(problem, device) {
+            let reason = "kernels of batches, and on other devices than CUDA's those of programs of several stages, write \
+                          out each turn of a loop";
             return Err(refused(device, reason.to_owned(), "use --lowering straight"));
+        }
+        if !problem.is_plain() && options.lowering != Lowering::Loops {
+            let reason = format!("a thread of a program of several stages has no lowering {}", options.lowering);
+            return Err(refused(device, reason, "use --lowering loops or straight"));
         }
         plan_stepwise(problem, device, options)
     })

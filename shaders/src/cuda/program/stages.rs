@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display};
 
-use abide_core::expr::{Dag, Tap};
-use abide_core::plan::Stepwise;
+use abide_core::expr::{Dag, Looped, Tap};
+use abide_core::plan::{Lowering, Stepwise};
 use abide_core::program::{Indices, Reduction, StageKind};
 use abide_core::reduction::{MANY_LEAVES, leaf};
 use abide_core::{DType, Problem, Stage};
@@ -13,6 +13,7 @@ use super::{Part, sector, transform};
 use crate::cuda::quotients::evaluated;
 use crate::cuda::{Cuda, literal};
 use crate::emit::{Formula, part};
+use crate::loops::{self, Joint, Reads};
 use crate::program::{self, Grid, Kinds, Slot, Slots, Work};
 use crate::text::Text;
 
@@ -186,9 +187,25 @@ pub(super) struct Writer<'a> {
     pub kinds: &'a Kinds,
     pub stage: &'a Stage,
     pub slots: Slots,
+    /// Where the plan keeps loops, the turns of an outer one that share its inner loops.
+    pub rows: Option<usize>,
 }
 
 impl Writer<'_> {
+    /// Returns the formula whose loops are kept. What loops store has no places that an index finds.
+    fn looped(&self) -> Option<&Looped> {
+        let are_alone = self.stage.set_alone().len() == self.stage.writes.len();
+        self.stage.looped.as_ref().filter(|_| are_alone && self.rows.is_some())
+    }
+
+    /// Returns how the formula is written.
+    fn language(&self) -> Cuda {
+        match self.looped() {
+            Some(_) => Cuda::PLAIN,
+            None => Cuda::of_launch(&self.stage.dag),
+        }
+    }
+
     /// Returns the text that reads a tap.
     fn tap(&mut self, tap: Tap) -> String {
         let name = usize::from(tap.field);
@@ -207,17 +224,25 @@ impl Writer<'_> {
     /// Returns the formula of some of the stage's outputs.
     fn formula(&mut self, outputs: &[usize]) -> Formula {
         let Dag { nodes, outputs: all } = &self.stage.dag;
+        let (dtype, language) = (self.problem.dtype, self.language());
+        if let Some(looped) = self.looped().cloned() {
+            let tables = loops::table_texts(0, &looped, &[]);
+            let together = Joint { rows: self.rows.unwrap_or(1), team: 1 };
+            let store = |_: usize, _: &str, _: &str| String::new();
+            let reads = Reads { tap: |tap| self.tap(tap), component: |_, _, _: &str| None, store: &store };
+            let mut body = loops::formula(&looped, &language, dtype, &tables, together, reads);
+            body.statements.splice(0..0, loops::own_tables(&language, dtype, &looped));
+            body.outputs = outputs.iter().map(|&output| body.outputs[output].clone()).collect();
+            return body;
+        }
         let outputs: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
-        let dtype = self.problem.dtype;
-        part(nodes, &outputs, |_| None, &Cuda::of_launch(&self.stage.dag), dtype, |tap| self.tap(tap))
+        part(nodes, &outputs, |_| None, &language, dtype, |tap| self.tap(tap))
     }
 
     /// Writes the function that stores the new values of outputs inside of their `own` boxes.
     fn compute(&mut self, text: &mut Text, work: &Work, body: &Formula, own: &[Indices]) {
         text.push(format!("{VIEWED} void compute(const View& u)\n{{"));
-        for (&output, value) in
-            work.outputs.iter().zip(&evaluated(text, body, &Cuda::of_launch(&self.stage.dag)))
-        {
+        for (&output, value) in work.outputs.iter().zip(&evaluated(text, body, &self.language())) {
             let kind = self.kinds.number(self.stage.writes[output]);
             let (slot, indices) = (self.slots.number(Slot::Write(output)), boxed(&own[output]));
             text.push(format!("u.template store<Kind{kind}, {slot}, {indices}>({value});"));
@@ -251,7 +276,8 @@ pub fn update(
     // Tiles begin where sectors of memory do.
     let fields = problem.program.fields().len();
     let work = program::update(kinds, stage, own, fields, tiles.tile, sector(problem.dtype))?;
-    let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
+    let rows = (tiles.lowering == Lowering::Loops).then_some(tiles.rows);
+    let mut writer = Writer { problem, kinds, stage, slots: Slots::default(), rows };
     let body = writer.formula(&work.outputs);
     let mut text = Text::default();
     write(&mut text, &work);
@@ -272,7 +298,7 @@ pub fn update(
 /// buffers.
 pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) -> Option<Body> {
     let work = program::points(kinds, stage, own, problem.shape.dimensions())?;
-    let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
+    let mut writer = Writer { problem, kinds, stage, slots: Slots::default(), rows: None };
     let body = writer.formula(&work.outputs);
     let points = stage.points.len();
     let all: Vec<String> = stage.points.iter().map(|[z, y, x]| format!("{{{z}, {y}, {x}}}")).collect();
@@ -306,7 +332,7 @@ pub fn reduce(
 ) -> Option<Body> {
     let StageKind::Reduce(reduction, _, scalar) = stage.does else { return None };
     let work = program::reduce(kinds, stage, own, problem.shape.dimensions())?;
-    let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
+    let mut writer = Writer { problem, kinds, stage, slots: Slots::default(), rows: None };
     let mut text = Text::default();
     let (entries, leaves) = (joined.entries(Entry::Reduce, &work.grid), work.grid.clone());
     reduces(&mut text, problem, (reduction, scalar), &leaves, entries);
@@ -340,7 +366,7 @@ pub fn tail(
     // What a formula makes is at hand one leaf after another: a block with more of them takes longer.
     let grid = tiles_of_leaves(&leaves, joined != Joined::Task, 1);
     let work = program::update(kinds, update, own, fields, leaf(dimensions), 1)?;
-    let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default() };
+    let mut writer = Writer { problem, kinds, stage: update, slots: Slots::default(), rows: None };
     let body = writer.formula(&work.outputs);
     let mut text = Text::default();
     let entries = joined.entries(Entry::Tail, &leaves);
@@ -350,7 +376,7 @@ pub fn tail(
     // What the reduction taps of the update's outputs: the values at hand, or those that the kernel took along.
     let output_of = |tap: &Tap| update.writes.iter().position(|&made| made == usize::from(tap.field));
     let Dag { nodes, outputs } = &reduction.dag;
-    let mut other = Writer { problem, kinds, stage: reduction, slots: writer.slots };
+    let mut other = Writer { problem, kinds, stage: reduction, slots: writer.slots, rows: None };
     let term = |other: &mut Writer<'_>, kept: bool| {
         part(
             nodes,
@@ -370,7 +396,7 @@ pub fn tail(
         )
     };
     let (at_hand, kept) = (term(&mut other, false), term(&mut other, true));
-    let mut writer = Writer { problem, kinds, stage: update, slots: other.slots };
+    let mut writer = Writer { problem, kinds, stage: update, slots: other.slots, rows: None };
     let count = update.writes.len();
     let arguments = format!("value(const View& u, const real (&made)[{count}])");
     value(&mut text, &arguments, &at_hand, &reduction.dag);

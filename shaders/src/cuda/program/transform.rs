@@ -62,7 +62,7 @@ pub fn body(
 ) -> Option<Body> {
     let StageKind::Transform(transform) = stage.does else { return None };
     let work = program::points(kinds, stage, own, problem.shape.dimensions())?;
-    let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
+    let mut writer = Writer { problem, kinds, stage, slots: Slots::default(), rows: None };
     let lines = own[0].iter().map(ExactSizeIterator::len).product::<usize>() / matrix.rows.max(1);
     let tiles = |[left, right]: [usize; 2]| match transform.axis {
         2 => lines.div_ceil(left) * matrix.rows.div_ceil(right),
