@@ -213,9 +213,11 @@ pub(crate) fn plan_loops(problem: &Problem, device: &DeviceSpec, options: &Optio
                           out each turn of a loop";
             return Err(refused(device, reason.to_owned(), "use --lowering straight"));
         }
-        if !problem.is_plain() && options.lowering != Lowering::Loops {
-            let reason = format!("a thread of a program of several stages has no lowering {}", options.lowering);
-            return Err(refused(device, reason, "use --lowering loops or straight"));
+        let has_tables = matches!(options.tables, Placement::Auto | Placement::Memory);
+        if !problem.is_plain() && (options.lowering != Lowering::Loops || !has_tables) {
+            let reason = "a thread of a program of several stages goes through the loops of its cell, with tables in \
+                          device memory";
+            return Err(refused(device, reason.to_owned(), "use --lowering loops, with --tables auto"));
         }
         plan_stepwise(problem, device, options)
     })
