@@ -34,6 +34,7 @@
 mod cantera;
 mod chung;
 mod coefficients;
+mod collisions;
 mod composition;
 mod diffusion;
 mod flow;

@@ -4,7 +4,7 @@ use abide_core::expr::{QuadraticForm, factors};
 use abide_core::{Error, Result};
 
 use crate::coefficients::{Chung, CriticalVolume};
-use crate::diffusion::Diffusion;
+use crate::collisions::Collisions;
 use crate::species::{CRITICAL_COMPRESSIBILITY, Critical, DIAMETER_PER_ROOT, Species, TEMPERATURE_PER_DEPTH};
 use crate::{GAS_CONSTANT, Interactions, Table};
 
@@ -32,7 +32,7 @@ pub struct Mixture {
     pub(crate) equation: Equation,
     pub(crate) chung: Chung,
     pub(crate) transport: Transport,
-    pub(crate) diffusion: Diffusion,
+    pub(crate) collisions: Collisions,
     is_associating: bool,
     pairs: Pairs,
 }
@@ -89,8 +89,17 @@ impl Mixture {
         let equation = Equation::of(&species, &critical);
         let chung = Chung::default();
         let transport = Transport::of(&species, &critical, &chung, false, Pairs::Each);
-        let (diffusion, pairs) = (Diffusion::of(&species, &critical), Pairs::Each);
-        Ok(Mixture { species, critical, equation, chung, transport, diffusion, is_associating: false, pairs })
+        let (collisions, pairs) = (Collisions::of(&species, &critical), Pairs::Each);
+        Ok(Mixture {
+            species,
+            critical,
+            equation,
+            chung,
+            transport,
+            collisions,
+            is_associating: false,
+            pairs,
+        })
     }
 
     /// Makes a mixture of species of a table, by their names. The errors are those of [`Mixture::new`], and
