@@ -5,6 +5,9 @@ use std::f64::consts::TAU;
 use abide::gas::{Beginning, Flow, Mixture, Scheme, Side, Table, Uniform};
 use abide::prelude::*;
 
+/// Temperature, pressure, velocities and mass fractions of a cell.
+type Cell = (f64, f64, Vec<f64>, Vec<f64>);
+
 /// Returns a mixture of species of the built-in table.
 fn mixture(names: &[&str]) -> Mixture {
     Mixture::of(&Table::builtin().unwrap(), names).unwrap()
@@ -16,12 +19,11 @@ fn begin(
     flow: &Flow,
     extents: &[usize],
     parameters: &[(&str, f64)],
-    at: impl Fn(usize) -> (f64, f64, Vec<f64>, Vec<f64>),
+    at: impl Fn(usize) -> Cell,
 ) -> Simulation {
     let count: usize = extents.iter().product();
     let cells: Vec<_> = (0..count).map(at).collect();
-    let column =
-        |of: &dyn Fn(&(f64, f64, Vec<f64>, Vec<f64>)) -> f64| Array::F64(cells.iter().map(of).collect());
+    let column = |of: &dyn Fn(&Cell) -> f64| Array::F64(cells.iter().map(of).collect());
     let beginning = Beginning {
         temperature: column(&|cell| cell.0),
         pressure: column(&|cell| cell.1),
