@@ -33,6 +33,7 @@ fn compile<'a>(
         more_rows: usize::from(seed % 3 == 2),
         partition: groups.map_err(|why| why.to_string())?,
         blocks: Some(BLOCKS[seed as usize % BLOCKS.len()]),
+        ..Form::default()
     };
     Program::compile_as(compiler, &case.problem, form, changes)
 }
