@@ -2,7 +2,8 @@
 
 use abide_core::program::{Definition, Scope};
 
-use super::{FRACTIONS, Flow, PARTS};
+use super::Flow;
+use super::names::{FRACTIONS, PARTS};
 use crate::{Composition, Mixture};
 
 /// What flows.

@@ -3,7 +3,7 @@
 use abide_core::Expr;
 use abide_core::program::Scope;
 
-use super::{Cell, Names};
+use super::names::{Cell, Names};
 
 /// One side of a face.
 struct Edge<'g> {

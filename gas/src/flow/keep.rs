@@ -4,7 +4,7 @@
 use abide_core::Expr;
 use abide_core::program::Scope;
 
-use super::Names;
+use super::names::Names;
 
 /// Returns twice the weights of the central first derivative of an order, of the cells 1, 2, … away.
 pub fn weights(order: usize) -> Option<&'static [f64]> {

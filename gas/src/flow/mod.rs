@@ -8,6 +8,7 @@ mod entries;
 mod fluid;
 mod hllc;
 mod keep;
+mod names;
 mod side;
 mod start;
 mod viscous;
@@ -16,6 +17,7 @@ use abide_core::domain::Boundary;
 use abide_core::program::{Centring, Definition, Program, Reduction, Scope, Start, Step};
 use abide_core::{Error, Expr, Result};
 
+use self::names::{FRACTIONS, Names, PARTS, before, through, width};
 use crate::Mixture;
 pub use entries::ENTRIES;
 pub use fluid::Fluid;
@@ -72,106 +74,6 @@ pub struct Flow {
     starts: Vec<(String, Start)>,
 }
 
-/// The letters of the axes, x first.
-const LETTERS: [&str; 3] = ["x", "y", "z"];
-/// The velocities along x, y and z.
-const VELOCITIES: [&str; 3] = ["u", "v", "w"];
-/// The components of the partial densities, and of the mass fractions.
-const PARTS: &str = "rhoY";
-const FRACTIONS: &str = "Y";
-/// The most species whose mass fractions are fields.
-const KEPT: usize = 24;
-
-/// What a flow has in a cell, by the names of its fields.
-pub(super) struct Names {
-    /// The number of axes.
-    axes: usize,
-    /// The number of species; 1 has no partial densities.
-    species: usize,
-}
-
-impl Names {
-    /// Returns the letter of an axis, counted from the slowest.
-    fn letter(&self, axis: usize) -> &'static str {
-        LETTERS[self.axes - 1 - axis]
-    }
-
-    /// Returns the velocity along an axis, counted from the slowest.
-    fn velocity(&self, axis: usize) -> &'static str {
-        VELOCITIES[self.axes - 1 - axis]
-    }
-
-    fn momentum(&self, axis: usize) -> String {
-        format!("m{}", self.letter(axis))
-    }
-
-    /// Returns the partial densities; the density itself of one species.
-    fn masses(&self) -> Vec<String> {
-        match self.species {
-            1 => vec!["rho".to_owned()],
-            many => (0..many).map(|number| format!("{PARTS}[{number}]")).collect(),
-        }
-    }
-
-    /// Returns whether mass fractions are fields: a program has no room for those of very many species.
-    fn keeps_fractions(&self) -> bool {
-        (2..=KEPT).contains(&self.species)
-    }
-
-    /// Returns the mass fraction of a partial density, in the cell in which `of` reads fields.
-    fn fraction<'g>(&self, mass: &str, of: impl Fn(&str) -> Expr<'g>) -> Expr<'g> {
-        match (self.keeps_fractions(), mass.strip_prefix("rho")) {
-            (true, Some(fraction)) => of(fraction),
-            _ => of(mass) / of("rho"),
-        }
-    }
-
-    /// Returns what is conserved: masses, momenta by axes from the slowest, energy.
-    fn conserved(&self) -> Vec<String> {
-        let momenta = (0..self.axes).map(|axis| self.momentum(axis));
-        self.masses().into_iter().chain(momenta).chain(["energy".to_owned()]).collect()
-    }
-}
-
-/// The flow in a cell.
-struct Cell<'g> {
-    density: Expr<'g>,
-    /// By axes from the slowest.
-    velocity: Vec<Expr<'g>>,
-    pressure: Expr<'g>,
-    /// Per mass.
-    energy: Expr<'g>,
-    /// Mass fractions; none of one species.
-    parts: Vec<Expr<'g>>,
-}
-
-impl<'g> Cell<'g> {
-    /// Returns the flow in the cell so far away along an axis.
-    fn along(s: &Scope<'g>, names: &Names, axis: usize, distance: i32) -> Cell<'g> {
-        let of = |name: &str| s.field(name).along(axis, distance);
-        let density = of("rho");
-        let parts = match names.species {
-            1 => Vec::new(),
-            _ => names.masses().iter().map(|name| names.fraction(name, of)).collect(),
-        };
-        Cell {
-            density,
-            velocity: (0..names.axes).map(|axis| of(names.velocity(axis))).collect(),
-            pressure: of("p"),
-            energy: of("e"),
-            parts,
-        }
-    }
-
-    /// Returns a flux's parts in the order of [`Names::conserved`], of the flux of mass.
-    fn masses(parts: &[Expr<'g>], mass: Expr<'g>) -> Vec<Expr<'g>> {
-        match parts {
-            [] => vec![mass],
-            parts => parts.iter().map(|&part| mass * part).collect(),
-        }
-    }
-}
-
 impl Flow {
     /// A flow of a mixture of real gases, by the equation of state of Peng and Robinson, without viscosity.
     pub fn of(gas: &Mixture, axes: usize) -> Flow {
@@ -194,7 +96,7 @@ impl Flow {
             is_viscous: false,
             newton: 4,
             steps: Steps::Fixed,
-            sides: vec![[Side::Periodic, Side::Periodic]; axes.max(1)],
+            sides: vec![[Side::Periodic, Side::Periodic]; axes.clamp(1, 3)],
             starts: Vec::new(),
         }
     }
@@ -239,6 +141,8 @@ impl Flow {
     /// Sets what is beyond a side: of an axis, counted from the slowest, the low (0) or the high (1) side. A side that no axis has is
     /// refused by [`Flow::program`].
     pub fn side(mut self, axis: usize, side: usize, what: Side) -> Flow {
+        // No more than is needed for the refusal.
+        let axis = axis.min(3);
         if axis >= self.sides.len() {
             self.sides.resize(axis + 1, [Side::Periodic, Side::Periodic]);
         }
@@ -279,9 +183,9 @@ impl Flow {
         if keep::weights(self.order).is_none() {
             return Err(Error::limit("order of the fluxes", self.order, "2, 4 or 6", "give one of these"));
         }
-        if self.newton == 0 {
-            let change = "take 3 or more";
-            return Err(Error::limit("Newton steps to a temperature", 0, "1 at least", change));
+        if !(1..=NEWTON).contains(&self.newton) {
+            let (what, limit) = ("Newton steps to a temperature", format!("1 to {NEWTON}"));
+            return Err(Error::limit(what, self.newton, limit, "take 3 or more"));
         }
         for (axis, [low, high]) in self.sides.iter().enumerate() {
             if (*low == Side::Periodic) != (*high == Side::Periodic) {
@@ -295,8 +199,8 @@ impl Flow {
 
     /// Returns the program of one step. Its fields are the conserved quantities, per volume: `rho` (of several species their partial
     /// densities `rhoY[0]`, …), the momenta `mx`, `my`, `mz`, and `energy` (inner and kinetic); and what follows from them: `rho`,
-    /// the velocities `u`, `v`, `w`, `T`, `p`, and of up to 24 species the mass fractions `Y[0]`, …. All of them begin from values that fit to each other: [`Flow::start`] computes
-    /// them. Parameters are the widths of a cell `dx`, `dy`, `dz` in m and `dt` in s, or `cfl`.
+    /// the velocities `u`, `v`, `w`, `T`, `p`, and of up to 24 species the mass fractions `Y[0]`, …. All of them begin from values
+    /// that fit to each other: [`Flow::start`] computes them. Parameters are the widths of a cell `dx`, `dy`, `dz` in m and `dt` in s, or `cfl`.
     ///
     /// # Errors
     ///
@@ -511,26 +415,8 @@ impl Flow {
     }
 }
 
+/// The most Newton steps to a temperature: each is written out.
+const NEWTON: usize = 32;
+
 /// The species of a stage.
 const SPECIES: usize = 4;
-
-/// Returns the temporary of a flux through the faces of an axis.
-fn through(name: &str, letter: &str) -> String {
-    match name.split_once('[') {
-        Some((name, number)) => format!("{name}_{letter}[{number}"),
-        None => format!("{name}_{letter}"),
-    }
-}
-
-/// Returns the temporary that holds a field's value from before the step.
-fn before(name: &str) -> String {
-    match name.split_once('[') {
-        Some((name, number)) => format!("{name}_before[{number}"),
-        None => format!("{name}_before"),
-    }
-}
-
-/// Returns the width of a cell along an axis, counted from the slowest.
-fn width<'g>(s: &Scope<'g>, names: &Names, axis: usize) -> Expr<'g> {
-    s.param(&format!("d{}", names.letter(axis)))
-}

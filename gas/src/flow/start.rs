@@ -4,7 +4,8 @@ use abide_core::expr::Graph;
 use abide_core::program::{Centring, Definition, Program, Scope, Start};
 use abide_core::{DType, Error, Expr, Result};
 
-use super::{Cell, FRACTIONS, Flow, Fluid, LETTERS, VELOCITIES};
+use super::names::{Cell, FRACTIONS, LETTERS, VELOCITIES};
+use super::{Flow, Fluid};
 
 /// Returns the names of all fields of a flow.
 pub(super) fn names(flow: &Flow) -> Vec<String> {
@@ -92,6 +93,7 @@ pub struct Uniform {
 
 /// Returns the values of all fields in a uniform flow.
 fn uniform(flow: &Flow, state: &Uniform) -> Result<Vec<(String, f64)>> {
+    flow.check()?;
     let Uniform { temperature, pressure, velocity, fractions } = state;
     let state = [*temperature, *pressure];
     let count = |what: &str, asked: usize, limit: usize| match asked == limit {

@@ -3,7 +3,8 @@
 use abide_core::Expr;
 use abide_core::program::Scope;
 
-use super::{Flow, Fluid, Names, width};
+use super::names::{Names, width};
+use super::{Flow, Fluid};
 
 /// Returns the weights of the first derivative at a face, of the differences between the cells 1, 2, … on both sides.
 fn at_face(order: usize) -> &'static [f64] {
