@@ -114,12 +114,18 @@ impl Points {
         self.results.iter().map(|name| self.simulation.field(name)).collect()
     }
 
-    /// Returns how many states to evaluate at once where there are so many: enough for a device, little for memory. `columns` counts
-    /// those of states and properties.
-    pub fn batch(states: usize, columns: usize) -> usize {
+    /// Returns the most states to evaluate at once: enough for a device, little for memory. `columns` counts those of states and
+    /// properties.
+    pub fn most(columns: usize) -> usize {
         const VALUES: usize = 1 << 23;
         const STATES: usize = 1 << 18;
-        states.max(1).next_power_of_two().min((VALUES / columns.max(1)).clamp(1, STATES))
+        (VALUES / columns.max(1)).clamp(1, STATES)
+    }
+
+    /// Returns how many states to evaluate at once where there are so many ([`Points::most`]).
+    pub fn batch(states: usize, columns: usize) -> usize {
+        let most = Points::most(columns);
+        states.clamp(1, most).next_power_of_two().min(most)
     }
 
     /// Returns the values of the properties at any number of states, some after others: `states` are the columns of the two given
@@ -170,6 +176,35 @@ impl Points {
     pub fn simulation(&mut self) -> &mut Simulation {
         &mut self.simulation
     }
+}
+
+/// Checks the states of an array of points, given by the columns of their two quantities and of the fractions, as [`check_state`]
+/// does one; errors name a point by its indices.
+///
+/// # Errors
+///
+/// Those of [`check_state`].
+pub fn check_points(
+    species: &[Species],
+    states: &States,
+    columns: &[Vec<f64>],
+    extents: &[usize],
+) -> Result<()> {
+    let [first, second, fractions @ ..] = columns else {
+        return Err(Error::limit("columns of states", columns.len(), "3 at least", "give all quantities"));
+    };
+    let name = |mut point: usize| {
+        let mut index = vec![0; extents.len()];
+        for (at, extent) in index.iter_mut().zip(extents).rev() {
+            (*at, point) = (point % extent, point / extent);
+        }
+        format!("point {index:?}")
+    };
+    let check = |point: usize| {
+        let given = [first[point], second[point]];
+        check_state(species, states, given, |number| fractions[number][point], || name(point)).map(drop)
+    };
+    (0..first.len()).try_for_each(check)
 }
 
 /// The most by which fractions may miss 1.

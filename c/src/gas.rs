@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::path::Path;
 
 use abide::gas::{
-    Basis, Chung, Interactions, Mixture, Points, Property, Species, States, Sums, Table, check_state,
+    Basis, Chung, Interactions, Mixture, Points, Property, Species, States, Sums, Table, check_points,
 };
 use abide::io::bounded;
 use abide::{Array, Choice, Error};
@@ -263,20 +263,7 @@ impl Wanted {
                 }
             }
         }
-        for point in 0..count {
-            let given = [columns[0][point], columns[1][point]];
-            let fraction = |number: usize| columns[2 + number][point];
-            check_state(species, &state.given, given, fraction, || self.name(point))?;
-        }
+        check_points(species, &state.given, &columns, self.given[0].extents())?;
         Ok(columns)
-    }
-
-    /// Returns the name of a point in errors: its indices, slowest axis first.
-    fn name(&self, mut point: usize) -> String {
-        let mut index = vec![0; self.given[0].extents().len()];
-        for (axis, extent) in self.given[0].extents().iter().enumerate().rev() {
-            (index[axis], point) = (point % extent, point / extent);
-        }
-        format!("point {index:?}")
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use abide::gas::{
     Basis, Beginning, Chung, Flow, Interactions, Mixture, Points, Property, Species, States, Sums, Table,
-    check_state,
+    check_points,
 };
 use abide::io::bounded;
 use abide::{Array, Error, Result};
@@ -66,15 +66,10 @@ impl Gas {
             let properties = Property::named(&names)?;
             let basis = if mass { Basis::Mass } else { Basis::Mole };
             let states = States { given: pair.parse()?, basis, sums: Sums::Loops };
-            let count = columns[0].len();
-            for point in 0..count {
-                let given = [columns[0][point], columns[1][point]];
-                let fraction = |number: usize| columns[2 + number][point];
-                check_state(self.mixture.species(), &states, given, fraction, || place(point, &shape))?;
-            }
+            check_points(self.mixture.species(), &states, &columns, &shape)?;
             let all: Vec<String> =
                 properties.iter().flat_map(|property| property.columns(&self.mixture)).collect();
-            let batch = Points::batch(count, columns.len() + all.len());
+            let batch = Points::batch(columns[0].len(), columns.len() + all.len());
             let mut points = Points::new(&self.mixture, states, &properties, batch, backend.parse()?)?;
             Ok((all, points.evaluate_all(&columns)?))
         };
@@ -123,15 +118,6 @@ fn columns(values: &[Bound<'_, PyAny>]) -> PyResult<Vec<Vec<f64>>> {
         Array::F32(_) => Err(exception(Error::invalid("an array", "it is of float32", "give float64"))),
     };
     values.iter().map(column).collect()
-}
-
-/// Names a point by its indices.
-fn place(mut point: usize, shape: &[usize]) -> String {
-    let mut index = vec![0; shape.len()];
-    for (at, extent) in index.iter_mut().zip(shape).rev() {
-        (*at, point) = (point % extent, point / extent);
-    }
-    format!("point {index:?}")
 }
 
 /// Names and values of all fields of the flow that a model file describes, from flat arrays of float64: temperature, pressure,

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use abide::gas::{Basis, Chung, Given, Interactions, Mixture, Property, States as How, Table};
+use abide::gas::{Basis, Chung, Given, Interactions, Mixture, Points, Property, States as How, Table};
 use abide::io::{Staged, Targets, bounded};
 use abide::{Choice, Error, Result};
 use clap::Args;
@@ -193,11 +193,6 @@ pub fn check_states(path: &Path) -> Result<u64> {
     }
 }
 
-/// Values of a batch: enough for a device, little for memory.
-const VALUES: usize = 1 << 23;
-/// The most states of a batch.
-const STATES: usize = 1 << 18;
-
 impl Gas {
     /// Evaluates, writes and reports.
     pub fn execute(&self) -> Ended {
@@ -324,7 +319,7 @@ impl Gas {
         let gas = self.gas(&names)?;
         let wanted = Wanted::new(&gas, states.given(), &self.properties)?;
         let mut evaluation = Evaluation::new(&gas, &wanted, self.backend);
-        let most = (VALUES / (gas.len() + 2 + wanted.columns.len())).clamp(1, STATES);
+        let most = Points::most(gas.len() + 2 + wanted.columns.len());
         let mut batch = Batch::new(gas.len());
         let staged = Staged::new(output)?;
         let mut file = std::io::BufWriter::with_capacity(1 << 20, staged.handle()?);

@@ -103,20 +103,22 @@ impl<'g> Cell<'g> {
     }
 }
 
+/// Returns the name of what belongs to a field, or to a component of one.
+fn beside(name: &str, what: &str) -> String {
+    match name.split_once('[') {
+        Some((name, number)) => format!("{name}_{what}[{number}"),
+        None => format!("{name}_{what}"),
+    }
+}
+
 /// Returns the temporary of a flux through the faces of an axis.
 pub fn through(name: &str, letter: &str) -> String {
-    match name.split_once('[') {
-        Some((name, number)) => format!("{name}_{letter}[{number}"),
-        None => format!("{name}_{letter}"),
-    }
+    beside(name, letter)
 }
 
 /// Returns the temporary that holds a field's value from before the step.
 pub fn before(name: &str) -> String {
-    match name.split_once('[') {
-        Some((name, number)) => format!("{name}_before[{number}"),
-        None => format!("{name}_before"),
-    }
+    beside(name, "before")
 }
 
 /// Returns the width of a cell along an axis, counted from the slowest.
