@@ -84,6 +84,7 @@ impl Batch {
             extents: [members * planes, rows, width],
             pitch: row_pitch(&self.problem),
             dtype: self.problem.dtype,
+            precision: None,
         }
     }
 

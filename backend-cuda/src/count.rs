@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
-use abide_core::{DType, Error, Result};
-use abide_shaders::cuda::{COMPILE_OPTIONS, COUNT, count_entry, count_launch};
+use abide_core::{Error, Result};
+use abide_shaders::cuda::{COMPILE_OPTIONS, COUNT, COUNT_ENTRIES, count_entry, count_launch};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DevicePtr, result};
 
 use crate::cache;
@@ -20,7 +20,7 @@ pub(crate) struct Counter {
     context: Arc<CudaContext>,
     nvrtc: Arc<Nvrtc>,
     target: String,
-    functions: OnceLock<[CudaFunction; 2]>,
+    functions: OnceLock<Vec<CudaFunction>>,
 }
 
 impl Counter {
@@ -28,17 +28,19 @@ impl Counter {
         Counter { context: context.clone(), nvrtc: nvrtc.clone(), target, functions: OnceLock::new() }
     }
 
-    fn function(&self, dtype: DType) -> Result<&CudaFunction> {
+    fn function(&self, layout: &Layout) -> Result<&CudaFunction> {
         if self.functions.get().is_none() {
             let cubin = cache::compile(&self.nvrtc, COUNT, &self.target, &COMPILE_OPTIONS)?;
             let kernels = Kernels::load(&self.context, cubin)?;
-            let [float, double] =
-                [DType::F32, DType::F64].map(|dtype| kernels.function(count_entry(dtype), 0));
+            let functions = COUNT_ENTRIES.iter().map(|entry| kernels.function(entry, 0));
             // Whoever was first has set the same.
-            let _ = self.functions.set([float?, double?]);
+            let _ = self.functions.set(functions.collect::<Result<_>>()?);
         }
-        let known = self.functions.get().map(|functions| &functions[usize::from(dtype == DType::F64)]);
-        known.ok_or_else(|| Error::device("cuda", COUNTING, "the kernels are not there"))
+        let own = count_entry(layout.dtype, layout.precision);
+        self.functions
+            .get()
+            .and_then(|functions| functions.get(own))
+            .ok_or_else(|| Error::device("cuda", COUNTING, "the kernels are not there"))
     }
 
     /// Counts the values of a field that are NaN or infinite.
@@ -48,7 +50,7 @@ impl Counter {
     /// The buffer at `device` has this layout.
     pub unsafe fn count(&self, device: u64, layout: &Layout, stream: &Arc<CudaStream>) -> Result<u64> {
         self.context.bind_to_thread().map_err(during("binding the context"))?;
-        let function = self.function(layout.dtype)?;
+        let function = self.function(layout)?;
         let count = stream.alloc_zeros::<u64>(1).map_err(during(COUNTING))?;
         let [planes, rows, width] = layout.extents;
         let shape = [planes * rows, width, layout.pitch].map(|n| n as u64);

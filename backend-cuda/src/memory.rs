@@ -217,7 +217,7 @@ impl Fields {
 
     fn layout(&self) -> Layout {
         let Problem { shape, dtype, .. } = &self.problem;
-        Layout { extents: shape.padded(), pitch: row_pitch(&self.problem), dtype: *dtype }
+        Layout { extents: shape.padded(), pitch: row_pitch(&self.problem), dtype: *dtype, precision: None }
     }
 }
 

@@ -322,7 +322,7 @@ mod tests {
     /// Planes along the slowest axis of one, two and three are one piece, which includes the gaps between rows alone.
     #[test]
     fn planes_are_one_piece_of_memory() {
-        let layout = |extents, pitch| Layout { extents, pitch, dtype: DType::F64 };
+        let layout = |extents, pitch| Layout { extents, pitch, dtype: DType::F64, precision: None };
         let planes = |low, high| Planes { field: 0, low, high };
         let space = layout([5, 4, 6], 8);
         assert_eq!(span(&space, &planes([1, 0, 0], [3, 4, 6])), Ok(256..256 + (7 * 8 + 6) * 8));

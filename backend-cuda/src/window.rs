@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use abide_core::{Array, DType, Result, with_array};
+use abide_core::{Array, DType, Precision, Result, memory, with_array};
 use cudarc::driver::{CudaStream, DriverError, sys};
 
 use crate::driver::during;
@@ -16,6 +16,8 @@ pub(crate) struct Layout {
     /// Values from the beginning of one row to the beginning of the next.
     pub pitch: usize,
     pub dtype: DType,
+    /// The type of stored values, where that is narrower.
+    pub precision: Option<Precision>,
 }
 
 /// A part of a window that one copy moves: rows that lie a pitch apart in device memory, and without gaps on
@@ -31,7 +33,17 @@ pub(crate) struct Rows {
     pub pitch: usize,
 }
 
+/// Returns so many bytes of zeros.
+fn zeroed(bytes: usize) -> Result<Vec<u8>> {
+    memory::filled(0, bytes, "a field", "choose a smaller size")
+}
+
 impl Layout {
+    /// Returns the bytes of a stored value.
+    pub fn bytes(&self) -> usize {
+        self.precision.map_or(self.dtype.bytes(), Precision::bytes)
+    }
+
     /// Reads the values of the box `low..high`, which lies within the extents, from a buffer at an address.
     ///
     /// # Safety
@@ -44,6 +56,13 @@ impl Layout {
         stream: &CudaStream,
     ) -> Result<Array> {
         let values = (0..3).map(|axis| high[axis] - low[axis]).product();
+        if let Some(precision) = self.precision {
+            let mut packed = zeroed(values * precision.bytes())?;
+            // SAFETY: there is room for each of the box's values.
+            unsafe { self.copy(Way::ToHost, packed.as_mut_ptr().cast(), device, [low, high], stream) }
+                .map_err(during("reading a field"))?;
+            return precision.unpack(&packed, self.dtype);
+        }
         let mut array = Array::zeros(self.dtype, values)?;
         let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
         // SAFETY: the array has each of the box's values, which the buffer has by its layout.
@@ -64,7 +83,11 @@ impl Layout {
         array: &Array,
         stream: &CudaStream,
     ) -> Result<()> {
-        let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
+        let packed = self.precision.map(|precision| precision.pack(array)).transpose()?;
+        let host = match &packed {
+            Some(packed) => packed.as_ptr().cast_mut().cast::<c_void>(),
+            None => with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>()),
+        };
         // SAFETY: as promised.
         unsafe { self.copy(Way::ToDevice, host, device, [low, high], stream) }
             .map_err(during("writing a field"))
@@ -101,7 +124,7 @@ impl Layout {
     /// Returns the copies that move a box: one where its planes follow each other as its rows do, else one for
     /// each plane.
     pub fn rows(&self, low: [usize; 3], high: [usize; 3]) -> Vec<Rows> {
-        let bytes = self.dtype.bytes();
+        let bytes = self.bytes();
         let [planes, rows, width] = [0, 1, 2].map(|axis| high[axis] - low[axis]);
         let first = |z: usize| ((z * self.extents[1] + low[1]) * self.pitch + low[2]) * bytes;
         let part = |z: usize, count: usize| Rows {
@@ -214,7 +237,7 @@ mod tests {
     #[test]
     fn rows_are_those_of_the_box() {
         let extents = [3, 4, 5];
-        let layout = Layout { extents, pitch: 8, dtype: DType::F64 };
+        let layout = Layout { extents, pitch: 8, dtype: DType::F64, precision: None };
         let values = Array::from_fn(DType::F64, 60, |i| i as f64);
         // Memory with space behind its rows.
         let place = |i: usize| i / 5 * 8 + i % 5;

@@ -25,6 +25,7 @@ mod kind;
 pub mod memory;
 mod named;
 pub mod plan;
+mod precision;
 pub mod process;
 pub mod program;
 pub mod real;
@@ -45,6 +46,7 @@ pub use plan::{
     CachePolicy, Depth, Exchanging, Execution, Fuse, Jam, LoopRows, Lowering, Measured, Options, Placement,
     Plan, Team, Tune,
 };
+pub use precision::Precision;
 pub use program::{
     Field, Footprint, LinearStencil, Neighbourhood, Parameter, Problem, Program, Scope, Stage, Start, Stencil,
 };

@@ -109,6 +109,8 @@ pub trait Real:
     fn from_f64(value: f64) -> Self;
     /// Returns the exact value in f64.
     fn to_f64(self) -> f64;
+    /// Returns the exact value in this type of what `narrow` makes of this, rounded to f32.
+    fn through_f32(self, narrow: impl Fn(f32) -> f32) -> Self;
     /// Returns the bits, widened to 64.
     fn to_bits64(self) -> u64;
     /// Checks whether the number is neither infinite nor NaN.
@@ -134,6 +136,10 @@ macro_rules! real {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
+            }
+            #[inline(always)]
+            fn through_f32(self, narrow: impl Fn(f32) -> f32) -> Self {
+                $real::from(narrow(self as f32))
             }
             #[inline(always)]
             fn to_bits64(self) -> u64 {

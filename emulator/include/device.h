@@ -67,6 +67,23 @@ inline void add_released(unsigned* to, unsigned value)
 
 }  // namespace emulated
 
+// The bits of a binary16 nearest to a number, ties to even: rounded where its last bit stands, below 2^-14 at 2^-24.
+inline unsigned short half_bits(float value)
+{
+    const unsigned bits = std::bit_cast<unsigned>(value), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return sign | 0x7e00u;
+    if (magnitude >= 0x477ff000u) return sign | 0x7c00u;
+    if (magnitude < 0x38800000u) return sign | unsigned(std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), 24)));
+    return sign | ((magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13);
+}
+
+inline float float_of_half(unsigned short bits)
+{
+    const unsigned exponent = bits >> 10 & 31u, rest = bits & 0x3ffu;
+    const float magnitude = exponent == 31 ? (rest ? NAN : INFINITY) : exponent == 0 ? std::ldexp(float(rest), -24) : std::ldexp(float(rest | 0x400u), int(exponent) - 25);
+    return bits & 0x8000u ? -magnitude : magnitude;
+}
+
 inline unsigned load_acquire(const unsigned* p) { return emulated::polled(p); }
 inline void store_release(unsigned* p, unsigned v) { emulated::store_released(p, v, false); }
 inline void add_release(unsigned* p, unsigned v) { emulated::add_released(p, v); }

@@ -141,7 +141,7 @@ pub fn reducing(reduction: &Stage, dtype: DType) -> f64 {
 
 /// Returns the bytes that an update and a reduction of what it makes read and write.
 pub fn bytes_of_tail(problem: &Problem, boxes: &Boxes, [update, reduction]: [&Stage; 2]) -> f64 {
-    let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
+    let bytes = |name: usize| boxes.buffers[name].stored_bytes(problem.dtype);
     let reads = reduction.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
     let others = reads
         .map(|(name, _)| name)
@@ -155,7 +155,7 @@ pub fn bytes_alone(problem: &Problem, boxes: &Boxes, stage: &Stage) -> f64 {
     if !stage.points.is_empty() {
         return problem.stage_bytes(stage).into_iter().sum();
     }
-    let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
+    let bytes = |name: usize| boxes.buffers[name].stored_bytes(problem.dtype);
     let reads = stage.footprint.field_radius.iter().enumerate().filter(|(_, radius)| radius.is_some());
     let read: f64 = reads.map(|(name, _)| bytes(name)).sum();
     read + stage.writes.iter().map(|&name| bytes(name)).sum::<f64>()
@@ -185,7 +185,7 @@ pub fn held_at_once(
     fused: &Fused,
     most: usize,
 ) -> Estimate {
-    let bytes = |name: usize| (boxes.buffers[name].len() * problem.dtype.bytes()) as f64;
+    let bytes = |name: usize| boxes.buffers[name].stored_bytes(problem.dtype);
     let cells = problem.shape.cells() as f64;
     let over_tile = |row: [usize; 3]| -> f64 {
         (fused.axis + 1..3).map(|axis| row[axis] as f64 / fused.tile[axis] as f64).product()

@@ -59,17 +59,18 @@ fn bytes_are_those_of_the_footprints_and_never_less_than_possible() {
         let preset = abide_core::device::PRESETS[number % abide_core::device::PRESETS.len()];
         let device = DeviceSpec::preset(preset).unwrap();
         let program = &problem.program;
-        // What stands on a coarser grid has as many values less.
+        // What stands on a coarser grid has as many values less, and what is stored in a narrower type fewer bytes.
         let missing = |name: usize| {
             let joined = 1 << program.centring(name).level();
             let cells: usize = problem.shape.padded().iter().map(|extent| extent.div_ceil(joined)).product();
-            1.0 - cells as f64 / problem.shape.cells() as f64
+            let bytes = (cells * problem.value_bytes(name)) as f64;
+            problem.dtype.bytes() as f64 - bytes / problem.shape.cells() as f64
         };
         let bytes = |stage: &Stage| {
             let radius = stage.footprint.field_radius.iter().enumerate();
             let read = radius.filter_map(|(name, own)| own.map(|_| name));
             let missing: f64 = read.chain(stage.writes.iter().copied()).map(missing).sum();
-            stage.footprint.bytes(problem.dtype) as f64 - missing * problem.dtype.bytes() as f64
+            stage.footprint.bytes(problem.dtype) as f64 - missing
         };
         let footprint: f64 = program.stages().iter().map(bytes).sum();
         let footprint = footprint / program.cycle() as f64;

@@ -41,6 +41,7 @@ class FieldPart:
     start: Any
     boundary: Boundary | None
     components: int
+    precision: str | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,12 @@ Part = Union[FieldPart, TemporaryPart, ScalarPart, ExtentPart, ParameterPart]
 
 
 def field(
-    on: str = "cells", *, start: Any = None, boundary: Boundary | None = None, components: int = 0
+    on: str = "cells",
+    *,
+    start: Any = None,
+    boundary: Boundary | None = None,
+    components: int = 0,
+    precision: str | None = None,
 ) -> Any:
     """Declares a field, which lives from step to step.
 
@@ -93,6 +99,8 @@ def field(
     and z, behind each as in ``"cells of level 2"`` how often two cells are one on its coarser grid. Node i is the low end of cell i, and face i lies between the cells i - 1 and i. ``start`` is a
     number or a name such as ``"random:1"``, ``"gaussian"``, ``"point"``; a run that gives none starts with
     it. ``boundary`` is the field's own. With ``components``, the function gets a list of as many fields.
+    ``precision``, ``"f32"``, ``"f16"`` or ``"bf16"``, is that to which its values are rounded, and in which a
+    device may store them; formulas compute in the run's type.
     """
     if isinstance(start, str):
         start = words.start(start)
@@ -101,7 +109,8 @@ def field(
     count = whole("components", components, least=0)
     if count > MOST_COMPONENTS:
         raise Limit(f"components: {count} asked, the limit is {MOST_COMPONENTS}; declare fewer")
-    return FieldPart(text_of("on", on, _ON), start, boundary, count)
+    own = None if precision is None else text_of("precision", precision, '"f16"')
+    return FieldPart(text_of("on", on, _ON), start, boundary, count, own)
 
 
 def temporary(on: str = "cells") -> Any:

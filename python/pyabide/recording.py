@@ -204,7 +204,7 @@ class Recorder:
 
     def _field(self, name: str, part: FieldPart) -> Field | list[Field]:
         own = boundaries.text(part.boundary) if part.boundary is not None else None
-        self.parts.append(("field", name, part.on, part.components, part.start, own))
+        self.parts.append(("field", name, part.on, part.components, part.start, own, part.precision))
         names = [f"{name}[{component}]" for component in range(part.components)] or [name]
         self.kinds |= dict.fromkeys(names, part.on)
         fields = [Field(self.tape, each) for each in names]

@@ -171,8 +171,9 @@ fn declare(definition: &mut Definition, dimensions: usize, part: &Bound<'_, PyTu
     let kind: String = part.get_item(0)?.extract()?;
     match kind.as_str() {
         "field" => {
-            type Field<'py> = (String, String, String, usize, Option<Bound<'py, PyAny>>, Option<String>);
-            let (_, name, on, components, start, boundary): Field<'_> = part.extract()?;
+            type Field<'py> =
+                (String, String, String, usize, Option<Bound<'py, PyAny>>, Option<String>, Option<String>);
+            let (_, name, on, components, start, boundary, precision): Field<'_> = part.extract()?;
             let centring = centring(&on, dimensions)?;
             match components {
                 0 => definition.field(&name, centring),
@@ -182,6 +183,9 @@ fn declare(definition: &mut Definition, dimensions: usize, part: &Bound<'_, PyTu
             definition.start(&name, start);
             if let Some(boundary) = boundary {
                 definition.boundary_of(&name, &boundary);
+            }
+            if let Some(precision) = precision {
+                definition.precision(&name, precision.parse().map_err(exception)?);
             }
         }
         "temporary" => {

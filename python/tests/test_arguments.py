@@ -237,6 +237,7 @@ CALLS: dict[str, list[Callable[[Any], Any]]] = {
         lambda w: ab.stencil(1)(stand_in(lambda own: ab.field(start=own), w)),
         lambda w: ab.stencil(1)(stand_in(lambda own: ab.field(boundary=own), w)),
         lambda w: ab.stencil(1)(stand_in(lambda own: ab.field(components=own), w)),
+        lambda w: ab.stencil(1)(stand_in(lambda own: ab.field(precision=own), w)),
     ],
     "from_sympy": [lambda w: ab.from_sympy(w)],
     "gmres": [lambda w: gmres(restart=w), lambda w: gmres(maxiter=w)],

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use abide_core::program::{Centring, Definition, Program, Reduction, Region, Step, Wall};
-use abide_core::{Array, Boundaries, Boundary, DType, Expr, Field, Problem, Result, Scope, Shape, Start};
+use abide_core::{
+    Array, Boundaries, Boundary, DType, Expr, Field, Precision, Problem, Result, Scope, Shape, Start,
+};
 
 /// A problem, its start and a number of steps.
 pub struct Case {
@@ -35,8 +37,10 @@ impl Case {
         assert!(!problem.is_plain(), "{name} is plain");
         let name = format!("{name} {} {dtype} {boundary}", problem.shape);
         let start = (0..problem.program.fields().len()).map(|field| {
-            Start::Random { seed: 3 + field as u64, low: -0.9, high: 0.9 }
-                .fill(&problem.shape_of(field)?, dtype)
+            let start = Start::Random { seed: 3 + field as u64, low: -0.9, high: 0.9 };
+            let mut values = start.fill(&problem.shape_of(field)?, dtype)?;
+            problem.round(field, &mut values);
+            Ok(values)
         });
         Ok(Case { name, start: start.collect::<Result<_>>()?, problem, steps })
     }
@@ -362,6 +366,56 @@ fn levels(dimensions: usize, own: &str) -> Result<Program> {
     p.build()
 }
 
+/// Fields of every precision, which a device stores in fewer bytes: read beyond the domain, copied onto each other, written where they
+/// lie and elsewhere, reduced, masked, made too large and too small for their precision.
+fn precisions(dimensions: usize) -> Result<Program> {
+    let fast = dimensions - 1;
+    let mut p = Definition::new("precisions", dimensions);
+    p.boundary(Boundary::Mirror).field("wide", Centring::CELL);
+    p.field("single", Centring::CELL).precision("single", Precision::F32);
+    p.field("half", Centring::CELL).precision("half", Precision::F16);
+    p.field("other half", Centring::CELL).precision("other half", Precision::F16);
+    p.field("faces", Centring::face(dimensions, fast)).precision("faces", Precision::Bf16);
+    p.boundary_of("half", "constant=0.1").boundary_of("faces", "-reflect").temporary("t", Centring::CELL);
+    p.scalar("total", None, "a sum").scalar("most", None, "a maximum");
+    let mut step = p.step();
+    step.stage("join", |s| {
+        let (half, faces) = (s.field("half"), s.field("faces"));
+        s.set(
+            "t",
+            half.laplacian()
+                + 0.2 * (faces.along(fast, 1) - faces.along(fast, 0))
+                + s.field("single").along(0, -1),
+        );
+    });
+    step.stage("turn", |s| {
+        s.set("half", s.field("other half").here());
+        s.set("other half", s.field("half").here());
+    });
+    step.stage("halves", |s| {
+        s.set("half", s.field("half").here() + 0.1 * s.field("t").along(fast, 1));
+        s.only_where(s.field("wide").here().gt(-0.5).select(s.constant(1.0), 0.0));
+    });
+    step.reduce("total", Reduction::Sum, Centring::CELL, |s| s.field("half").here());
+    step.stage("beside", |s| {
+        let t = s.field("t").here();
+        s.set("single", 0.7 * s.field("single").along(fast, 1) + 1e-3 * t);
+        // Beyond the largest number, or below the least normal one.
+        let is_far = s.field("wide").here().gt(0.85);
+        s.set("other half", is_far.select(9e4 * t, 1e-6 * t));
+    });
+    step.stage("faces", |s| {
+        let other = s.field("other half").along(fast, -1).max(-1.0).min(1.0);
+        s.set("faces", 0.3 * s.field("faces").here() + other + 1e-3 * s.param("total"));
+    });
+    step.reduce("most", Reduction::Max, Centring::CELL, |s| s.field("single").here().abs());
+    step.stage("wide", |s| {
+        let sum = s.field("half").along(0, -1) + s.field("faces").along(fast, 1) + s.field("single").here();
+        s.set("wide", 0.9 * s.field("wide").here() + 0.02 * sum + 1e-4 * s.param("most"));
+    });
+    p.build()
+}
+
 /// Loops: sweeps until they change little, turns of a number that differs from step to step, one at the beginning and one at the
 /// end of a step, one that is over before its first turn, and one that is carried out once; what they make changes buffers in each
 /// turn.
@@ -565,6 +619,8 @@ pub fn cases() -> Result<Vec<Case>> {
                 dtype,
                 5,
             )?);
+            let sides = ["mirror", "periodic"][turn];
+            all.push(Case::new("precisions", precisions(dimensions)?, sides, extents, dtype, 3)?);
             let own = SIDES[(2 * dimensions + turn) % SIDES.len()];
             all.push(Case::new("levels", levels(dimensions, own)?, "clamp", extents, dtype, 3)?);
             let boundary = [Boundary::Periodic, Boundary::Fixed][turn];

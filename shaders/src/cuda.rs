@@ -34,12 +34,12 @@ use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use clock::{ClockArguments, clock_kernels, stretch_entry};
-pub use count::{COUNT, count_entry, count_launch};
+pub use count::{COUNT, COUNT_ENTRIES, count_entry, count_launch};
 pub use functions::{EACH_THREADS, Whose, each_entry, each_kernels};
 pub use krylov::{KRYLOV_ALWAYS, KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use meet::{COUNTER_STRIDE, IDLE, MEET_ALL, MEET_BESIDE, MEET_THREADS, meet, meet_half, met};
 pub use noted::Noted;
-pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
+pub use pitch::{buffer_pitch, pitched_bytes, pitched_cells, pitched_values, row_pitch};
 pub use program::{
     ChainKernel, KernelLaunch, Launched, LoopKernels, ProgramKernels, STEPS_ENTRY, StageKernels, StepEnd,
     TaskSchedule, persistent_kernels, program_kernels, program_scalars,
@@ -52,7 +52,10 @@ pub use resident::exchange_bytes;
 
 const COPIES: &str = include_str!("../kernels/cuda/common/copies.cuh");
 const BESIDE: &str = include_str!("../kernels/cuda/persistent/beside.cuh");
-const DEVICE: &str = include_str!("../kernels/cuda/common/device.cuh");
+const DEVICE: &str = concat!(
+    include_str!("../kernels/cuda/common/device.cuh"),
+    include_str!("../kernels/cuda/common/precision.cuh")
+);
 const FUNCTIONS: &str = include_str!("../kernels/cuda/common/functions.cuh");
 const COMMON: &str = include_str!("../kernels/cuda/common/common.cuh");
 const TREE: &str = include_str!("../kernels/cuda/common/tree.cuh");

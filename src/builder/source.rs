@@ -40,6 +40,28 @@ impl<'a> Source<'a> {
 
 impl Fields for Source<'_> {
     fn whole(&mut self) -> Result<Vec<Array>> {
+        let mut fields = self.all()?;
+        fields.iter_mut().enumerate().for_each(|(field, values)| self.problem.round(field, values));
+        Ok(fields)
+    }
+
+    fn planes(&mut self, field: usize, planes: Range<usize>, own: &Range<usize>) -> Result<Array> {
+        let mut values = self.some(field, planes, own)?;
+        self.problem.round(field, &mut values);
+        Ok(values)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        match &self.open {
+            Some(open) => open.check(&processes::gather(&open.said())?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Source<'_> {
+    /// Makes all fields.
+    fn all(&mut self) -> Result<Vec<Array>> {
         let problem = self.problem;
         let Some((path, head)) = &self.resumed else {
             return fill(problem, std::mem::take(&mut self.initial), &mut self.notes);
@@ -54,7 +76,8 @@ impl Fields for Source<'_> {
         }
     }
 
-    fn planes(&mut self, field: usize, planes: Range<usize>, own: &Range<usize>) -> Result<Array> {
+    /// Makes planes of a field, as [`Fields::planes`] says.
+    fn some(&mut self, field: usize, planes: Range<usize>, own: &Range<usize>) -> Result<Array> {
         let problem = self.problem;
         if let Some((path, head)) = &self.resumed {
             if self.open.is_none() {
@@ -84,13 +107,6 @@ impl Fields for Source<'_> {
                 check_read(path, loaded.shape, shape)?;
                 typed(problem, name, loaded.values, &mut self.notes)
             }
-        }
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        match &self.open {
-            Some(open) => open.check(&processes::gather(&open.said())?),
-            None => Ok(()),
         }
     }
 }

@@ -415,7 +415,7 @@ impl Simulation {
         high: [usize; 3],
         values: &Array,
     ) -> Result<()> {
-        self.session.here()?.write_window(self.problem.program.field(name)?, low, high, values)
+        values::write_window(&self.problem, self.session.here()?, name, [low, high], values)
     }
 
     /// Sets a parameter for the steps that follow, in a batch of all members.

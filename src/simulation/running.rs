@@ -140,7 +140,7 @@ impl Running<'_> {
         high: [usize; 3],
         values: &Array,
     ) -> Result<()> {
-        self.session.write_window(self.problem.program.field(name)?, low, high, values)
+        values::write_window(self.problem, self.session, name, [low, high], values)
     }
 
     /// Sets a parameter for the steps that follow.

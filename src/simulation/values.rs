@@ -58,7 +58,28 @@ pub fn read(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<
 pub fn write(problem: &Problem, session: &mut dyn Session, name: &str, values: &Array) -> Result<()> {
     let field = problem.program.field(name)?;
     crate::backend::check_field(problem, field, values)?;
-    session.write(field, values)
+    session.write(field, &*of_precision(problem, field, values)?)
+}
+
+pub fn write_window(
+    problem: &Problem,
+    session: &mut dyn Session,
+    name: &str,
+    [low, high]: [[usize; 3]; 2],
+    values: &Array,
+) -> Result<()> {
+    let field = problem.program.field(name)?;
+    session.write_window(field, low, high, &*of_precision(problem, field, values)?)
+}
+
+/// Returns values rounded to the precision of a field, if it has one.
+fn of_precision<'v>(problem: &Problem, field: usize, values: &'v Array) -> Result<Cow<'v, Array>> {
+    if problem.program.kinds()[field].precision.is_none() {
+        return Ok(Cow::Borrowed(values));
+    }
+    let mut rounded = values.try_clone()?;
+    problem.round(field, &mut rounded);
+    Ok(Cow::Owned(rounded))
 }
 
 pub fn set_parameters(

@@ -64,6 +64,9 @@ fn described(program: &Program, is_whole: bool) -> String {
         if let Some((other, how)) = kind.follows {
             write!(words, ", {} {}", how.word(), program.fields()[other]).ok();
         }
+        if let Some(precision) = kind.precision {
+            write!(words, ", precision {precision}").ok();
+        }
         if kind.sides != Sides::default() {
             write!(words, ", boundary {}", kind.sides).ok();
         }

@@ -28,7 +28,8 @@ pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) ->
             Some(part) => {
                 let follows = Follows::ALL.map(|(_, word)| word);
                 let words =
-                    [&["on", "components"][..], &follows, &["internal", "boundary", "start"]].concat();
+                    [&["on", "components"][..], &follows, &["precision", "internal", "boundary", "start"]]
+                        .concat();
                 part.only("key of a field", &words)?;
                 for (how, word) in Follows::ALL {
                     if let Some(other) = part.get(word) {
@@ -37,6 +38,12 @@ pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) ->
                     }
                 }
                 internal(p, key, part)?;
+                if let Some(precision) = part.get("precision") {
+                    let own =
+                        precision.string()?.parse().map_err(|error| Fault::of(precision.at(), error))?;
+                    p.precision(key, own);
+                    check(p, precision)?;
+                }
                 if let Some(boundary) = part.get("boundary") {
                     p.boundary_of(key, boundary.string()?);
                     check(p, boundary)?;

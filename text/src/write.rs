@@ -77,6 +77,9 @@ fn written_out(program: &Program) -> Result<String> {
         if let Some((other, how)) = kind.follows {
             entries.push((how.word(), quoted(&program.fields()[other])));
         }
+        if let Some(precision) = kind.precision {
+            entries.push(("precision", quoted(precision)));
+        }
         if kind.is_internal {
             entries.push(("internal", "true".to_owned()));
         }

@@ -48,6 +48,8 @@ pub const STORE: Op = op(1, 0x11, false);
 /// The second operand, without the bits that are set in the first.
 pub const AND_NOT: Op = op(1, 0x55, false);
 pub const XOR: Op = op(1, 0x57, false);
+/// Values of f64 become values of f32, or where the type is f32, the other way.
+const CONVERT: Op = op(1, 0x5a, false);
 const COMPARE: Op = op(1, 0xc2, false);
 /// The target becomes the first operand times the second, and the target, rounded once.
 pub const FMA_231: Op = op(2, 0xb8, true);
@@ -148,6 +150,16 @@ impl Assembler {
     pub fn floor(&mut self, target: Vector, from: Place) {
         self.one(ROUND, target, from);
         self.bytes.push(0x09);
+    }
+
+    /// Rounds values to f32, in place.
+    pub fn round_f32(&mut self, value: Vector) {
+        if self.is_wide {
+            self.one(CONVERT, value, Place::In(value));
+            self.is_wide = false;
+            self.one(CONVERT, value, Place::In(value));
+            self.is_wide = true;
+        }
     }
 
     /// Loads the address at `rdi` and a number of bytes into `rax`.

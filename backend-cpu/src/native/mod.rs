@@ -256,6 +256,7 @@ impl<T: Real> Translator<T> {
             Abs => self.each(|all, held, _| all.to.two(machine::AND_NOT, held, SIGN, Place::In(held))),
             Sqrt => self.each(|all, held, _| all.to.one(machine::SQRT, held, Place::In(held))),
             Floor => self.each(|all, held, _| all.to.floor(held, Place::In(held))),
+            RoundF32 => self.each(|all, held, _| all.to.round_f32(held)),
             Add | AddTurned => self.left(machine::ADD, a),
             Sub => self.left(machine::SUB, a),
             SubTurned => self.right(machine::SUB, a),

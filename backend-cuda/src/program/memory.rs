@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use abide_core::program::{Buffer, Storage, Transforms};
 use abide_core::{Array, DType, Error, Problem, Result, with_array};
-use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values, program_scalars};
+use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_bytes, program_scalars};
 use abide_shaders::numbers;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 
@@ -94,10 +94,9 @@ impl Memory {
     ) -> Result<Memory> {
         let stream = context.new_stream().map_err(during("making a stream"))?;
         let dtype = problem.dtype;
-        let values = storage.buffers.iter().map(|buffer| pitched_values(buffer, dtype) as u128).sum::<u128>();
+        let fields = storage.buffers.iter().map(|buffer| pitched_bytes(buffer, dtype) as u128).sum::<u128>();
         let transforms = Transforms::of(problem)?;
-        let own = values + kernels.leaves as u128 + kernels.matrices.values as u128;
-        let bytes = own * dtype.bytes() as u128;
+        let bytes = fields + (kernels.leaves + kernels.matrices.values) as u128 * dtype.bytes() as u128;
         ask_for(context, bytes + rows as u128 * size_of::<f64>() as u128)?;
         let buffers = storage.buffers.iter().map(|buffer| Allocation::new(&stream, buffer, dtype));
         let buffers = buffers.collect::<Result<_>>()?;
@@ -214,8 +213,14 @@ impl Memory {
         DeviceBuffer::new(memory, 0, &self.stream, self.layout(buffer))
     }
 
+    /// Returns a buffer as [`Memory::export`] does; `None` for one of a narrower type than the run's.
+    pub fn lend(&self, buffer: usize) -> Option<DeviceBuffer> {
+        self.buffers[buffer].buffer.precision.is_none().then(|| self.export(buffer))
+    }
+
     fn layout(&self, buffer: &Buffer) -> Layout {
-        Layout { extents: buffer.extents, pitch: buffer_pitch(buffer, self.dtype), dtype: self.dtype }
+        let pitch = buffer_pitch(buffer, self.dtype);
+        Layout { extents: buffer.extents, pitch, dtype: self.dtype, precision: buffer.precision }
     }
 
     /// Returns the scalars' values: first the parameters'.
@@ -259,8 +264,7 @@ impl Memory {
         let kinds: Vec<&Buffer> = self.buffers.iter().map(|known| &known.buffer).collect();
         let from = storage.taken(&kinds, names);
         let missing = || storage.buffers.iter().zip(&from).filter(|(_, from)| from.is_none());
-        let values: u128 = missing().map(|(buffer, _)| pitched_values(buffer, self.dtype) as u128).sum();
-        ask_for(&self.context, values * self.dtype.bytes() as u128)?;
+        ask_for(&self.context, missing().map(|(buffer, _)| pitched_bytes(buffer, self.dtype) as u128).sum())?;
         let fresh = missing().map(|(buffer, _)| Allocation::new(&self.stream, buffer, self.dtype));
         let mut fresh = fresh.collect::<Result<Vec<_>>>()?.into_iter();
         let mut old: Vec<Option<Allocation>> = self.buffers.drain(..).map(Some).collect();
@@ -272,7 +276,7 @@ impl Memory {
                 continue;
             }
             let [to, source] = [field, source].map(|number| &self.buffers[number]);
-            let bytes = pitched_values(&to.buffer, self.dtype) * self.dtype.bytes();
+            let bytes = pitched_bytes(&to.buffer, self.dtype);
             // SAFETY: both buffers are of the same kind, so each has this many bytes, and they are not the
             // same.
             unsafe { result::memcpy_dtod_async(to.address, source.address, bytes, self.stream.cu_stream()) }
@@ -300,7 +304,7 @@ pub fn rounded_at(all: usize, dtype: DType) -> usize {
 
 impl Allocation {
     fn new(stream: &Arc<CudaStream>, buffer: &Buffer, dtype: DType) -> Result<Allocation> {
-        let memory = allocate(stream, pitched_values(buffer, dtype) * dtype.bytes())?;
+        let memory = allocate(stream, pitched_bytes(buffer, dtype))?;
         let address = memory.device_ptr(stream).0;
         Ok(Allocation { memory: Arc::new(memory), address, buffer: buffer.clone() })
     }

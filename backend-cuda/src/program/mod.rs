@@ -525,13 +525,13 @@ impl Session for ProgramSession {
     }
 
     fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
-        Some(Box::new(self.memory.export(self.buffer(field).ok()?)))
+        Some(Box::new(self.memory.lend(self.buffer(field).ok()?)?))
     }
 
     fn device_buffer_mut(&mut self, field: usize) -> Result<Option<Box<dyn Any>>> {
         let buffer = self.own_buffer(field)?;
         self.go_on()?;
-        Ok(Some(Box::new(self.memory.export(buffer))))
+        Ok(self.memory.lend(buffer).map(|buffer| Box::new(buffer) as Box<dyn Any>))
     }
 
     fn peer(&mut self) -> Option<&mut dyn Peer> {

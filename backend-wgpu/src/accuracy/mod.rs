@@ -186,6 +186,14 @@ fn jumping(error: f64) -> f64 {
     if error > 0.0 { f64::INFINITY } else { 0.0 }
 }
 
+/// Rounds to a type with this distance from 1 to the next number: two numbers beside each other may become neighbours there.
+fn narrowed(x: Value, distance: f64, largest: f64) -> Value {
+    let magnitude = x.range.magnitude();
+    let range = if magnitude < largest { x.range } else { Interval::around_zero(f64::INFINITY) };
+    let error = if x.error == 0.0 { 0.0 } else { x.error + distance * magnitude };
+    Value { range, error }
+}
+
 fn values_of(dag: &Dag, fields: &[Value], scalars: &[Value], coordinates: [Interval; 3]) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::with_capacity(dag.nodes.len());
     for &node in &dag.nodes {
@@ -259,6 +267,9 @@ fn unary(op: Unary, x: Value) -> Value {
         Unary::Floor => {
             Value { range: Interval { low: low.floor(), high: high.floor() }, error: jumping(x.error) }
         }
+        Unary::RoundF32 => narrowed(x, f64::from(f32::EPSILON), f64::from(f32::MAX)),
+        Unary::RoundF16 => narrowed(x, 1.0 / 1024.0, 65504.0),
+        Unary::RoundBf16 => narrowed(x, 1.0 / 128.0, f64::from(f32::MAX)),
         Unary::Exp => {
             let range = Interval { low: low.exp(), high: high.exp() };
             inexact(range, scaled(x.error, range.high), FORMULA * range.high)

@@ -280,7 +280,7 @@ impl Graph {
     }
 
     /// Returns the operation that a term is; `None` for what belongs to loops and tables.
-    fn node(&self, id: Id) -> Option<Node> {
+    pub(crate) fn node(&self, id: Id) -> Option<Node> {
         match self.term(id) {
             Term::Node(node) => Some(node),
             _ => None,

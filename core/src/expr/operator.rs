@@ -9,6 +9,7 @@
 
 use super::{Expr, IntoExpr};
 use crate::functions::{self, Function};
+use crate::precision;
 use crate::real::Real;
 
 /// The notation of an operator of two operands in C and WGSL.
@@ -110,6 +111,12 @@ unary! {
     Sqrt sqrt: 1, "sqrt", "sqrt", |x| x.sqrt();
     /// The greatest whole number that is not greater.
     Floor floor: 1, "floor", "floor", |x| x.floor();
+    /// This rounded to binary32.
+    RoundF32 round_f32: 0, "round_f32", "round_f32", |x| x.through_f32(|x| x);
+    /// This rounded to binary32, and then to binary16: infinite from 65520 on.
+    RoundF16 round_f16: 0, "round_f16", "round_f16", |x| x.through_f32(precision::half);
+    /// This rounded to binary32, and then to the 8 bits of bfloat16.
+    RoundBf16 round_bf16: 0, "round_bf16", "round_bf16", |x| x.through_f32(precision::bfloat);
     /// e to the power of this, within 0.90 units in the last place.
     Exp exp: 29, "formula_exp", "formula_exp", |x| functions::exp(x);
     /// Natural logarithm, within 0.92 units in the last place.
@@ -235,7 +242,7 @@ impl Binary {
 #[macro_export]
 macro_rules! with_unary_operators {
     ($each:ident) => {
-        $each!(Neg Abs Sqrt Floor Exp Log Sin Cos Tanh Cbrt Expm1 Log1p Erf)
+        $each!(Neg Abs Sqrt Floor RoundF32 RoundF16 RoundBf16 Exp Log Sin Cos Tanh Cbrt Expm1 Log1p Erf)
     };
 }
 

@@ -49,7 +49,7 @@ impl<'g> Neg for Expr<'g> {
 }
 
 impl<'g> Expr<'g> {
-    pub(super) fn unary(self, op: Unary) -> Expr<'g> {
+    pub(crate) fn unary(self, op: Unary) -> Expr<'g> {
         self.graph.add(Node::Unary(op, self.id))
     }
 

@@ -49,6 +49,9 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
             if let Some(x) = constant(a) {
                 return number(unary(op, x));
             }
+            if op == Unary::RoundF32 && T::DTYPE == DType::F32 {
+                return a;
+            }
             match (op, graph.node(a)) {
                 (Unary::Neg, Some(Node::Unary(Unary::Neg, inner))) => inner,
                 (Unary::Abs, Some(Node::Unary(Unary::Neg | Unary::Abs, inner))) => {

@@ -9,7 +9,8 @@ use super::{Problem, Region, Stage, StageKind};
 use crate::domain::{Boundary, Source, axis_name};
 use crate::error::{Error, Result};
 use crate::expr::Tap;
-use crate::real::Real;
+use crate::precision::Precision;
+use crate::real::{DType, Real};
 
 /// A box of indices along the three padded axes, slowest first.
 pub type Indices = [Range<isize>; 3];
@@ -21,9 +22,21 @@ pub struct Buffer {
     pub low: [isize; 3],
     /// The number of values along each axis; 0 for a temporary that nothing reads.
     pub extents: [usize; 3],
+    /// The precision of all values, if that is narrower than the run's type.
+    pub precision: Option<Precision>,
 }
 
 impl Buffer {
+    /// Returns the bytes of a value as a device may store it, in a run of a type.
+    pub fn bytes(&self, dtype: DType) -> usize {
+        self.precision.map_or(dtype.bytes(), Precision::bytes)
+    }
+
+    /// Returns the bytes of all values as a device may store them.
+    pub fn stored_bytes(&self, dtype: DType) -> f64 {
+        (self.len() * self.bytes(dtype)) as f64
+    }
+
     /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.extents.iter().product()
@@ -125,13 +138,18 @@ impl Boxes {
                 boxes[number] = own;
             }
         }
-        let mut buffers: Vec<Buffer> =
-            (0..fields).map(|field| Buffer { low: [0; 3], extents: problem.extents_of(field) }).collect();
+        let of_field = |field: usize| Buffer {
+            low: [0; 3],
+            extents: problem.extents_of(field),
+            precision: problem.stored_precision(field),
+        };
+        let mut buffers: Vec<Buffer> = (0..fields).map(of_field).collect();
         for (held, temporary) in held.into_iter().zip(program.temporaries()) {
             let held = held.unwrap_or([0..0, 0..0, 0..0]);
             let buffer = Buffer {
                 low: [0, 1, 2].map(|axis| held[axis].start),
                 extents: [0, 1, 2].map(|axis| held[axis].len()),
+                precision: None,
             };
             let count = buffer.extents.iter().try_fold(16usize, |product, &n| product.checked_mul(n));
             if count.is_none_or(|bytes| bytes > isize::MAX as usize) {

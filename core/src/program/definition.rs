@@ -10,10 +10,11 @@ use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
 use super::step::Step;
 use super::walls::{FieldWall, Follows, Wall, walls_of};
-use super::{MAX_COMPONENTS, MAX_CYCLE, Program, Scalar, component};
+use super::{FieldKind, MAX_COMPONENTS, MAX_CYCLE, Program, Scalar, component};
 use crate::domain::{Boundary, BoundaryText, Sides, is_of, sides_of};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Looped};
+use crate::precision::Precision;
 use crate::real::DType;
 
 /// Defines a program, part by part; [`Definition::build`] checks all of it.
@@ -82,6 +83,7 @@ pub(super) struct FieldPart {
     /// The field whose boundaries its own follow, and how.
     follows: Option<(String, Follows)>,
     is_internal: bool,
+    precision: Option<Precision>,
 }
 
 pub(super) enum Value {
@@ -140,8 +142,8 @@ impl Definition {
         let program = program.declared();
         let fields = program.kinds.iter().zip(&program.starts).map(|(kind, start)| {
             let follows = kind.follows.map(|(other, how)| (program.fields[other].clone(), how));
-            let is_internal = kind.is_internal;
-            let part = FieldPart { sides: kind.sides, start: start.clone(), follows, is_internal };
+            let FieldKind { sides, is_internal, precision, .. } = *kind;
+            let part = FieldPart { sides, start: start.clone(), follows, is_internal, precision };
             (kind.centring, Some(part))
         });
         let temporaries = program.temporaries.iter().map(|temporary| (temporary.centring, None));
@@ -155,6 +157,7 @@ impl Definition {
                 fields: program.names(),
                 scalars: scalars.chain(program.scalars.iter().map(|scalar| scalar.name.clone())).collect(),
                 grid: program.grid.clone(),
+                precisions: program.precisions(),
             },
             kinds: fields.chain(temporaries).collect(),
             values: parameters.chain(computed).collect(),
@@ -260,6 +263,7 @@ impl Definition {
             start: Start::Constant(0.0),
             follows: None,
             is_internal: false,
+            precision: None,
         };
         self.names.fields.push(name.to_owned());
         self.kinds.push((centring.of(self.names.dimensions), Some(part)));
@@ -293,6 +297,37 @@ impl Definition {
         for number in 0..count {
             self.field(&component(name, number), centring);
         }
+        self
+    }
+
+    /// Has the values of a field, or of all of its components, rounded to a precision: those that it starts with and those that
+    /// stages set. A device may store them so, which takes less memory and less time to read and write; all arithmetic is done
+    /// in the run's type. Stages that set the field come behind it.
+    ///
+    /// ```
+    /// use abide_core::Precision;
+    /// use abide_core::program::{Centring, Definition};
+    ///
+    /// let mut p = Definition::new("blur", 1);
+    /// p.field("u", Centring::CELL).precision("u", Precision::F16);
+    /// p.step().stage("blur", |s| s.set("u", s.field("u").here() + 0.1 * s.field("u").laplacian()));
+    /// assert_eq!(p.build()?.kinds()[0].precision, Some(Precision::F16));
+    /// # Ok::<(), abide_core::Error>(())
+    /// ```
+    pub fn precision(&mut self, name: &str, precision: Precision) -> &mut Self {
+        self.change(name, |part| part.precision = Some(precision));
+        let numbers = (0..self.names.fields.len()).filter(|&field| is_of(&self.names.fields[field], name));
+        let numbers: Vec<u16> = numbers.map(|field| field as u16).collect();
+        let is_set = |stage: &Stage| stage.writes.iter().any(|&field| numbers.contains(&(field as u16)));
+        if self.steps.iter().flatten().any(is_set) {
+            self.note(Err(Error::invalid(
+                format!("precision of field {name}"),
+                "a stage before has set the field",
+                "give precisions before stages",
+            )));
+        }
+        self.names.precisions.retain(|(known, _)| !numbers.contains(known));
+        self.names.precisions.extend(numbers.into_iter().map(|field| (field, precision)));
         self
     }
 

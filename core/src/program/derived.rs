@@ -62,7 +62,14 @@ fn host_unary(op: Unary, x: f64) -> f64 {
         Unary::Cbrt => x.cbrt(),
         Unary::Expm1 => x.exp_m1(),
         Unary::Log1p => x.ln_1p(),
-        Unary::Neg | Unary::Abs | Unary::Sqrt | Unary::Floor | Unary::Erf => unary(op, x),
+        Unary::Neg
+        | Unary::Abs
+        | Unary::Sqrt
+        | Unary::Floor
+        | Unary::RoundF32
+        | Unary::RoundF16
+        | Unary::RoundBf16
+        | Unary::Erf => unary(op, x),
     }
 }
 

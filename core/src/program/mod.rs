@@ -50,6 +50,7 @@ use std::sync::Arc;
 pub use crate::domain::Condition;
 use crate::domain::{Boundaries, Boundary, Sides, is_of};
 use crate::error::{Error, Result};
+use crate::precision::Precision;
 use crate::real::DType;
 pub use crate::reduction::Reduction;
 
@@ -135,6 +136,8 @@ pub struct FieldKind {
     pub follows: Option<(usize, Follows)>,
     /// Whether only the program itself works with it, so that lists of fields leave it out ([`Definition::internal`]).
     pub is_internal: bool,
+    /// The precision to which its values are rounded, if that is not the run's type ([`Definition::precision`]).
+    pub precision: Option<Precision>,
 }
 
 /// A named intermediate of a step.
@@ -223,7 +226,7 @@ impl Program {
             ));
         }
         let scalars = parameters.iter().map(|parameter| parameter.name.clone()).collect();
-        let names = Names { dimensions, fields, scalars, grid: Grid::default() };
+        let names = Names { dimensions, fields, scalars, ..Names::default() };
         let stages = stencils
             .iter()
             .map(|stencil| update(stencil.name(), &names, &|_| Centring::CELL, |s| stencil.define(s)))
@@ -318,6 +321,12 @@ impl Program {
     /// Returns the kind of each field, in order.
     pub fn kinds(&self) -> &[FieldKind] {
         &self.kinds
+    }
+
+    /// Returns the fields whose values are rounded to a precision, by their numbers.
+    fn precisions(&self) -> Vec<(u16, Precision)> {
+        let all = self.kinds.iter().enumerate();
+        all.filter_map(|(field, kind)| Some((field as u16, kind.precision?))).collect()
     }
 
     /// Returns the temporaries, whose numbers in taps follow those of the fields.

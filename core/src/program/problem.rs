@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::{Boxes, Centring, Follows, Marks, Member, Probe, Program, Record, Scalar, Stage, Until};
-use crate::domain::{Boundaries, Shape, Sides};
+use crate::domain::{Boundaries, Boundary, Shape, Sides};
 use crate::error::{Error, Result};
-use crate::real::{DType, Real};
+use crate::floating::standard;
+use crate::precision::Precision;
+use crate::real::{Array, DType, Real};
 
 /// A program on a domain: all that a backend needs besides the initial fields.
 #[derive(Debug, Clone)]
@@ -167,6 +169,26 @@ impl Problem {
         self.shape.padded().iter().map(|extent| extent.div_ceil(1 << grid.level())).product()
     }
 
+    /// Returns the precision in which a device may store a field: its own, where that is narrower than the run's type and the
+    /// problem is a whole domain. Slabs of one exchange values of the run's type.
+    pub fn stored_precision(&self, field: usize) -> Option<Precision> {
+        let is_slab = self.boundaries.0.as_flattened().contains(&Boundary::Open);
+        let own = self.program.kinds().get(field)?.precision;
+        own.filter(|own| own.is_narrower(self.dtype) && !is_slab && !self.is_batch())
+    }
+
+    /// Returns the bytes of a value of a field or temporary as a device may store it.
+    pub fn value_bytes(&self, name: usize) -> usize {
+        self.stored_precision(name).map_or(self.dtype.bytes(), Precision::bytes)
+    }
+
+    /// Rounds values of a field to its precision, if it has one.
+    pub fn round(&self, field: usize, values: &mut Array) {
+        if let Some(precision) = self.program.kinds()[field].precision {
+            standard(|| precision.round(values));
+        }
+    }
+
     /// Returns the bytes that a stage by itself loads and stores: each field that it reads or writes once for every cell, or
     /// its taps and results at points.
     pub fn stage_bytes(&self, stage: &Stage) -> [f64; 2] {
@@ -174,10 +196,9 @@ impl Problem {
             let all = [stage.footprint.taps, stage.writes.len()];
             return all.map(|values| (values * self.dtype.bytes() * stage.points.len()) as f64);
         }
+        let bytes_of = |name: usize| (self.cells_of(name) * self.value_bytes(name)) as f64;
         let read = stage.footprint.field_radius.iter().enumerate().filter(|(_, own)| own.is_some());
-        let loaded: f64 = read.map(|(name, _)| self.cells_of(name) as f64).sum();
-        let stored: f64 = stage.writes.iter().map(|&name| self.cells_of(name) as f64).sum();
-        [loaded, stored].map(|values| values * self.dtype.bytes() as f64)
+        [read.map(|(name, _)| bytes_of(name)).sum(), stage.writes.iter().map(|&name| bytes_of(name)).sum()]
     }
 
     /// Returns whether the problem is a plain program with plain boundaries that all fields share, on axes that are no

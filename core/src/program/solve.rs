@@ -86,11 +86,7 @@ impl System<'_> {
     /// Returns the name of a field or a scalar of the solve.
     fn name(&self, what: &str) -> String {
         let unknown = self.unknown.replace('[', "_").replace(']', "");
-        match (what, self.how.method) {
-            // What is left on the finest grid, which coarser ones read.
-            ("defect", SolveMethod::Multigrid) => format!("{unknown}_rest_0"),
-            _ => format!("{unknown}_{what}"),
-        }
+        format!("{unknown}_{what}")
     }
 
     /// Returns the operator applied to a field of the solve.
@@ -183,9 +179,8 @@ impl Definition {
             SolveMethod::Direct => &[],
         };
         let others = system.divides.then_some("inverse").into_iter().chain(system.keeps.then_some("before"));
-        // All stand where the unknown's boundary lets it be computed. Where there are coarser grids the defect is one of theirs.
-        let defect = (method != SolveMethod::Multigrid).then_some("defect");
-        for what in defect.into_iter().chain(["direction"]).chain(of_method.iter().copied()).chain(others) {
+        // All stand where the unknown's boundary lets it be computed.
+        for what in ["defect", "direction"].into_iter().chain(of_method.iter().copied()).chain(others) {
             let name = system.name(what);
             if is_new(&name) {
                 self.correction(&name, system.unknown).internal(&name);
@@ -196,7 +191,7 @@ impl Definition {
             self.temporary(&start, system.centring);
         }
         let grids = Grids::new(system, self.dimensions());
-        if method == SolveMethod::Multigrid && is_new(&grids.defect_and_correction()[1]) {
+        if method == SolveMethod::Multigrid && is_new(&grids.correction()) {
             grids.declare(self);
         }
         let modes = Modes::new(system, self.dimensions());
@@ -426,29 +421,33 @@ impl Step<'_> {
     fn multigrid(&mut self, system: &System<'_>, until: &str) {
         let name = |what: &str| system.name(what);
         let grids = Grids::new(system, self.definition.dimensions());
-        let [rest, correction] = grids.defect_and_correction();
-        self.stage(&rest, |s| {
+        let correction = grids.correction();
+        self.stage(&name("direction"), |s| {
             grids.begin(s, system.here(s, "defect"));
             s.set(&name("direction"), s.constant(0.0));
         });
         self.compute(&name("rho"), |s| s.constant(0.0));
+        if system.how.null_space {
+            self.compute(&name("mean"), |s| s.constant(0.0));
+        }
         self.repeat(system.how.most, Some(until), |turn| {
             grids.cycle(turn);
-            turn.sum(system, "next", |s| system.here(s, "defect") * s.field(&correction).here());
+            turn.sum(system, "next", |s| {
+                grids.without_mean(s, system.here(s, "defect")) * s.field(&correction).here()
+            });
             turn.make(system, "direction", |s| {
                 let (_, beta) = system.ratio(s, "next", "rho");
                 s.field(&correction).here() + beta * system.here(s, "direction")
             });
-            turn.go_along(system, "next", |s, defect| match system.how.null_space {
-                true => s.set(&name("defect"), defect),
-                false => grids.begin(s, defect),
+            turn.go_along(system, "next", |s, defect| {
+                s.set(&name("defect"), defect);
+                grids.begin(s, defect);
             });
-            if system.how.null_space {
-                // What rounding adds to the mean no iteration takes away, and coarse grids make it large.
-                turn.find_mean(system, "defect");
-                turn.stage(&rest, |s| grids.begin(s, system.without_mean(s, "defect")));
-            }
             turn.sum_of_squares(system);
+            if system.how.null_space {
+                // What rounding adds to the mean no iteration takes away, and coarse grids would make it large.
+                turn.find_mean(system, "defect");
+            }
             turn.compute(&name("rho"), |s| system.param(s, "next"));
             turn.count(system);
         });

@@ -9,7 +9,8 @@ use super::grid::Grid;
 use super::start::Start;
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::expr::{Components, Dag, Expr, Graph, Index, Node, Tap};
+use crate::expr::{Components, Dag, Expr, Graph, Id, Index, Node, Tap};
+use crate::precision::Precision;
 
 /// A parameter of a stencil: constant in space, settable between steps.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,6 +116,15 @@ pub(super) struct Names {
     pub scalars: Vec<String>,
     /// The grid in space.
     pub grid: Grid,
+    /// The fields whose values are rounded to a precision, by their numbers.
+    pub precisions: Vec<(u16, Precision)>,
+}
+
+impl Names {
+    /// Returns the precision to which a field's values are rounded, by its number.
+    pub fn precision(&self, field: u16) -> Option<Precision> {
+        self.precisions.iter().find(|own| own.0 == field).map(|own| own.1)
+    }
 }
 
 /// What a formula has defined.
@@ -407,8 +417,32 @@ impl<'g> Scope<'g> {
         if is_set {
             self.fail(set_twice(field));
         }
-        self.graph.each_of(rows, numbers.len() / rows, value);
+        let precision = self.names.precision(numbers.start);
+        self.graph
+            .each_of(rows, numbers.len() / rows, |row, column| self.rounded(precision, value(row, column)));
         self.stored.borrow_mut().push(numbers);
+    }
+
+    /// Returns a value rounded to a precision, if there is one and the value is none of it already.
+    fn rounded(&self, precision: Option<Precision>, value: Expr<'g>) -> Expr<'g> {
+        match precision {
+            Some(precision) if !self.is_of(precision, value.id()) => value.unary(precision.operator()),
+            _ => value,
+        }
+    }
+
+    /// Returns whether a formula's values are of a precision whatever it reads.
+    fn is_of(&self, precision: Precision, value: Id) -> bool {
+        match self.graph.node(value) {
+            Some(Node::Unary(op, _)) => op == precision.operator(),
+            // Beyond the domain stand values of the boundary.
+            Some(Node::Tap(Tap { field, offset: [0, 0, 0] })) => {
+                self.names.precision(field) == Some(precision)
+            }
+            Some(Node::Select(_, yes, no)) => self.is_of(precision, yes) && self.is_of(precision, no),
+            Some(Node::Const(value)) => precision.rounded(value.value()).to_bits() == value.value().to_bits(),
+            _ => false,
+        }
     }
 
     /// Sets a field's new value.
@@ -419,7 +453,7 @@ impl<'g> Scope<'g> {
         if updates.iter().any(|(n, _)| *n == number) || is_stored() {
             self.fail(set_twice(field));
         }
-        updates.push((number, value));
+        updates.push((number, self.rounded(self.names.precision(number), value)));
     }
 }
 

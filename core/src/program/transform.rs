@@ -98,11 +98,18 @@ fn transform(
     let graph = Graph::new();
     let scope = Scope::new(&graph, names);
     let values = [scope.field(of).here(), operator(&scope)];
-    let number = usize::from(scope.number(target));
+    let [number, source] = [target, of].map(|name| usize::from(scope.number(name)));
     let defined = scope.finish()?;
     check_graph(&graph, &values, format!("transform that makes {target}"))?;
     if let Some(fault) = graph.fault() {
         return Err(fault);
+    }
+    if let Some(own) = [number, source].into_iter().find_map(|own| names.precision(own as u16)) {
+        return refuse(
+            target,
+            format!("its values, or those it reads, are rounded to {own}"),
+            "give it a field of the run's type",
+        );
     }
     if axis >= names.dimensions {
         let limit = format!("0 to {}", names.dimensions.saturating_sub(1));

@@ -48,6 +48,13 @@ pub fn fastest_with_copies(
     if dimensions == 3 && boxes.buffers.iter().any(|buffer| is_large(buffer.extents)) {
         return None;
     }
+    // Words are copied as they lie, and read as values of the run's type.
+    let all = stages.iter().map(|&stage| &problem.program.stages()[stage]);
+    let mut names = all
+        .flat_map(|own| own.dag.taps().map(|tap| usize::from(tap.field)).chain(own.writes.iter().copied()));
+    if names.any(|name| boxes.buffers[name].precision.is_some()) {
+        return None;
+    }
     let outlasts = outlasts(problem, boxes, stages);
     let all = &problem.program.stages();
     let reduces = stages.iter().any(|&stage| matches!(all[stage].does, StageKind::Reduce(..)));

@@ -27,7 +27,7 @@ impl Operations {
             match node {
                 Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => {}
                 Node::Unary(Unary::Sqrt, _) => all.roots += 1,
-                Node::Unary(Unary::Neg | Unary::Abs | Unary::Floor, _) => all.simple += 1,
+                Node::Unary(op, _) if op.function().is_none() => all.simple += 1,
                 Node::Unary(..) => all.functions += 1,
                 Node::Binary(op, ..) if op.function().is_some() => all.functions += 1,
                 Node::Binary(Binary::Div, ..) => all.divisions += 1,

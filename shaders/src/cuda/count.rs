@@ -1,8 +1,8 @@
-//! The kernels that count the values of a field that are NaN or infinite: one for each type, for any problem.
+//! The kernels that count the values of a field that are NaN or infinite: one for each type of stored values, for any problem.
 
-use abide_core::DType;
+use abide_core::{DType, Precision};
 
-/// The text of both kernels.
+/// The text of all kernels.
 pub const COUNT: &str = include_str!("../../kernels/cuda/common/count.cu");
 
 /// Threads of a block, and values of a row that a block counts at a time.
@@ -12,11 +12,16 @@ const SPAN: u64 = 8 * THREADS;
 /// The most blocks of a launch.
 const BLOCKS: u64 = 1 << 16;
 
-/// Returns the name of the kernel for a type.
-pub fn count_entry(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "count_f32",
-        DType::F64 => "count_f64",
+/// The names of the kernels.
+pub const COUNT_ENTRIES: [&str; 4] = ["count_f32", "count_f64", "count_f16", "count_bf16"];
+
+/// Returns the number of the kernel among [`COUNT_ENTRIES`] for values of a type that may be stored in a narrower one.
+pub fn count_entry(dtype: DType, precision: Option<Precision>) -> usize {
+    match (precision, dtype) {
+        (Some(Precision::F32), _) | (None, DType::F32) => 0,
+        (None, DType::F64) => 1,
+        (Some(Precision::F16), _) => 2,
+        (Some(Precision::Bf16), _) => 3,
     }
 }
 

@@ -14,7 +14,7 @@ const LEAST_SHARE: usize = 8;
 /// lines, or to sectors where lines would cost much, or not at all where sectors would cost much too. The
 /// space behind a row is never read as a cell.
 pub fn row_pitch(problem: &Problem) -> usize {
-    pitch(problem.shape.padded()[2], problem.dtype)
+    pitch(problem.shape.padded()[2], problem.dtype.bytes())
 }
 
 /// Returns the cells of a field in device memory, including the space behind its rows.
@@ -25,7 +25,7 @@ pub fn pitched_cells(problem: &Problem) -> usize {
 
 /// Returns the values from the beginning of one row of a buffer to the beginning of the next, by the same rule.
 pub fn buffer_pitch(buffer: &Buffer, dtype: DType) -> usize {
-    pitch(buffer.extents[2], dtype)
+    pitch(buffer.extents[2], buffer.bytes(dtype))
 }
 
 /// Returns the values of a buffer in device memory, including the space behind its rows.
@@ -33,8 +33,13 @@ pub fn pitched_values(buffer: &Buffer, dtype: DType) -> usize {
     buffer.extents[0] * buffer.extents[1] * buffer_pitch(buffer, dtype)
 }
 
-fn pitch(row: usize, dtype: DType) -> usize {
-    let rounded = UNITS.map(|unit| row.next_multiple_of(unit / dtype.bytes()));
+/// Returns the bytes of a buffer in device memory, including the space behind its rows.
+pub fn pitched_bytes(buffer: &Buffer, dtype: DType) -> usize {
+    pitched_values(buffer, dtype) * buffer.bytes(dtype)
+}
+
+fn pitch(row: usize, bytes: usize) -> usize {
+    let rounded = UNITS.map(|unit| row.next_multiple_of(unit / bytes));
     rounded.into_iter().find(|pitch| (pitch - row) * LEAST_SHARE <= row).unwrap_or(row)
 }
 
@@ -54,7 +59,7 @@ mod tests {
             (8, DType::F32, 8),
             (1, DType::F32, 1),
         ] {
-            assert_eq!(pitch(row, dtype), expected, "{row} {dtype}");
+            assert_eq!(pitch(row, dtype.bytes()), expected, "{row} {dtype}");
         }
     }
 }

@@ -38,6 +38,7 @@ const DIRECT: &str = include_str!("../../kernels/wgsl/stepwise/direct.wgsl");
 const RANDOM: &str = include_str!("../../kernels/wgsl/common/random.wgsl");
 const RANDOM_F32: &str = include_str!("../../kernels/wgsl/common/random_f32.wgsl");
 const RANDOM_F64: &str = include_str!("../../kernels/wgsl/common/random_f64.wgsl");
+const PRECISION: &str = include_str!("../../kernels/wgsl/common/precision.wgsl");
 const FUNCTIONS_F32: &str = include_str!("../../kernels/wgsl/common/functions_f32.wgsl");
 const FUNCTIONS_F64: &str = include_str!("../../kernels/wgsl/common/functions_f64.wgsl");
 const COUNT: &str = include_str!("../../kernels/wgsl/common/count.wgsl");
@@ -331,6 +332,9 @@ fn called(text: &mut Text, dtype: DType) {
         DType::F64 => (FUNCTIONS_F64, RANDOM_F64),
     };
     functions::write(text, operations, &Wgsl::here(), dtype, &all);
+    if text.as_ref().contains("round_") {
+        text.file(PRECISION);
+    }
     if text.as_ref().contains("drawn(") {
         text.file(RANDOM);
         text.file(fraction);

@@ -316,7 +316,7 @@ fn line(define: Define, dtype: DType) -> Problem {
 fn every_operator_is_valid_text() {
     fn all<'g>(s: &Scope<'g>) {
         let (u, v) = (s.field("u").here(), s.field("u").along(0, 1));
-        let terms: [Expr<'g>; 27] = [
+        let terms: [Expr<'g>; 28] = [
             u + v,
             u - v,
             u * v,
@@ -327,6 +327,7 @@ fn every_operator_is_valid_text() {
             u.floor(),
             u.exp(),
             u.log(),
+            u.round_f32() + u.round_f16() + u.round_bf16(),
             u.sin(),
             u.cos(),
             u.tanh(),

@@ -202,10 +202,10 @@ impl Definition {
         let mut followers = Vec::new();
         for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
             match part {
-                Some(FieldPart { sides, start, follows, is_internal }) => {
+                Some(FieldPart { sides, start, follows, is_internal, precision }) => {
                     program.fields.push(name);
                     followers.extend(follows.map(|other| (program.kinds.len(), other)));
-                    program.kinds.push(FieldKind { centring, sides, follows: None, is_internal });
+                    program.kinds.push(FieldKind { centring, sides, follows: None, is_internal, precision });
                     program.starts.push(start);
                 }
                 None => program.temporaries.push(Temporary { name, centring }),

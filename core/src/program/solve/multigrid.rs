@@ -6,6 +6,9 @@
 //! cell joins two along each axis: t, of the faces between them, and w add up, halved along their axis, where centres are twice as far
 //! apart; s adds up. What is left of a defect goes to the coarse cell as a sum, and its correction comes back to both as it is.
 //!
+//! The cycle's fields are kept in f32 whatever the run's type: it is the preconditioner of an iteration that has its own vectors in
+//! that type, and memory is what it takes time for.
+//!
 //! Smoothing is Jacobi's method with the weights of Chebyshev's polynomial of degree 3 on the upper three quarters of the spectrum, which ends at 2 for
 //! any such operator (Gershgorin), before and after the coarser grids. It has no order of cells, so that a cycle has the same bits
 //! wherever it runs, and is symmetric, as conjugate gradients need.
@@ -13,6 +16,7 @@
 use super::linear;
 use super::{Centring, Definition, Expr, Scope, Step, System};
 use crate::domain::axis_name;
+use crate::precision::Precision;
 
 /// The coarsest grids, by the number of axes: a domain has those down to a single cell.
 const DEEPEST: [u8; 3] = [16, 12, 10];
@@ -40,6 +44,17 @@ const OWN: &str = "own";
 const WALLS: &str = "walls";
 const DIAGONAL: &str = "diagonal";
 const INVERSE: &str = "of_diagonal";
+
+/// What a sweep begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guess {
+    /// The first sweep from zeros.
+    Rest,
+    /// The grid's correction.
+    Own,
+    /// The same and that of the coarser grid.
+    Corrected,
+}
 
 /// The grids of a system.
 pub(super) struct Grids<'s, 'a> {
@@ -88,7 +103,7 @@ impl<'s, 'a> Grids<'s, 'a> {
     pub fn declare(&self, p: &mut Definition) {
         let unknown = self.system.unknown;
         let inside = self.system.name("inside");
-        p.inside(&inside, unknown).internal(&inside);
+        p.inside(&inside, unknown).internal(&inside).precision(&inside, Precision::Bf16);
         for axis in self.axes() {
             let cells = self.cells(axis);
             p.extent(&cells, axis, "cells along the axis").internal(&cells);
@@ -107,7 +122,7 @@ impl<'s, 'a> Grids<'s, 'a> {
                     0 => p.inside(&name, unknown),
                     _ => p.field(&name, Centring::CELL.on_level(level)).boundary_of(&name, "periodic"),
                 };
-                p.internal(&name);
+                p.internal(&name).precision(&name, Precision::F32);
             }
         }
     }
@@ -277,10 +292,21 @@ impl<'s, 'a> Grids<'s, 'a> {
         });
     }
 
-    /// Sets a defect with that with which its cycle begins.
+    /// Sets the defect with which a cycle begins.
     pub fn begin<'g>(&self, s: &Scope<'g>, defect: Expr<'g>) {
         s.set(&self.name(REST, 0), defect);
-        s.set(&self.name(CORRECTION, 0), self.first_sweep(s, 0, defect));
+    }
+
+    /// Returns a defect of the finest grid without its mean, where the operator has a null space. What takes no part gets another value
+    /// than 0, which nothing may read.
+    pub fn without_mean<'g>(&self, s: &Scope<'g>, defect: Expr<'g>) -> Expr<'g> {
+        if self.system.how.null_space { defect - self.system.param(s, "mean") } else { defect }
+    }
+
+    /// Returns a grid's defect at an offset, as the cycle has it.
+    fn rest<'g>(&self, s: &Scope<'g>, level: u8, at: &[i32]) -> Expr<'g> {
+        let rest = s.field(&self.name(REST, level)).at_slice(at);
+        if level == 0 { self.without_mean(s, rest) } else { rest }
     }
 
     /// Returns the smoother's first sweep from zeros, for a defect.
@@ -288,26 +314,36 @@ impl<'s, 'a> Grids<'s, 'a> {
         weights()[0] * (self.here(s, INVERSE, level) * rest)
     }
 
-    /// Adds a sweep; `is_corrected` adds the correction of the coarser grid to what it begins with.
-    fn sweep(&self, step: &mut Step<'_>, level: u8, weight: f64, is_corrected: bool) {
+    /// Adds a sweep from what the grid has so far.
+    fn sweep(&self, step: &mut Step<'_>, level: u8, weight: f64, from: Guess) {
         let name = self.name(CORRECTION, level);
         step.stage(&name, |s| {
             let own = s.field(&name);
-            let here = if is_corrected { own.here() + self.coarse(s, level, None) } else { own.here() };
+            let of_rest = |at: &[i32]| {
+                let inverse = s.field(&self.name(INVERSE, level)).at_slice(at);
+                weights()[0] * (inverse * self.rest(s, level, at))
+            };
+            let here = match from {
+                Guess::Own => own.here(),
+                Guess::Rest => of_rest(&self.own()),
+                Guess::Corrected => own.here() + self.coarse(s, level, None),
+            };
             let flow = self.flow(s, level, &self.own(), &|axis, by| {
-                let beside = own.along(axis, by);
-                if !is_corrected {
-                    return beside;
-                }
-                let sum = beside + self.coarse(s, level, Some((axis, by)));
+                let mut place = self.own();
+                place[axis] = by;
+                let sum = match from {
+                    Guess::Own => return own.at_slice(&place),
+                    Guess::Rest => return of_rest(&place),
+                    Guess::Corrected => own.at_slice(&place) + self.coarse(s, level, Some((axis, by))),
+                };
                 match self.system.even {
                     // The coarser grid begins anew beyond any side.
-                    Some(_) => s.field(&self.system.name("inside")).along(axis, by).gt(0.5).select(sum, 0.0),
+                    Some(_) => s.field(&self.system.name("inside")).at_slice(&place).gt(0.5).select(sum, 0.0),
                     None => sum,
                 }
             });
             let inverse = self.here(s, INVERSE, level);
-            let jacobi = inverse * (self.here(s, REST, level) + flow);
+            let jacobi = inverse * (self.rest(s, level, &self.own()) + flow);
             // Cells that take no part get no correction from the coarser grid.
             s.set(&name, inverse.ne(0.0).select(here + weight * (jacobi - here), 0.0));
         });
@@ -331,45 +367,47 @@ impl<'s, 'a> Grids<'s, 'a> {
         }
     }
 
-    /// Adds a cycle. The first sweep of the finest grid has been made.
+    /// Adds a cycle.
     pub fn cycle(&self, step: &mut Step<'_>) {
         let [first, others @ ..] = weights();
         for level in self.levels() {
-            others.into_iter().for_each(|weight| self.sweep(step, level, weight, false));
+            // On the finest grid the first sweep, which reads no neighbours, is computed in the second.
+            let mut from = if level == 0 { Guess::Rest } else { Guess::Own };
+            for weight in others {
+                self.sweep(step, level, weight, std::mem::replace(&mut from, Guess::Own));
+            }
             if !self.is_last(level) {
                 self.restrict(step, level);
             }
         }
         for level in self.levels().rev() {
-            let mut is_corrected = !self.is_last(level);
-            if is_corrected && level > 0 {
+            let mut from = if self.is_last(level) { Guess::Own } else { Guess::Corrected };
+            if from == Guess::Corrected && level > 0 {
                 // A stage more, and sweeps that are alike: on few cells a device waits for what a stage is, not for its values.
                 let name = self.name(CORRECTION, level);
                 step.stage(&name, |s| s.set(&name, s.field(&name).here() + self.coarse(s, level, None)));
-                is_corrected = false;
+                from = Guess::Own;
             }
             for weight in others.into_iter().rev().chain([first]) {
-                self.sweep(step, level, weight, std::mem::take(&mut is_corrected));
+                self.sweep(step, level, weight, std::mem::replace(&mut from, Guess::Own));
             }
         }
     }
 
     /// Returns what a grid's correction leaves of its defect in a cell at an offset.
     fn left<'g>(&self, s: &Scope<'g>, level: u8, at: &[i32]) -> Expr<'g> {
-        let [rest, diagonal, correction] =
-            [REST, DIAGONAL, CORRECTION].map(|what| s.field(&self.name(what, level)).at_slice(at));
+        let [diagonal, correction] =
+            [DIAGONAL, CORRECTION].map(|what| s.field(&self.name(what, level)).at_slice(at));
         let beside = s.field(&self.name(CORRECTION, level));
         let flow = self.flow(s, level, at, &|axis, by| {
             let mut place = at.to_vec();
             place[axis] += by;
             beside.at_slice(&place)
         });
-        let left = rest - diagonal * correction + flow;
-        match self.system.even {
-            // Outermost cells that are held have no faces.
-            Some(_) if level == 0 => diagonal.ne(0.0).select(left, 0.0),
-            _ => left,
-        }
+        let left = self.rest(s, level, at) - diagonal * correction + flow;
+        // Outermost cells that are held have no faces, and cells that take no part no mean.
+        let may_take_no_part = self.system.even.is_some() || self.system.how.null_space;
+        if level == 0 && may_take_no_part { diagonal.ne(0.0).select(left, 0.0) } else { left }
     }
 
     /// Adds what takes the rest of a grid to the next coarser one, with the first sweep there.
@@ -390,8 +428,8 @@ impl<'s, 'a> Grids<'s, 'a> {
         });
     }
 
-    /// Returns the names of the fields to which a defect goes, and of the preconditioned one.
-    pub fn defect_and_correction(&self) -> [String; 2] {
-        [REST, CORRECTION].map(|what| self.name(what, 0))
+    /// Returns the name of the field of the preconditioned defect.
+    pub fn correction(&self) -> String {
+        self.name(CORRECTION, 0)
     }
 }

@@ -10,6 +10,14 @@ struct Values {
     unsigned long long rows, width, pitch, spans, blocks;
 };
 
+// Only what is finite is 0 less itself; of 16 bits, not all those of the exponent are set.
+__device__ __forceinline__ bool is_finite(float value) { return value - value == 0.0f; }
+__device__ __forceinline__ bool is_finite(double value) { return value - value == 0.0; }
+template <unsigned short EXPONENT>
+struct Narrow { unsigned short bits; };
+template <unsigned short EXPONENT>
+__device__ __forceinline__ bool is_finite(Narrow<EXPONENT> value) { return (value.bits & EXPONENT) != EXPONENT; }
+
 // The order of integer sums does not matter, and a block adds only where there is something to count.
 template <class T>
 __device__ __forceinline__ void count(const Values& values)
@@ -21,9 +29,7 @@ __device__ __forceinline__ void count(const Values& values)
         for (int i = 0; i < PER_THREAD; ++i) {
             const unsigned long long x = from + i * THREADS + threadIdx.x;
             if (x >= values.width) break;
-            const T value = first[row * values.pitch + x];
-            // Only what is finite is 0 less itself.
-            found += !(value - value == T(0));
+            found += !is_finite(first[row * values.pitch + x]);
         }
     }
     if (found) atomicAdd(values.count, found);
@@ -37,4 +43,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_f32(const __grid_con
 extern "C" __global__ void __launch_bounds__(THREADS) count_f64(const __grid_constant__ Values values)
 {
     count<double>(values);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) count_f16(const __grid_constant__ Values values)
+{
+    count<Narrow<0x7c00>>(values);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) count_bf16(const __grid_constant__ Values values)
+{
+    count<Narrow<0x7f80>>(values);
 }

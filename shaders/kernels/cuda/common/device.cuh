@@ -107,6 +107,21 @@ __device__ __forceinline__ void load_words_devices(unsigned long long (&word)[N]
     else asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(word[0]) : "l"(from) : "memory");
 }
 
+// The bits of a binary16 nearest to a number, ties to even, and the number of such bits.
+__device__ __forceinline__ unsigned short half_bits(float value)
+{
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+__device__ __forceinline__ float float_of_half(unsigned short bits)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+
 // Asks for a value of device memory, which a later turn will read, to come into the last-level cache.
 template <class T>
 __device__ __forceinline__ void prefetch(const T* from)

@@ -7,10 +7,18 @@
 struct Column {
     int slot;    // −1 for a scalar
     Offset at;   // the value's place, or the scalar's number
+    enum { REAL, FLOAT, HALF, BFLOAT } stored;
+
+    template <class Stored>
+    __device__ __forceinline__ const Stored* place(const Arguments& arguments) const { return reinterpret_cast<const Stored*>(arguments.values[slot]) + at; }
 
     __device__ __forceinline__ double value(const Arguments& arguments) const
     {
-        return slot < 0 ? arguments.exact[at] : arguments.values[slot][at];
+        return slot < 0 ? arguments.exact[at]
+             : stored == FLOAT ? *place<float>(arguments)
+             : stored == HALF ? value_of(*place<Half>(arguments))
+             : stored == BFLOAT ? value_of(*place<Bfloat>(arguments))
+             : *place<real>(arguments);
     }
 };
 

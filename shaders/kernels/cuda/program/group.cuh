@@ -114,7 +114,7 @@ struct Member : Asked {
     template <class K, int TO>
     __device__ __forceinline__ void take(real value) const
     {
-        if (K::All::holds(this->z, this->y, this->x)) this->template here<K, TO>()[-K::FIRST] = value;
+        if (K::All::holds(this->z, this->y, this->x)) put(this->template here<K, TO>() - K::FIRST, value);
     }
 };
 

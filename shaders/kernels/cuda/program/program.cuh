@@ -72,12 +72,19 @@ __device__ __forceinline__ Ghost ghost(Offset i, Offset n, real low, real high)
     return g;
 }
 
-// Values that the launch itself may change are not read through the cache of constant data.
-template <bool CHANGES>
-__device__ __forceinline__ real read(const real* from)
+// Values that the launch itself may change are not read through the cache of constant data. A field may be stored in a type
+// narrower than `real`, of which all its values are.
+template <bool CHANGES, class Stored>
+__device__ __forceinline__ Stored loaded(const Stored* from)
 {
     if constexpr (CHANGES) return *from;
     else return __ldg(from);
+}
+template <bool CHANGES, class Stored>
+__device__ __forceinline__ real read(const Stored* from)
+{
+    if constexpr (sizeof(Stored) == 2) return real(value_of(Stored{loaded<CHANGES>(&from->bits)}));
+    else return real(loaded<CHANGES>(from));
 }
 
 // What every formula sees; `A` is `Arguments`, or the same in a launch that may change whatever it reads.
@@ -105,10 +112,12 @@ struct SpotOf {
     // Returns the first value of a slot's buffer plus the index here: the same sum for all kinds of the same
     // strides.
     template <class K, int SLOT>
-    __device__ __forceinline__ real* here() const
+    __device__ __forceinline__ typename K::Stored* here() const
     {
-        return arguments.values[SLOT] + (z * K::STRIDE_Z + y * K::STRIDE_Y + x);
+        return values<K, SLOT>() + (z * K::STRIDE_Z + y * K::STRIDE_Y + x);
     }
+    template <class K, int SLOT>
+    __device__ __forceinline__ typename K::Stored* values() const { return reinterpret_cast<typename K::Stored*>(arguments.values[SLOT]); }
 };
 
 // An index around which every tap lies inside its buffer, in a tile whose outputs are all computed.
@@ -123,7 +132,7 @@ struct Inside : SpotOf<Arguments> {
         return read<CHANGES || PERSISTENT>(here<K, SLOT>() + (Z * K::STRIDE_Z + Y * K::STRIDE_Y + X - K::FIRST));
     }
     template <class K, int SLOT, class Computed>
-    __device__ __forceinline__ void store(real value) const { here<K, SLOT>()[-K::FIRST] = value; }
+    __device__ __forceinline__ void store(real value) const { put(here<K, SLOT>() - K::FIRST, value); }
 };
 
 // Any other index: taps ask the boundary, the slowest axis first, and the first constant decides.
@@ -143,7 +152,7 @@ struct EdgeOf : SpotOf<A> {
         const real* const s = arguments.scalars;
         const Ghost a = K::ghost_z(s, z + Z), b = K::ghost_y(s, y + Y), c = K::ghost_x(s, x + X);
         const Offset at = a.index * K::STRIDE_Z + b.index * K::STRIDE_Y + c.index - K::FIRST;
-        const real stored = read<CHANGES || A::CHANGING>(arguments.values[SLOT] + at);
+        const real stored = read<CHANGES || A::CHANGING>(this->template values<K, SLOT>() + at);
         const bool across = a.negated != b.negated, all = across != c.negated;
         return a.constant ? a.value
              : b.constant ? (a.negated ? -b.value : b.value)
@@ -153,7 +162,7 @@ struct EdgeOf : SpotOf<A> {
     template <class K, int SLOT, class Computed>
     __device__ __forceinline__ void store(real value) const
     {
-        if (Computed::holds(z, y, x)) this->template here<K, SLOT>()[-K::FIRST] = value;
+        if (Computed::holds(z, y, x)) put(this->template here<K, SLOT>() - K::FIRST, value);
     }
     // Takes a value that no stage computes along to the field's new buffer, if that is another one.
     template <class K, int TO, int FROM, class Computed>

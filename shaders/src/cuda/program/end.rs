@@ -6,6 +6,7 @@ use abide_core::{DType, Problem};
 
 use super::super::literal;
 use super::super::pitch::buffer_pitch;
+use super::kinds::stored;
 use super::{KernelLaunch, Part};
 use crate::text::Text;
 
@@ -129,13 +130,13 @@ impl StepEnd {
     fn columns(&self, problem: &Problem, boxes: &Boxes) -> Vec<String> {
         let Some(record) = &problem.record else { return Vec::new() };
         let first = problem.program.parameters().len();
-        let scalars = record.scalars.iter().map(|number| format!("{{-1, {}}}", first + number));
+        let scalars = record.scalars.iter().map(|number| format!("{{-1, {}, Column::REAL}}", first + number));
         let probes = record.probes.iter().filter_map(|probe| {
             let slot = self.fields.iter().position(|&field| field == probe.field)?;
             let buffer = &boxes.buffers[probe.field];
             let [z, y, x] = probe.index;
             let at = (z * buffer.extents[1] + y) * buffer_pitch(buffer, problem.dtype) + x;
-            Some(format!("{{{slot}, {at}}}"))
+            Some(format!("{{{slot}, {at}, Column::{}}}", stored(buffer).to_uppercase()))
         });
         scalars.chain(probes).collect()
     }

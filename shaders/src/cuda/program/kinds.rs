@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-use abide_core::Problem;
 use abide_core::domain::axis_name;
-use abide_core::program::Indices;
+use abide_core::program::{Buffer, Indices};
+use abide_core::{Precision, Problem};
 
 use crate::cuda::literal;
 use crate::cuda::pitch::buffer_pitch;
@@ -19,6 +19,7 @@ pub fn write(text: &mut Text, kinds: &Kinds, problem: &Problem) {
         text.push(format!("// {}", kind.names.join(", ")));
         text.push(format!("struct Kind{number} {{"));
         text.push(format!("typedef {} All;", boxed(&kind.held())));
+        text.push(format!("typedef {} Stored;", stored(&kind.buffer)));
         text.push(format!(
             "static constexpr Offset STRIDE_Z = {}, STRIDE_Y = {}, FIRST = {first};",
             strides[0], strides[1]
@@ -27,6 +28,16 @@ pub fn write(text: &mut Text, kinds: &Kinds, problem: &Problem) {
             text.push(ghost(kind, axis, problem));
         }
         text.push("};");
+    }
+}
+
+/// Returns the type in which kernels find the values of a buffer.
+pub fn stored(buffer: &Buffer) -> &'static str {
+    match buffer.precision {
+        None => "real",
+        Some(Precision::F32) => "float",
+        Some(Precision::F16) => "Half",
+        Some(Precision::Bf16) => "Bfloat",
     }
 }
 

@@ -1,0 +1,109 @@
+//! Types in which a device may store a field's values that are narrower than the run's, in which all arithmetic is done.
+//!
+//! A field's new values are rounded to its precision by an operator of its formula ([`Precision::operator`]), so that they are
+//! the same wherever they are computed, whatever they are stored in.
+
+use crate::expr::{Unary, unary};
+use crate::named::named;
+use crate::real::{Array, DType, Real};
+use crate::{Result, memory, with_array};
+
+named! {
+    /// The precision to which a field's values are rounded, and in which a device may store them.
+    Precision "precision" {
+        /// IEEE 754 binary32: 24 bits, magnitudes up to 3.4e38.
+        #[default]
+        F32 = "f32",
+        /// IEEE 754 binary16: 11 bits, magnitudes up to 65504.
+        F16 = "f16",
+        /// The upper half of a binary32: 8 bits, magnitudes up to 3.4e38.
+        Bf16 = "bf16",
+    }
+}
+
+impl Precision {
+    /// Returns the bytes of a stored value.
+    pub fn bytes(self) -> usize {
+        match self {
+            Precision::F32 => 4,
+            Precision::F16 | Precision::Bf16 => 2,
+        }
+    }
+
+    /// Returns the operator that rounds to this precision.
+    pub fn operator(self) -> Unary {
+        match self {
+            Precision::F32 => Unary::RoundF32,
+            Precision::F16 => Unary::RoundF16,
+            Precision::Bf16 => Unary::RoundBf16,
+        }
+    }
+
+    /// Returns whether stored values are narrower than those of a type.
+    pub fn is_narrower(self, dtype: DType) -> bool {
+        self.bytes() < dtype.bytes()
+    }
+
+    /// Returns a number rounded to this precision, to nearest, ties to even.
+    ///
+    /// ```
+    /// use abide_core::Precision;
+    ///
+    /// assert_eq!(Precision::F16.rounded(1.0 / 3.0), 0.333251953125);
+    /// assert_eq!(Precision::Bf16.rounded(1.0f32 / 3.0), 0.333984375);
+    /// ```
+    pub fn rounded<T: Real>(self, value: T) -> T {
+        unary(self.operator(), value)
+    }
+
+    /// Returns the bytes of all values of an array, each rounded and stored in this precision, in the machine's byte order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`](crate::Error::Limit) where the machine has no memory for them.
+    pub fn pack(self, values: &Array) -> Result<Vec<u8>> {
+        let mut packed = memory::reserved(values.len() * self.bytes(), "a field", "choose a smaller size")?;
+        let singles = |pack: &mut dyn FnMut(f32)| match values {
+            Array::F32(values) => values.iter().for_each(|&value| pack(value)),
+            Array::F64(values) => values.iter().for_each(|&value| pack(value as f32)),
+        };
+        match self {
+            Precision::F32 => singles(&mut |value| packed.extend(value.to_ne_bytes())),
+            Precision::F16 => singles(&mut |value| packed.extend(half::f16::from_f32(value).to_ne_bytes())),
+            Precision::Bf16 => singles(&mut |value| packed.extend(half::bf16::from_f32(value).to_ne_bytes())),
+        }
+        Ok(packed)
+    }
+
+    /// Returns values of a type that are stored in this precision.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Precision::pack`].
+    pub fn unpack(self, packed: &[u8], dtype: DType) -> Result<Array> {
+        let value = |at: usize| {
+            let bits = || u16::from_ne_bytes([packed[2 * at], packed[2 * at + 1]]);
+            match self {
+                Precision::F32 => {
+                    f32::from_ne_bytes(std::array::from_fn(|byte| packed[4 * at + byte])).into()
+                }
+                Precision::F16 => half::f16::from_bits(bits()).to_f64(),
+                Precision::Bf16 => half::bf16::from_bits(bits()).to_f64(),
+            }
+        };
+        Array::try_from_fn(dtype, packed.len() / self.bytes(), value)
+    }
+
+    /// Rounds all values of an array.
+    pub fn round(self, values: &mut Array) {
+        with_array!(values, values => values.iter_mut().for_each(|value| *value = self.rounded(*value)));
+    }
+}
+
+pub(crate) fn half(value: f32) -> f32 {
+    half::f16::from_f32(value).to_f32()
+}
+
+pub(crate) fn bfloat(value: f32) -> f32 {
+    half::bf16::from_f32(value).to_f32()
+}
