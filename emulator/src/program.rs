@@ -9,7 +9,7 @@ use abide_core::program::{Boxes, Buffer, Groups, Storage, Transforms};
 use abide_core::{Array, DType, DeviceSpec, Lowering, Problem};
 use abide_planner::plan;
 use abide_shaders::cuda::{
-    ProgramKernels, buffer_pitch, persistent_kernels, pitched_values, program_kernels, program_scalars,
+    ProgramKernels, buffer_pitch, persistent_kernels, pitched_bytes, program_kernels, program_scalars,
 };
 
 use crate::schedule::{Script, add};
@@ -218,13 +218,11 @@ impl<'a> Program<'a> {
         let result = self.emulation.read("result")?;
         let (mut contents, mut rest) = (Vec::new(), &*result);
         for buffer in &storage.buffers {
-            let (own, others) = rest.split_at(pitched_values(buffer, dtype) * dtype.bytes());
+            let (own, others) = rest.split_at(pitched_bytes(buffer, dtype));
             contents.push(own);
             rest = others;
         }
-        let fields = now
-            .iter()
-            .map(|&number| array(dtype, &gather(contents[number], rows(&storage.buffers[number], dtype))));
+        let fields = now.iter().map(|&number| held(&storage.buffers[number], dtype, contents[number]));
         let (scalars, rest) = rest.split_at(scalars.len());
         let count = problem.parameters.len() + problem.scalars.len();
         let scalars = array(DType::F64, &scalars[..count * size_of::<f64>()]).to_f64();
@@ -332,9 +330,11 @@ impl<'a> Program<'a> {
 /// Returns the bytes of each buffer before the first step. What nobody has written is not a number.
 fn loaded(storage: &Storage, start: &[Array], dtype: DType) -> Vec<Vec<u8>> {
     let buffers = storage.buffers.iter().enumerate().map(|(number, buffer)| {
-        let mut bytes = vec![0xff; pitched_values(buffer, dtype) * dtype.bytes()];
+        let mut bytes = vec![0xff; pitched_bytes(buffer, dtype)];
         if let Some(field) = storage.first.iter().position(|&first| first == number) {
-            scatter(&mut bytes, rows(buffer, dtype), start[field].as_bytes());
+            let packed = buffer.precision.and_then(|precision| precision.pack(&start[field]).ok());
+            let values = packed.as_deref().unwrap_or(start[field].as_bytes());
+            scatter(&mut bytes, rows(buffer, dtype), values);
         }
         bytes
     });
@@ -354,7 +354,14 @@ fn gather(buffer: &[u8], (pitch, row): (usize, usize)) -> Vec<u8> {
 
 /// Returns the bytes of a row with and without the space behind it.
 fn rows(buffer: &Buffer, dtype: DType) -> (usize, usize) {
-    (buffer_pitch(buffer, dtype) * dtype.bytes(), buffer.extents[2] * dtype.bytes())
+    (buffer_pitch(buffer, dtype) * buffer.bytes(dtype), buffer.extents[2] * buffer.bytes(dtype))
+}
+
+/// Returns the values of a buffer.
+fn held(buffer: &Buffer, dtype: DType, contents: &[u8]) -> Array {
+    let bytes = gather(contents, rows(buffer, dtype));
+    let narrow = buffer.precision.and_then(|precision| precision.unpack(&bytes, dtype).ok());
+    narrow.unwrap_or_else(|| array(dtype, &bytes))
 }
 
 fn array(dtype: DType, bytes: &[u8]) -> Array {

@@ -1,4 +1,4 @@
-// Runs the kernels that count, which are in kernel.h: program FOLDER F64 ROWS WIDTH PITCH SPANS BLOCKS THREADS.
+// Runs the kernels that count, which are in kernel.h: program FOLDER KERNEL ROWS WIDTH PITCH SPANS BLOCKS THREADS.
 //
 // FOLDER/values holds the values with the space between their rows. Prints the count.
 
@@ -21,8 +21,12 @@ int main(int, char** words)
     for (const unsigned lane : lanes) {
         blockIdx.x = lane / number(8);
         threadIdx.x = lane % number(8);
-        if (number(2)) count_f64(values);
-        else count_f32(values);
+        switch (number(2)) {
+            case 0: count_f32(values); break;
+            case 1: count_f64(values); break;
+            case 2: count_f16(values); break;
+            default: count_bf16(values);
+        }
     }
     printf("%llu", count);
 }

@@ -77,7 +77,10 @@ impl Clock {
         let is_close = |record: &&Record| record.every < ROWS_APART;
         let close = problem.record.as_ref().filter(is_close);
         let noted = close.map_or(Vec::new(), |record| record.probes.clone());
-        if !noted.is_empty() && !notes {
+        // Kernels of several steps have fields of the run's type alone.
+        let is_narrow =
+            (0..problem.program.fields().len()).any(|own| problem.stored_precision(own).is_some());
+        if is_narrow || !noted.is_empty() && !notes {
             return None;
         }
         Clock::with_growth(problem, GROWTH_ON_DEVICE, noted)

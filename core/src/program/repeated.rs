@@ -45,9 +45,11 @@ impl Problem {
         }
         let names = self.named(stage);
         let whole = self.shape.padded();
-        // A buffer that is wider has another layout.
-        let is_whole =
-            |&name: &usize| boxes.buffers[name].low == [0; 3] && boxes.buffers[name].extents == whole;
+        // A buffer that is wider, or of a narrower type, has another layout.
+        let is_whole = |&name: &usize| {
+            let own = &boxes.buffers[name];
+            own.low == [0; 3] && own.extents == whole && own.precision.is_none()
+        };
         let covers = |own: &Indices| (0..3).all(|axis| own[axis] == (0..whole[axis] as isize));
         if !names.iter().all(is_whole) || !boxes.stages[stages[0]].iter().all(covers) {
             return None;

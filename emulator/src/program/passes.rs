@@ -7,7 +7,7 @@ use abide_core::{Array, DType, DeviceSpec, Problem};
 use abide_planner::fused::plan_pass;
 use abide_shaders::cuda::{program_scalars, source};
 
-use super::{Ended, Program, array, gather, loaded, rows, said, scatter};
+use super::{Ended, Program, array, held, loaded, rows, said, scatter};
 use crate::schedule::{Own, Script, add};
 use crate::{Compiler, Launch as Launched};
 
@@ -69,10 +69,10 @@ impl Program<'_> {
             }
         }
         self.launch_all(&mut contents, problem, storage, &mut waiting, seed)?;
-        let fields = storage.fields_after(steps).iter().map(|&number| {
-            let rows = rows(&storage.buffers[number], problem.dtype);
-            array(problem.dtype, &gather(&contents.buffers[number], rows))
-        });
+        let fields = storage
+            .fields_after(steps)
+            .iter()
+            .map(|&number| held(&storage.buffers[number], problem.dtype, &contents.buffers[number]));
         let count = problem.parameters.len() + problem.scalars.len();
         let scalars = array(DType::F64, &contents.scalars[..count * size_of::<f64>()]).to_f64();
         Ok(Ended {
@@ -130,12 +130,8 @@ impl Pass {
     ) -> Result<(), String> {
         let problem = &self.repeated.problem;
         let [before, behind] = self.repeated.buffers(launch).ok_or("a field of a pass has no buffer")?;
-        let field = |&number: &usize| {
-            array(
-                problem.dtype,
-                &gather(&contents.buffers[number], rows(&storage.buffers[number], problem.dtype)),
-            )
-        };
+        let field =
+            |&number: &usize| held(&storage.buffers[number], problem.dtype, &contents.buffers[number]);
         let start: Vec<Array> = before.iter().map(field).collect();
         let results = self.launch.run(&start, [&problem.parameters, &[]], seed)?;
         for (result, &number) in results.iter().zip(&behind) {
