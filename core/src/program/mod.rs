@@ -50,7 +50,7 @@ use std::sync::Arc;
 pub use crate::domain::Condition;
 use crate::domain::{Boundaries, Boundary, Sides, is_of};
 use crate::error::{Error, Result};
-use crate::precision::Precision;
+pub use crate::precision::Precision;
 use crate::real::DType;
 pub use crate::reduction::Reduction;
 
