@@ -38,7 +38,7 @@ def test_values_are_rounded_to_the_fields_precision(backend: str, dtype: Any, pr
     np.testing.assert_array_equal(sim["u"], u)
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(2):
-            u = narrowed(dtype(0.75) * u + dtype(0.3) * np.roll(u, -1) * v, precision)
+            u = narrowed(dtype.type(0.75) * u + dtype.type(0.3) * np.roll(u, -1) * v, precision)
             v = v - np.roll(u, 1)
     sim.run(2)
     np.testing.assert_array_equal(sim["u"], u)
