@@ -99,11 +99,3 @@ impl Precision {
         with_array!(values, values => values.iter_mut().for_each(|value| *value = self.rounded(*value)));
     }
 }
-
-pub(crate) fn half(value: f32) -> f32 {
-    half::f16::from_f32(value).to_f32()
-}
-
-pub(crate) fn bfloat(value: f32) -> f32 {
-    half::bf16::from_f32(value).to_f32()
-}

@@ -9,7 +9,6 @@
 
 use super::{Expr, IntoExpr};
 use crate::functions::{self, Function};
-use crate::precision;
 use crate::real::Real;
 
 /// The notation of an operator of two operands in C and WGSL.
@@ -114,9 +113,9 @@ unary! {
     /// This rounded to binary32.
     RoundF32 round_f32: 0, "round_f32", "round_f32", |x| x.through_f32(|x| x);
     /// This rounded to binary32, and then to binary16: infinite from 65520 on.
-    RoundF16 round_f16: 0, "round_f16", "round_f16", |x| x.through_f32(precision::half);
+    RoundF16 round_f16: 0, "round_f16", "round_f16", |x| x.through_f32(|x| half::f16::from_f32(x).to_f32());
     /// This rounded to binary32, and then to the 8 bits of bfloat16.
-    RoundBf16 round_bf16: 0, "round_bf16", "round_bf16", |x| x.through_f32(precision::bfloat);
+    RoundBf16 round_bf16: 0, "round_bf16", "round_bf16", |x| x.through_f32(|x| half::bf16::from_f32(x).to_f32());
     /// e to the power of this, within 0.90 units in the last place.
     Exp exp: 29, "formula_exp", "formula_exp", |x| functions::exp(x);
     /// Natural logarithm, within 0.92 units in the last place.

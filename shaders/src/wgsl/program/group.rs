@@ -28,6 +28,8 @@ struct Writer<'a> {
     fused: &'a Fused,
     /// The fields and temporaries that the launch makes, in its order.
     made: &'a [usize],
+    /// Of each of these, whether it is written where it lies.
+    stays: &'a [bool],
     slots: Slots,
     /// The buffers, by slot and name, that are tapped where the boundary is asked.
     asked: Vec<(usize, usize)>,
@@ -75,6 +77,7 @@ impl StageContext<'_> {
         boxes: &Boxes,
         fused: &Fused,
         made: &[usize],
+        stays: &[bool],
     ) -> (Vec<Body>, Vec<Slot>) {
         let mut writer = Writer {
             context: self,
@@ -82,6 +85,7 @@ impl StageContext<'_> {
             boxes,
             fused,
             made,
+            stays,
             slots: Slots::default(),
             asked: Vec::new(),
             asked_rings: Vec::new(),
@@ -439,7 +443,10 @@ impl Writer<'_> {
 
     /// Returns the text that reads a buffer at a distance.
     fn memory(&mut self, named: &mut Named, name: usize, offset: [i32; 3], asks: bool) -> String {
-        let slot = self.slots.number(Slot::Read(name));
+        // A buffer that the group writes is bound once.
+        let output = self.made.iter().position(|&made| made == name);
+        let stays = output.filter(|&output| self.stays.get(output) == Some(&true));
+        let slot = self.slots.number(stays.map_or(Slot::Read(name), Slot::Write));
         let (kind, number) = (self.kinds().kind(name), self.kinds().number(name));
         if asks && asks_boundary(kind) {
             if !self.asked.contains(&(slot, name)) {

@@ -283,7 +283,7 @@ pub fn program_kernels(
                     let reason = format!("it has no kernel of the stages {all:?}");
                     return Err(Error::invalid("plan", reason, "make a plan for this problem"));
                 };
-                context.group(&stages, &boxes, fused, &launch.made)
+                context.group(&stages, &boxes, fused, &launch.made, &variant.1)
             }
         };
         let numbers = made.into_iter().map(|body| {
