@@ -45,17 +45,6 @@ const WALLS: &str = "walls";
 const DIAGONAL: &str = "diagonal";
 const INVERSE: &str = "of_diagonal";
 
-/// What a sweep begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Guess {
-    /// The first sweep from zeros.
-    Rest,
-    /// The grid's correction.
-    Own,
-    /// The same and that of the coarser grid.
-    Corrected,
-}
-
 /// The grids of a system.
 pub(super) struct Grids<'s, 'a> {
     system: &'s System<'a>,
@@ -292,9 +281,10 @@ impl<'s, 'a> Grids<'s, 'a> {
         });
     }
 
-    /// Sets the defect with which a cycle begins.
+    /// Sets the defect with which a cycle begins, and its first sweep.
     pub fn begin<'g>(&self, s: &Scope<'g>, defect: Expr<'g>) {
         s.set(&self.name(REST, 0), defect);
+        s.set(&self.name(CORRECTION, 0), self.first_sweep(s, 0, defect));
     }
 
     /// Returns a defect of the finest grid without its mean, where the operator has a null space. What takes no part gets another value
@@ -314,31 +304,21 @@ impl<'s, 'a> Grids<'s, 'a> {
         weights()[0] * (self.here(s, INVERSE, level) * rest)
     }
 
-    /// Adds a sweep from what the grid has so far.
-    fn sweep(&self, step: &mut Step<'_>, level: u8, weight: f64, from: Guess) {
+    /// Adds a sweep; `is_corrected` adds the correction of the coarser grid to what it begins with.
+    fn sweep(&self, step: &mut Step<'_>, level: u8, weight: f64, is_corrected: bool) {
         let name = self.name(CORRECTION, level);
         step.stage(&name, |s| {
             let own = s.field(&name);
-            let of_rest = |at: &[i32]| {
-                let inverse = s.field(&self.name(INVERSE, level)).at_slice(at);
-                weights()[0] * (inverse * self.rest(s, level, at))
-            };
-            let here = match from {
-                Guess::Own => own.here(),
-                Guess::Rest => of_rest(&self.own()),
-                Guess::Corrected => own.here() + self.coarse(s, level, None),
-            };
+            let here = if is_corrected { own.here() + self.coarse(s, level, None) } else { own.here() };
             let flow = self.flow(s, level, &self.own(), &|axis, by| {
-                let mut place = self.own();
-                place[axis] = by;
-                let sum = match from {
-                    Guess::Own => return own.at_slice(&place),
-                    Guess::Rest => return of_rest(&place),
-                    Guess::Corrected => own.at_slice(&place) + self.coarse(s, level, Some((axis, by))),
-                };
+                let beside = own.along(axis, by);
+                if !is_corrected {
+                    return beside;
+                }
+                let sum = beside + self.coarse(s, level, Some((axis, by)));
                 match self.system.even {
                     // The coarser grid begins anew beyond any side.
-                    Some(_) => s.field(&self.system.name("inside")).at_slice(&place).gt(0.5).select(sum, 0.0),
+                    Some(_) => s.field(&self.system.name("inside")).along(axis, by).gt(0.5).select(sum, 0.0),
                     None => sum,
                 }
             });
@@ -367,29 +347,25 @@ impl<'s, 'a> Grids<'s, 'a> {
         }
     }
 
-    /// Adds a cycle.
+    /// Adds a cycle. The first sweep of the finest grid has been made.
     pub fn cycle(&self, step: &mut Step<'_>) {
         let [first, others @ ..] = weights();
         for level in self.levels() {
-            // On the finest grid the first sweep, which reads no neighbours, is computed in the second.
-            let mut from = if level == 0 { Guess::Rest } else { Guess::Own };
-            for weight in others {
-                self.sweep(step, level, weight, std::mem::replace(&mut from, Guess::Own));
-            }
+            others.into_iter().for_each(|weight| self.sweep(step, level, weight, false));
             if !self.is_last(level) {
                 self.restrict(step, level);
             }
         }
         for level in self.levels().rev() {
-            let mut from = if self.is_last(level) { Guess::Own } else { Guess::Corrected };
-            if from == Guess::Corrected && level > 0 {
+            let mut is_corrected = !self.is_last(level);
+            if is_corrected && level > 0 {
                 // A stage more, and sweeps that are alike: on few cells a device waits for what a stage is, not for its values.
                 let name = self.name(CORRECTION, level);
                 step.stage(&name, |s| s.set(&name, s.field(&name).here() + self.coarse(s, level, None)));
-                from = Guess::Own;
+                is_corrected = false;
             }
             for weight in others.into_iter().rev().chain([first]) {
-                self.sweep(step, level, weight, std::mem::replace(&mut from, Guess::Own));
+                self.sweep(step, level, weight, std::mem::take(&mut is_corrected));
             }
         }
     }
