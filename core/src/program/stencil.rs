@@ -435,9 +435,9 @@ impl<'g> Scope<'g> {
     fn is_of(&self, precision: Precision, value: Id) -> bool {
         match self.graph.node(value) {
             Some(Node::Unary(op, _)) => op == precision.operator(),
-            // Beyond the domain stand values of the boundary.
+            // Beyond the domain stand values of the boundary; a field that is read where the formula stands has none there.
             Some(Node::Tap(Tap { field, offset: [0, 0, 0] })) => {
-                self.names.precision(field) == Some(precision)
+                self.names.precision(field) == Some(precision) && self.here.borrow().contains(&field)
             }
             Some(Node::Select(_, yes, no)) => self.is_of(precision, yes) && self.is_of(precision, no),
             Some(Node::Const(value)) => precision.rounded(value.value()).to_bits() == value.value().to_bits(),

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Centring, Definition, MAX_COMPONENTS, Problem, Reduction, Region, Start, Wall};
+use super::{
+    Centring, Definition, MAX_COMPONENTS, Precision, Problem, Reduction, Region, Stage, Start, Wall,
+};
 use crate::domain::{Boundary, BoundaryText, Shape, Sides};
 use crate::error::{Error, Result};
+use crate::expr::{Node, Unary};
 use crate::real::DType;
 
 /// Returns the message of the fault that a definition on two axes has; it begins with cells `u`, `v`, nodes
@@ -440,4 +443,25 @@ fn the_later_of_a_rule_and_a_condition_holds() {
         })
         .is_empty()
     );
+}
+
+/// A copy within a precision needs no rounding where it reads no boundary, whose values are none of the precision.
+#[test]
+fn copies_are_rounded_where_they_may_read_a_boundary() {
+    let mut p = Definition::new("copies", 1);
+    p.boundary(Boundary::Mirror).field("u", Centring::CELL).field("v", Centring::CELL);
+    p.field("f", Centring::face(1, 0)).boundary_of("u", "constant=0.1");
+    for name in ["u", "v", "f"] {
+        p.precision(name, Precision::F16);
+    }
+    p.step()
+        .stage("beside", |s| s.set("v", s.field("u").here()))
+        .stage("faces", |s| s.set("f", s.field("u").at([0])))
+        .stage("moved", |s| s.set("v", s.field("u").at([1])));
+    let program = p.build().unwrap();
+    let is_rounded = |stage: &Stage| {
+        let output = stage.dag.outputs[0] as usize;
+        matches!(stage.dag.nodes[output], Node::Unary(Unary::RoundF16, _))
+    };
+    assert_eq!(program.stages().iter().map(is_rounded).collect::<Vec<_>>(), [false, true, true]);
 }
