@@ -33,15 +33,10 @@ pub(crate) struct Rows {
     pub pitch: usize,
 }
 
-/// Returns so many bytes of zeros.
-fn zeroed(bytes: usize) -> Result<Vec<u8>> {
-    memory::filled(0, bytes, "a field", "choose a smaller size")
-}
-
 impl Layout {
     /// Returns the bytes of a stored value.
     pub fn bytes(&self) -> usize {
-        self.precision.map_or(self.dtype.bytes(), Precision::bytes)
+        Precision::stored_bytes(self.precision, self.dtype)
     }
 
     /// Reads the values of the box `low..high`, which lies within the extents, from a buffer at an address.
@@ -57,7 +52,8 @@ impl Layout {
     ) -> Result<Array> {
         let values = (0..3).map(|axis| high[axis] - low[axis]).product();
         if let Some(precision) = self.precision {
-            let mut packed = zeroed(values * precision.bytes())?;
+            let bytes = values * precision.bytes();
+            let mut packed = memory::filled(0, bytes, "a field", "choose a smaller size")?;
             // SAFETY: there is room for each of the box's values.
             unsafe { self.copy(Way::ToHost, packed.as_mut_ptr().cast(), device, [low, high], stream) }
                 .map_err(during("reading a field"))?;

@@ -30,6 +30,11 @@ impl Precision {
         }
     }
 
+    /// Returns the bytes of a value of a type that may be stored in a precision.
+    pub fn stored_bytes(precision: Option<Precision>, dtype: DType) -> usize {
+        precision.map_or(dtype.bytes(), Precision::bytes)
+    }
+
     /// Returns the operator that rounds to this precision.
     pub fn operator(self) -> Unary {
         match self {
@@ -62,15 +67,12 @@ impl Precision {
     ///
     /// [`Error::Limit`](crate::Error::Limit) where the machine has no memory for them.
     pub fn pack(self, values: &Array) -> Result<Vec<u8>> {
-        let mut packed = memory::reserved(values.len() * self.bytes(), "a field", "choose a smaller size")?;
-        let singles = |pack: &mut dyn FnMut(f32)| match values {
-            Array::F32(values) => values.iter().for_each(|&value| pack(value)),
-            Array::F64(values) => values.iter().for_each(|&value| pack(value as f32)),
-        };
+        let bytes = values.len() * self.bytes();
+        let mut packed = memory::filled(0, bytes, "a field", "choose a smaller size")?;
         match self {
-            Precision::F32 => singles(&mut |value| packed.extend(value.to_ne_bytes())),
-            Precision::F16 => singles(&mut |value| packed.extend(half::f16::from_f32(value).to_ne_bytes())),
-            Precision::Bf16 => singles(&mut |value| packed.extend(half::bf16::from_f32(value).to_ne_bytes())),
+            Precision::F32 => put(values, &mut packed, f32::to_ne_bytes),
+            Precision::F16 => put(values, &mut packed, |value| half::f16::from_f32(value).to_ne_bytes()),
+            Precision::Bf16 => put(values, &mut packed, |value| half::bf16::from_f32(value).to_ne_bytes()),
         }
         Ok(packed)
     }
@@ -98,4 +100,11 @@ impl Precision {
     pub fn round(self, values: &mut Array) {
         with_array!(values, values => values.iter_mut().for_each(|value| *value = self.rounded(*value)));
     }
+}
+
+/// Puts the bytes of each value, rounded to f32, behind those of the one before.
+fn put<const N: usize>(values: &Array, packed: &mut [u8], bytes: impl Fn(f32) -> [u8; N]) {
+    with_array!(values, values => for (to, value) in packed.chunks_exact_mut(N).zip(values) {
+        to.copy_from_slice(&bytes(value.to_f64() as f32));
+    });
 }

@@ -29,7 +29,7 @@ pub struct Buffer {
 impl Buffer {
     /// Returns the bytes of a value as a device may store it, in a run of a type.
     pub fn bytes(&self, dtype: DType) -> usize {
-        self.precision.map_or(dtype.bytes(), Precision::bytes)
+        Precision::stored_bytes(self.precision, dtype)
     }
 
     /// Returns the bytes of all values as a device may store them.
@@ -240,8 +240,7 @@ fn points(problem: &Problem, stage: &Stage, field: usize) -> Result<Indices> {
 /// Returns the indices of a reduction, of which there must be some, unless the problem's domain is a part of another.
 fn reduced(problem: &Problem, stage: &Stage, region: Region) -> Result<Indices> {
     let indices = problem.indices_of(stage, region);
-    let is_part = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
-    if is_empty(&indices) && !is_part {
+    if is_empty(&indices) && !problem.is_slab() {
         let extents = [0, 1, 2].map(|axis| indices[axis].end + region.margins[axis][1] as isize);
         return Err(Error::invalid(
             format!("stage {}", stage.name),

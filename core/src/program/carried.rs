@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use super::{Footprint, Problem, Program, Scalar, Stage, StageKind};
-use crate::domain::Boundary;
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Node};
 
@@ -31,8 +30,7 @@ impl Problem {
     /// ```
     pub fn reductions_of_found(&self) -> Vec<usize> {
         let program = &*self.program;
-        let is_slab = self.boundaries.0.as_flattened().contains(&Boundary::Open);
-        if self.is_batch() || is_slab || program.steps.len() != 1 || program.has_loops() {
+        if self.is_batch() || self.is_slab() || program.steps.len() != 1 || program.has_loops() {
             return Vec::new();
         }
         let first_made = program.parameters.len();

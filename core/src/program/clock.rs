@@ -88,8 +88,7 @@ impl Clock {
     }
 
     fn with_growth(problem: &Problem, growth: f64, noted: Vec<Probe>) -> Option<Clock> {
-        let is_slab = problem.boundaries.0.as_flattened().contains(&Boundary::Open);
-        if problem.is_batch() || is_slab || problem.program.has_loops() {
+        if problem.is_batch() || problem.is_slab() || problem.program.has_loops() {
             return None;
         }
         let (flat, boundaries) = match problem.is_plain() {

@@ -10,7 +10,7 @@ use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
 use super::step::Step;
 use super::walls::{FieldWall, Follows, Wall, walls_of};
-use super::{FieldKind, MAX_COMPONENTS, MAX_CYCLE, Program, Scalar, component};
+use super::{MAX_COMPONENTS, MAX_CYCLE, Program, Scalar, component};
 use crate::domain::{Boundary, BoundaryText, Sides, is_of, sides_of};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Looped};
@@ -83,7 +83,6 @@ pub(super) struct FieldPart {
     /// The field whose boundaries its own follow, and how.
     follows: Option<(String, Follows)>,
     is_internal: bool,
-    precision: Option<Precision>,
 }
 
 pub(super) enum Value {
@@ -142,8 +141,8 @@ impl Definition {
         let program = program.declared();
         let fields = program.kinds.iter().zip(&program.starts).map(|(kind, start)| {
             let follows = kind.follows.map(|(other, how)| (program.fields[other].clone(), how));
-            let FieldKind { sides, is_internal, precision, .. } = *kind;
-            let part = FieldPart { sides, start: start.clone(), follows, is_internal, precision };
+            let is_internal = kind.is_internal;
+            let part = FieldPart { sides: kind.sides, start: start.clone(), follows, is_internal };
             (kind.centring, Some(part))
         });
         let temporaries = program.temporaries.iter().map(|temporary| (temporary.centring, None));
@@ -263,7 +262,6 @@ impl Definition {
             start: Start::Constant(0.0),
             follows: None,
             is_internal: false,
-            precision: None,
         };
         self.names.fields.push(name.to_owned());
         self.kinds.push((centring.of(self.names.dimensions), Some(part)));
@@ -315,7 +313,8 @@ impl Definition {
     /// # Ok::<(), abide_core::Error>(())
     /// ```
     pub fn precision(&mut self, name: &str, precision: Precision) -> &mut Self {
-        self.change(name, |part| part.precision = Some(precision));
+        // The fields are known by their names alone.
+        self.change(name, |_| ());
         let numbers = (0..self.names.fields.len()).filter(|&field| is_of(&self.names.fields[field], name));
         let numbers: Vec<u16> = numbers.map(|field| field as u16).collect();
         let is_set = |stage: &Stage| stage.writes.iter().any(|&field| numbers.contains(&(field as u16)));

@@ -172,14 +172,18 @@ impl Problem {
     /// Returns the precision in which a device may store a field: its own, where that is narrower than the run's type and the
     /// problem is a whole domain. Slabs of one exchange values of the run's type.
     pub fn stored_precision(&self, field: usize) -> Option<Precision> {
-        let is_slab = self.boundaries.0.as_flattened().contains(&Boundary::Open);
         let own = self.program.kinds().get(field)?.precision;
-        own.filter(|own| own.is_narrower(self.dtype) && !is_slab && !self.is_batch())
+        own.filter(|own| own.is_narrower(self.dtype) && !self.is_slab() && !self.is_batch())
+    }
+
+    /// Returns whether the domain is a slab of another one: a side is open.
+    pub(super) fn is_slab(&self) -> bool {
+        self.boundaries.0.as_flattened().contains(&Boundary::Open)
     }
 
     /// Returns the bytes of a value of a field or temporary as a device may store it.
     pub fn value_bytes(&self, name: usize) -> usize {
-        self.stored_precision(name).map_or(self.dtype.bytes(), Precision::bytes)
+        Precision::stored_bytes(self.stored_precision(name), self.dtype)
     }
 
     /// Rounds values of a field to its precision, if it has one.

@@ -73,8 +73,7 @@ impl Problem {
 
     /// Returns the fields and temporaries of a stage, ascending.
     fn named(&self, stage: &Stage) -> Vec<usize> {
-        let taps = stage.dag.taps().map(|tap| usize::from(tap.field));
-        let mut names: Vec<usize> = taps.chain(stage.writes.iter().copied()).collect();
+        let mut names: Vec<usize> = stage.names().collect();
         names.sort_unstable();
         names.dedup();
         names

@@ -98,6 +98,11 @@ impl Stage {
         }
     }
 
+    /// Returns the fields and temporaries that the stage taps or sets, each as often as it does.
+    pub fn names(&self) -> impl Iterator<Item = usize> {
+        self.dag.taps().map(|tap| usize::from(tap.field)).chain(self.writes.iter().copied())
+    }
+
     /// Returns whether the stage goes over the domain cell by cell, and not over points, a scalar alone, or lines.
     pub fn sweeps(&self) -> bool {
         self.points.is_empty() && !matches!(self.does, StageKind::Scalar(_) | StageKind::Transform(_))

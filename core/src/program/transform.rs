@@ -70,11 +70,7 @@ impl Step<'_> {
         let definition = &*self.definition;
         let centring = |field| definition.centring(field);
         let stage = transform([target, of], &definition.names, (axis, matrix), centring, operator);
-        let uses_temporary = |stage: &Stage| {
-            let mut all =
-                stage.dag.taps().map(|tap| usize::from(tap.field)).chain(stage.writes.iter().copied());
-            all.any(|field| definition.kinds[field].1.is_none())
-        };
+        let uses_temporary = |stage: &Stage| stage.names().any(|field| definition.kinds[field].1.is_none());
         let stage = stage.and_then(|stage| match uses_temporary(&stage) {
             true => refuse(target, "it reads or sets a temporary".to_owned(), "use fields"),
             false => Ok(stage),

@@ -49,9 +49,7 @@ pub fn fastest_with_copies(
         return None;
     }
     // Words are copied as they lie, and read as values of the run's type.
-    let all = stages.iter().map(|&stage| &problem.program.stages()[stage]);
-    let mut names = all
-        .flat_map(|own| own.dag.taps().map(|tap| usize::from(tap.field)).chain(own.writes.iter().copied()));
+    let mut names = stages.iter().flat_map(|&stage| problem.program.stages()[stage].names());
     if names.any(|name| boxes.buffers[name].precision.is_some()) {
         return None;
     }

@@ -214,9 +214,7 @@ impl<'a> Geometry<'a> {
         let mut extent = None;
         for stage in &self.stages {
             let has_place = stage.dag.nodes.contains(&Node::Coord(axis as u8));
-            let mut names =
-                stage.writes.iter().copied().chain(stage.dag.taps().map(|tap| usize::from(tap.field)));
-            let differs = names.any(|name| {
+            let differs = stage.names().any(|name| {
                 let own = self.boxes.buffers[name].extents[axis];
                 self.is_field(name) && (!self.is_periodic(name, axis) || *extent.get_or_insert(own) != own)
             });

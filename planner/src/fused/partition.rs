@@ -244,13 +244,8 @@ impl<'a> Costs<'a> {
     /// Returns whether two groups may be one: they are of stages that can be fused and share a field or temporary.
     fn may_unite(&self, pair: [&Vec<usize>; 2]) -> bool {
         let stages = self.problem.program.stages();
-        let names = |group: &Vec<usize>| {
-            let mut names: Vec<usize> = Vec::new();
-            for &stage in group {
-                names.extend(&stages[stage].writes);
-                names.extend(stages[stage].dag.taps().map(|tap| usize::from(tap.field)));
-            }
-            names
+        let names = |group: &Vec<usize>| -> Vec<usize> {
+            group.iter().flat_map(|&stage| stages[stage].names()).collect()
         };
         let other = names(pair[1]);
         pair.iter().all(|group| self.are_fit(group)) && names(pair[0]).iter().any(|name| other.contains(name))

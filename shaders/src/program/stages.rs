@@ -120,4 +120,12 @@ impl Slots {
             self.0.len() - 1
         })
     }
+
+    /// Returns the number of the buffer in which a field or temporary lies before a launch, which makes others and writes some of
+    /// them where they lie. A buffer that it writes is bound once.
+    pub fn old(&mut self, name: usize, made: &[usize], stays: &[bool]) -> usize {
+        let output = made.iter().position(|&made| made == name);
+        let stays = output.filter(|&output| stays.get(output) == Some(&true));
+        self.number(stays.map_or(Slot::Read(name), Slot::Write))
+    }
 }

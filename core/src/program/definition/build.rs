@@ -200,9 +200,11 @@ impl Definition {
             declared: None,
         };
         let mut followers = Vec::new();
-        for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
+        let precisions = (0..names.fields.len()).map(|field| names.precision(field as u16));
+        let precisions: Vec<_> = precisions.collect();
+        for (((centring, part), name), precision) in kinds.into_iter().zip(names.fields).zip(precisions) {
             match part {
-                Some(FieldPart { sides, start, follows, is_internal, precision }) => {
+                Some(FieldPart { sides, start, follows, is_internal }) => {
                     program.fields.push(name);
                     followers.extend(follows.map(|other| (program.kinds.len(), other)));
                     program.kinds.push(FieldKind { centring, sides, follows: None, is_internal, precision });

@@ -443,10 +443,7 @@ impl Writer<'_> {
 
     /// Returns the text that reads a buffer at a distance.
     fn memory(&mut self, named: &mut Named, name: usize, offset: [i32; 3], asks: bool) -> String {
-        // A buffer that the group writes is bound once.
-        let output = self.made.iter().position(|&made| made == name);
-        let stays = output.filter(|&output| self.stays.get(output) == Some(&true));
-        let slot = self.slots.number(stays.map_or(Slot::Read(name), Slot::Write));
+        let slot = self.slots.old(name, self.made, self.stays);
         let (kind, number) = (self.kinds().kind(name), self.kinds().number(name));
         if asks && asks_boundary(kind) {
             if !self.asked.contains(&(slot, name)) {

@@ -338,12 +338,9 @@ impl Writer<'_> {
         is_needed.then(|| Body::of_values(text, dtype, &self.slots.0, threads, count))
     }
 
-    /// Returns the slot of the buffer in which a field or temporary lies before the stage. A buffer that the
-    /// stage writes is bound once.
+    /// Returns the slot of the buffer in which a field or temporary lies before the stage.
     fn old(&mut self, name: usize) -> usize {
-        let output = self.stage.writes.iter().position(|&target| target == name);
-        let stays = output.filter(|&output| self.stays.get(output) == Some(&true));
-        self.slots.number(stays.map_or(Slot::Read(name), Slot::Write))
+        self.slots.old(name, &self.stage.writes, self.stays)
     }
 
     /// Returns the formula of the outputs that have values: with taps inside their buffers, and with taps that
