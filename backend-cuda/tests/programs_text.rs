@@ -6,7 +6,9 @@ use abide_planner::with_fewer_blocks;
 use std::sync::Arc;
 
 use abide_core::plan::{Compiled, Execution, Fuse, Options};
-use abide_core::program::{Centring, Definition, Marks, Probe, Record, Reduction, Solve, SolveMethod, Until};
+use abide_core::program::{
+    Centring, Definition, Marks, Precision, Probe, Record, Reduction, Solve, SolveMethod, Until,
+};
 use abide_core::{Boundary, DType, DeviceSpec, Plan, Problem, Shape, Tune, catalogue};
 use abide_cuda::{Nvrtc, report, report_as_planned, target};
 use abide_planner::plan;
@@ -14,6 +16,46 @@ use abide_planner::plan;
 use common::{AROUND_CALLS, by_parts, part, present};
 
 by_parts!(cloverleaf_does_not_spill, chains_do_not_spill, transforms_do_not_spill);
+
+/// In a run of f64, what follows from fields of f32 alone is computed in that type, so that no conversion but those of loads and
+/// stores is left to the compiler.
+#[test]
+fn what_follows_from_fields_of_f32_is_declared_so() {
+    let mut p = Definition::new("sweep", 3);
+    p.boundary(Boundary::Constant(0.5)).field("u", Centring::CELL).field("f", Centring::CELL);
+    p.precision("u", Precision::F32).precision("f", Precision::Bf16);
+    p.step().stage("sweep", |s| {
+        let (u, place) = (s.field("u"), 0.5 * s.coord(0).round_f32());
+        let is_even = (place - place.floor()).lt(0.25);
+        let around =
+            u.along(0, -1) + u.along(0, 1) + u.along(1, -1) + u.along(1, 1) + u.along(2, -1) + u.along(2, 1);
+        let swept = (around - s.field("f").here()) / 6.0;
+        s.set("u", is_even.select(swept, -u.here().abs()) + s.field("f").at([0, 1, 0]).abs().sqrt());
+    });
+    let shape = Shape::new(&[40; 3]).unwrap();
+    let problem = Problem::new(Arc::new(p.build().unwrap()), shape, DType::F64).unwrap();
+    let text = |problem: &Problem| {
+        let plan = plan(problem, &DeviceSpec::preset("h200").unwrap(), &Options::default()).unwrap();
+        abide_shaders::cuda::kernel(problem, &plan).unwrap()
+    };
+    let own = text(&problem);
+    let (_, body) = own.split_once("void compute(const View& u)").unwrap();
+    let (body, _) = body.split_once("return Values").unwrap();
+    let (_, body) = body.split_once("exact) {").unwrap();
+    let is_read = |line: &&str| line.contains("u.template") || line.contains("? 1.0 : 0.0");
+    let (reads, others): (Vec<&str>, Vec<&str>) =
+        body.lines().filter(|line| line.contains("const ")).partition(is_read);
+    assert!(reads.iter().filter(|line| line.contains("const real")).count() >= 9, "{body}");
+    assert!(others.len() > 10 && others.iter().all(|line| line.contains("const float")), "{body}");
+    assert!(
+        body.contains("floorf") && body.contains("sqrtf") && body.contains("coordinate<0, float>"),
+        "{body}"
+    );
+    // A value beyond the domain that f32 has not keeps a field in the run's type.
+    let boundaries = abide_core::Boundaries::all(Boundary::Constant(0.1));
+    let other = text(&Problem { boundaries, ..problem });
+    assert_ne!(own.matches("const float").count(), other.matches("const float").count());
+}
 
 /// Returns CloverLeaf in two and three dimensions, with so many cells along an axis, for each architecture.
 fn clovers([flat, deep]: [usize; 2]) -> Vec<(DeviceSpec, Problem)> {

@@ -1,4 +1,4 @@
-//! Types in which a device may store a field's values that are narrower than the run's, in which all arithmetic is done.
+//! Types in which a device may store a field's values that are narrower than the run's.
 //!
 //! A field's new values are rounded to its precision by an operator of its formula ([`Precision::operator`]), so that they are
 //! the same wherever they are computed, whatever they are stored in.

@@ -100,7 +100,7 @@ def field(
     number or a name such as ``"random:1"``, ``"gaussian"``, ``"point"``; a run that gives none starts with
     it. ``boundary`` is the field's own. With ``components``, the function gets a list of as many fields.
     ``precision``, ``"f32"``, ``"f16"`` or ``"bf16"``, is that to which its values are rounded, and in which a
-    device may store them; formulas compute in the run's type.
+    device may store them; what follows from such fields alone is computed in f32.
     """
     if isinstance(start, str):
         start = words.start(start)

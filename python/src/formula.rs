@@ -99,10 +99,10 @@ impl Tape {
                 Op::Tap(field, Some(offset)) => scope.field(field).at_slice(offset),
                 Op::Coord(axis) => scope.coord(*axis),
                 Op::Draw(distribution, stream) => (distribution.draw)(scope, *stream),
-                Op::Unary(op, a) => graph.add(Node::Unary(*op, id(a))),
-                Op::Binary(op, a, b) => graph.add(Node::Binary(*op, id(a), id(b))),
-                Op::Fma(a, b, c) => graph.add(Node::Fma(id(a), id(b), id(c))),
-                Op::Select(a, b, c) => graph.add(Node::Select(id(a), id(b), id(c))),
+                Op::Unary(op, a) => graph.computed(Node::Unary(*op, id(a))),
+                Op::Binary(op, a, b) => graph.computed(Node::Binary(*op, id(a), id(b))),
+                Op::Fma(a, b, c) => graph.computed(Node::Fma(id(a), id(b), id(c))),
+                Op::Select(a, b, c) => graph.computed(Node::Select(id(a), id(b), id(c))),
                 Op::Composed(row, operands) => {
                     let all: Vec<Expr<'g>> = operands[..row.operands].iter().map(|at| made[at]).collect();
                     row.of(&all).unwrap_or_else(|| scope.constant(f64::NAN))

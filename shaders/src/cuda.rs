@@ -98,13 +98,15 @@ struct Cuda {
     points: bool,
     /// Where choices are made in few cells that bodies are told of.
     few: Option<Few>,
+    /// The fields whose values are of binary32 or fewer bits, where such values have a type of their own.
+    singles: Option<Vec<u16>>,
 }
 
 impl Cuda {
     /// Formulas of plain programs.
-    const PLAIN: Cuda = Cuda { plane: None, at_once: false, points: false, few: None };
+    const PLAIN: Cuda = Cuda { plane: None, at_once: false, points: false, few: None, singles: None };
     /// Formulas of plain programs that go over several points of a thread.
-    const OF_POINTS: Cuda = Cuda { plane: None, at_once: false, points: true, few: None };
+    const OF_POINTS: Cuda = Cuda { plane: None, at_once: false, points: true, few: None, singles: None };
 }
 
 impl Language for Cuda {
@@ -116,9 +118,18 @@ impl Language for Cuda {
         literal(dtype, value)
     }
 
-    fn declare(&self, _: DType, name: &str, value: &str) -> String {
-        // What is the same for all points stays one number.
-        format!("const {} {name} = {value}", if self.points { "auto" } else { "real" })
+    fn declare(&self, dtype: DType, name: &str, value: &str) -> String {
+        let of = match (self.points, dtype, &self.singles) {
+            // What is the same for all points stays one number.
+            (true, ..) => "auto",
+            (_, DType::F32, Some(_)) => "float",
+            _ => "real",
+        };
+        format!("const {of} {name} = {value}")
+    }
+
+    fn singles(&self) -> Option<&[u16]> {
+        self.singles.as_deref()
     }
 
     fn variable(&self, _: DType, name: &str, value: &str) -> Option<String> {
@@ -170,8 +181,11 @@ impl Language for Cuda {
         if self.at_once && op == Unary::Sqrt { "exact.root" } else { op.c() }
     }
 
-    fn coordinate(&self, _: DType, axis: u8) -> String {
+    fn coordinate(&self, dtype: DType, axis: u8) -> String {
         match self.plane {
+            None if dtype == DType::F32 && self.singles.is_some() => {
+                format!("u.template coordinate<{axis}, float>()")
+            }
             Some(plane) => format!("u.template coordinate<{axis}, {plane}>()"),
             None => format!("u.template coordinate<{axis}>()"),
         }

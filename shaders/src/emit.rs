@@ -1,11 +1,13 @@
 //! Expressions as text: one walk over a formula's nodes, two languages.
 
 mod branch;
+mod single;
 
 use abide_core::DType;
 use abide_core::expr::{Binary, Cells, Dag, Id, Node, Tap, Text, Unary, choice};
 
 pub use branch::Place;
+use single::Singles;
 
 /// A language of kernels: the constructs that C and WGSL write differently.
 pub trait Language {
@@ -37,6 +39,12 @@ pub trait Language {
 
     /// Returns this language's choice of two texts that mean the same: `c` in C, `wgsl` in WGSL.
     fn own<'t>(&self, c: &'t str, wgsl: &'t str) -> &'t str;
+
+    /// Returns the fields whose values are of binary32 or fewer bits, where the language has a type of its own for those in formulas
+    /// of a wider one.
+    fn singles(&self) -> Option<&[u16]> {
+        None
+    }
 
     /// Returns the quotient of two values.
     fn divide(&self, a: &str, b: &str) -> String {
@@ -104,18 +112,20 @@ pub fn part(
     let mut needed = vec![false; nodes.len()];
     outputs.iter().for_each(|&id| needed[id as usize] = true);
     let mut names: Vec<String> = (0..nodes.len()).map(|id| format!("v{id}")).collect();
+    let mut singles = Singles::of(nodes, language, dtype);
     let mut computed = vec![false; nodes.len()];
     for id in (0..nodes.len()).rev() {
         match known(id as Id).filter(|_| needed[id]) {
             Some(name) => names[id] = name,
             None if needed[id] => {
                 computed[id] = true;
-                nodes[id].operands().for_each(|operand| needed[operand as usize] = true);
+                let node = singles.operation(id).unwrap_or(nodes[id]);
+                node.operands().for_each(|operand| needed[operand as usize] = true);
             }
             None => {}
         }
     }
-    let branches = branch::of(nodes, outputs, &computed);
+    let branches = branch::of(nodes, outputs, &singles.with_operations(nodes, &computed));
     // What the conditions of choices compare.
     let mut is_asked = vec![false; nodes.len()];
     for node in nodes {
@@ -166,6 +176,11 @@ pub fn part(
             continue;
         }
         statements[within].extend(inside);
+        if let Some(value) = singles.value(number, nodes, &names, comparison, language) {
+            statements[within].push(format!("{};", language.declare(DType::F32, &names[number], &value)));
+            names[number] = singles.declare(number, &names[number], language.real(dtype));
+            continue;
+        }
         let holds = |id: Id| comparison(id).map(asked);
         let quotient = match node {
             Node::Binary(Binary::Div, a, b) => match nodes[b as usize] {

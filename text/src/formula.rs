@@ -381,7 +381,7 @@ impl<'g> Meaning<'_, 'g> {
         let unary = Unary::ALL.iter().find(|op| **op != Unary::Neg && op.name() == name);
         let operator = BINARY.iter().find(|(known, _)| *known == name);
         let expr = match (name, unary, operator, values.as_slice()) {
-            (_, Some(&op), _, &[a]) => a.graph().add(Node::Unary(op, a.id())),
+            (_, Some(&op), _, &[a]) => a.graph().computed(Node::Unary(op, a.id())),
             (_, Some(_), ..) => return Err(wrong(1)),
             (_, _, Some(&(_, op)), &[a, b]) => binary(op, a, b),
             ("min" | "max", _, Some(_), [_]) => {
@@ -560,5 +560,5 @@ pub(crate) fn axis(name: &str, dimensions: usize, at: Range<usize>) -> Result<us
 }
 
 fn binary<'g>(operator: Binary, left: Expr<'g>, right: Expr<'g>) -> Expr<'g> {
-    left.graph().add(Node::Binary(operator, left.id(), right.id()))
+    left.graph().computed(Node::Binary(operator, left.id(), right.id()))
 }

@@ -50,6 +50,15 @@ pub const AND_NOT: Op = op(1, 0x55, false);
 pub const XOR: Op = op(1, 0x57, false);
 /// Values of f64 become values of f32, or where the type is f32, the other way.
 const CONVERT: Op = op(1, 0x5a, false);
+/// Integers of 32 bits, whatever the type: sums, bits set in either, and bits of three operands by a table; shifts by a number, whose
+/// target stands first.
+const ADD_WORDS: Op = op(1, 0xfe, true);
+const OR_WORDS: Op = op(1, 0xeb, true);
+const BITS_OF_WORDS: Op = op(3, 0x25, true);
+const SHIFT_WORDS: Op = op(1, 0x72, true);
+/// Values of f32 become values of binary16, the target standing last, and the other way.
+const TO_HALF: Op = op(3, 0x1d, true);
+const FROM_HALF: Op = op(2, 0x13, true);
 const COMPARE: Op = op(1, 0xc2, false);
 /// The target becomes the first operand times the second, and the target, rounded once.
 pub const FMA_231: Op = op(2, 0xb8, true);
@@ -71,6 +80,7 @@ pub enum Relation {
     Greater = 0x0e,
     Equal = 0x00,
     NotEqual = 0x04,
+    Unordered = 0x03,
 }
 
 /// Bytes of a program in the making.
@@ -154,12 +164,68 @@ impl Assembler {
 
     /// Rounds values to f32, in place.
     pub fn round_f32(&mut self, value: Vector) {
-        if self.is_wide {
+        self.in_f32(value, |_| ());
+    }
+
+    /// Rounds values to f32 and then to binary16, in place.
+    pub fn round_f16(&mut self, value: Vector) {
+        self.in_f32(value, |all| {
+            all.one(TO_HALF, value, Place::In(value));
+            // To nearest, ties to even.
+            all.bytes.push(0);
+            all.one(FROM_HALF, value, Place::In(value));
+        });
+    }
+
+    /// Rounds values to f32 and then to bfloat16, in place, by two vectors of scratch.
+    pub fn round_bf16(&mut self, value: Vector, mask: u8, [sum, bits]: [Vector; 2]) {
+        self.in_f32(value, |all| {
+            all.compare(mask, value, Place::In(value), Relation::Unordered);
+            // Half of what is cut off, less one, and the last bit that is kept: ties go to even.
+            all.shift_left(sum, value, 15);
+            all.shift_right(sum, sum, 31);
+            all.ones(bits);
+            all.shift_right(bits, bits, 17);
+            all.two(ADD_WORDS, sum, sum, Place::In(bits));
+            all.two(ADD_WORDS, sum, sum, Place::In(value));
+            // What is no number stays none: its first bit is set, and nothing is added.
+            all.ones(bits);
+            all.shift_left(bits, bits, 31);
+            all.shift_right(bits, bits, 9);
+            all.encode(OR_WORDS, sum, value, Place::In(bits), mask, false);
+            all.shift_right(value, sum, 16);
+            all.shift_left(value, value, 16);
+        });
+    }
+
+    /// Writes what is done with values of f32 in a register, and what makes them so before and of the type after.
+    fn in_f32(&mut self, value: Vector, write: impl FnOnce(&mut Self)) {
+        let is_wide = self.is_wide;
+        if is_wide {
             self.one(CONVERT, value, Place::In(value));
-            self.is_wide = false;
-            self.one(CONVERT, value, Place::In(value));
-            self.is_wide = true;
         }
+        self.is_wide = false;
+        write(self);
+        if is_wide {
+            self.one(CONVERT, value, Place::In(value));
+        }
+        self.is_wide = is_wide;
+    }
+
+    /// Sets all bits of a register.
+    fn ones(&mut self, target: Vector) {
+        self.two(BITS_OF_WORDS, target, target, Place::In(target));
+        self.bytes.push(0xff);
+    }
+
+    fn shift_right(&mut self, target: Vector, from: Vector, bits: u8) {
+        self.two(SHIFT_WORDS, 2, target, Place::In(from));
+        self.bytes.push(bits);
+    }
+
+    fn shift_left(&mut self, target: Vector, from: Vector, bits: u8) {
+        self.two(SHIFT_WORDS, 6, target, Place::In(from));
+        self.bytes.push(bits);
     }
 
     /// Loads the address at `rdi` and a number of bytes into `rax`.

@@ -357,7 +357,7 @@ impl Graph {
     }
 
     fn binary_of<'g>(&'g self, op: Binary, a: Expr<'g>, b: Expr<'g>) -> Expr<'g> {
-        self.add(Node::Binary(op, a.id(), b.id()))
+        self.computed(Node::Binary(op, a.id(), b.id()))
     }
 
     /// Returns the number of a value that is seen where a formula is being built; of NaN for one that is not, which the

@@ -28,6 +28,7 @@ mod operator;
 mod ops;
 mod rows;
 mod simplify;
+mod single;
 mod stores;
 mod tree;
 
@@ -54,6 +55,7 @@ pub use tree::MAX_LANES;
 use crate::error::Error;
 use crate::functions::Function;
 use loops::{Built, leaked};
+use single::Width;
 use stores::BuiltStore;
 
 /// The number of a node in its graph.
@@ -161,6 +163,9 @@ struct Nodes {
     index: HashMap<Term, Id>,
     /// Of each term the innermost loop on whose turn it depends.
     homes: Vec<Option<LoopId>>,
+    /// Of each term what its values are, and the fields whose values are rounded to binary32 or fewer bits.
+    widths: Vec<Width>,
+    singles: Vec<u16>,
     loops: Vec<Built>,
     /// What turns of loops store, and of each group of results their number.
     stores: Vec<BuiltStore>,
@@ -234,8 +239,9 @@ impl Graph {
         let id = match nodes.index.get(&term) {
             Some(&id) => id,
             None => {
-                let (id, home) = (nodes.list.len() as Id, nodes.home(term));
+                let (id, home, width) = (nodes.list.len() as Id, nodes.home(term), nodes.width(term));
                 nodes.list.push(term);
+                nodes.widths.push(width);
                 nodes.homes.push(home);
                 nodes.index.insert(term, id);
                 id
@@ -380,7 +386,7 @@ impl Graph {
                     match (product(a), product(b)) {
                         (_, Some((x, y))) => x.mul_add(y, a),
                         (Some((x, y)), None) => x.mul_add(y, b),
-                        (None, None) => a + b,
+                        (None, None) => self.add(node),
                     }
                 }
                 Node::Binary(Binary::Sub, a, b) => {
@@ -388,7 +394,7 @@ impl Graph {
                     match (product(a), product(b)) {
                         (_, Some((x, y))) => (-x).mul_add(y, a),
                         (Some((x, y)), None) => x.mul_add(y, -b),
-                        (None, None) => a - b,
+                        (None, None) => self.add(node),
                     }
                 }
                 node => self.add(node),

@@ -50,24 +50,24 @@ impl<'g> Neg for Expr<'g> {
 
 impl<'g> Expr<'g> {
     pub(crate) fn unary(self, op: Unary) -> Expr<'g> {
-        self.graph.add(Node::Unary(op, self.id))
+        self.graph.computed(Node::Unary(op, self.id))
     }
 
     pub(super) fn binary(self, op: Binary, right: impl IntoExpr<'g>) -> Expr<'g> {
         let right = right.beside(self);
-        self.graph.add(Node::Binary(op, self.id, right.id))
+        self.graph.computed(Node::Binary(op, self.id, right.id))
     }
 
     /// Returns `self * a + b`, rounded once.
     pub fn mul_add(self, a: impl IntoExpr<'g>, b: impl IntoExpr<'g>) -> Expr<'g> {
         let (a, b) = (a.beside(self), b.beside(self));
-        self.graph.add(Node::Fma(self.id, a.id, b.id))
+        self.graph.computed(Node::Fma(self.id, a.id, b.id))
     }
 
     /// Returns `yes` if this is not zero (a NaN is not zero), else `no`.
     pub fn select(self, yes: impl IntoExpr<'g>, no: impl IntoExpr<'g>) -> Expr<'g> {
         let (yes, no) = (yes.beside(self), no.beside(self));
-        self.graph.add(Node::Select(self.id, yes.id, no.id))
+        self.graph.computed(Node::Select(self.id, yes.id, no.id))
     }
 
     /// Returns a whole power as multiplications from the left, `x * x * x`; 1 over it where the power is negative.

@@ -299,8 +299,8 @@ impl Definition {
     }
 
     /// Has the values of a field, or of all of its components, rounded to a precision: those that it starts with and those that
-    /// stages set. A device may store them so, which takes less memory and less time to read and write; all arithmetic is done
-    /// in the run's type. Stages that set the field come behind it.
+    /// stages set. A device may store them so, which takes less memory and less time to read and write. In a run of f64, operations
+    /// whose fields are all of such precisions are those of f32. Stages come behind it.
     ///
     /// ```
     /// use abide_core::Precision;
@@ -317,11 +317,14 @@ impl Definition {
         self.change(name, |_| ());
         let numbers = (0..self.names.fields.len()).filter(|&field| is_of(&self.names.fields[field], name));
         let numbers: Vec<u16> = numbers.map(|field| field as u16).collect();
-        let is_set = |stage: &Stage| stage.writes.iter().any(|&field| numbers.contains(&(field as u16)));
-        if self.steps.iter().flatten().any(is_set) {
+        let is_used = |stage: &Stage| {
+            let read = stage.dag.taps().map(|tap| tap.field);
+            read.chain(stage.writes.iter().map(|&field| field as u16)).any(|field| numbers.contains(&field))
+        };
+        if self.steps.iter().flatten().any(is_used) {
             self.note(Err(Error::invalid(
                 format!("precision of field {name}"),
-                "a stage before has set the field",
+                "a stage before reads or sets the field",
                 "give precisions before stages",
             )));
         }

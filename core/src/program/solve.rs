@@ -10,7 +10,7 @@ mod multigrid;
 mod spectrum;
 
 use self::direct::Modes;
-use self::multigrid::Grids;
+use self::multigrid::{FINEST_REST, Grids};
 pub(super) use self::spectrum::{Line, Spectrum};
 use super::centring::Centring;
 use super::definition::Definition;
@@ -19,8 +19,9 @@ use super::step::Step;
 use super::transform::Matrix;
 use super::walls::Follows;
 use crate::error::Error;
-use crate::expr::{Dag, Expr, Node};
+use crate::expr::{Binary, Dag, Expr, Node};
 use crate::named::named;
+use crate::precision::Precision;
 use crate::reduction::Reduction;
 
 /// How a step solves a linear system.
@@ -137,6 +138,12 @@ impl System<'_> {
         s.param(&self.name(what))
     }
 
+    /// Returns the direction times a number in the run's type, whatever the direction's own is: the unknown takes what its product with
+    /// the operator takes from the defect.
+    fn along<'g>(&self, s: &Scope<'g>, times: Expr<'g>) -> Expr<'g> {
+        s.graph().add(Node::Binary(Binary::Mul, times.id(), self.here(s, "direction").id()))
+    }
+
     /// Returns whether a scalar divides another one, and the quotient, which is 0 where it does not.
     fn ratio<'g>(&self, s: &Scope<'g>, over: &str, under: &str) -> (Expr<'g>, Expr<'g>) {
         let under = self.param(s, under);
@@ -184,6 +191,10 @@ impl Definition {
             let name = system.name(what);
             if is_new(&name) {
                 self.correction(&name, system.unknown).internal(&name);
+                // It is made of corrections that are f32, too; unknown and defect follow it in the run's type.
+                if what == "direction" && method == SolveMethod::Multigrid {
+                    self.precision(&name, Precision::F32);
+                }
             }
         }
         let start = system.name("start");
@@ -387,7 +398,7 @@ impl Step<'_> {
         self.stage(unknown, |s| {
             let (goes_on, alpha) = system.ratio(s, product, "curvature");
             let (u, defect) = (s.field(unknown).here(), system.here(s, "defect"));
-            s.set(unknown, u + alpha * system.param(s, "scale") * system.here(s, "direction"));
+            s.set(unknown, u + system.along(s, alpha * system.param(s, "scale")));
             // What is no number ends the loop.
             set(s, goes_on.select(defect - alpha * system.here(s, "product"), f64::NAN));
         });
@@ -433,7 +444,7 @@ impl Step<'_> {
         self.repeat(system.how.most, Some(until), |turn| {
             grids.cycle(turn);
             turn.sum(system, "next", |s| {
-                grids.without_mean(s, system.here(s, "defect")) * s.field(&correction).here()
+                grids.without_mean(s, system.here(s, FINEST_REST)) * s.field(&correction).here()
             });
             turn.make(system, "direction", |s| {
                 let (_, beta) = system.ratio(s, "next", "rho");
@@ -446,7 +457,7 @@ impl Step<'_> {
             turn.sum_of_squares(system);
             if system.how.null_space {
                 // What rounding adds to the mean no iteration takes away, and coarse grids would make it large.
-                turn.find_mean(system, "defect");
+                turn.find_mean(system, FINEST_REST);
             }
             turn.compute(&name("rho"), |s| system.param(s, "next"));
             turn.count(system);
@@ -475,7 +486,7 @@ impl Step<'_> {
                 let ((goes_on, alpha), (_, omega)) =
                     (system.ratio(s, "rho", "curvature"), system.ratio(s, "along", "length"));
                 let defect = system.here(s, "defect");
-                let along = alpha * system.here(s, "direction") + omega * defect;
+                let along = system.along(s, alpha) + omega * defect;
                 s.set(unknown, s.field(unknown).here() + system.param(s, "scale") * along);
                 // What is no number ends the loop.
                 s.set(&name("defect"), goes_on.select(defect - omega * system.here(s, "image"), f64::NAN));

@@ -139,6 +139,7 @@ pub(super) struct Defined<'g> {
 
 impl<'g> Scope<'g> {
     pub(super) fn new(graph: &'g Graph, names: &'g Names) -> Self {
+        graph.set_singles(names.precisions.iter().map(|(field, _)| *field).collect());
         Scope {
             graph,
             names,
@@ -434,6 +435,7 @@ impl<'g> Scope<'g> {
     /// Returns whether a formula's values are of a precision whatever it reads.
     fn is_of(&self, precision: Precision, value: Id) -> bool {
         match self.graph.node(value) {
+            _ if precision == Precision::F32 && self.graph.is_single(value) => true,
             Some(Node::Unary(op, _)) => op == precision.operator(),
             // Beyond the domain stand values of the boundary; a field that is read where the formula stands has none there.
             Some(Node::Tap(Tap { field, offset: [0, 0, 0] })) => {

@@ -16,6 +16,11 @@ impl Cuda {
             |node: &Node| matches!(node, Node::Binary(Binary::Div, ..) | Node::Unary(Unary::Sqrt, _));
         Cuda { at_once: dag.nodes.iter().any(is_at_once), ..Cuda::PLAIN }
     }
+
+    /// The same for formulas of a type of 64 bits, in which values of these fields are of binary32 or fewer bits.
+    pub(super) fn with_singles(self, singles: Vec<u16>) -> Cuda {
+        Cuda { singles: Some(singles), ..self }
+    }
 }
 
 /// Writes the statements of a formula, part of a stage's, and returns the names of its values. Quotients and roots are computed all

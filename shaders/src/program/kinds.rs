@@ -67,6 +67,12 @@ impl Kinds {
         self.of[name]
     }
 
+    /// Returns the fields whose values are of binary32 or fewer bits, beyond the domain too, by their numbers in formulas.
+    pub fn singles(&self) -> Vec<u16> {
+        let all = 0..self.of.len();
+        all.filter(|&name| self.kind(name).is_single()).map(|name| name as u16).collect()
+    }
+
     /// Returns how the indices at which a stage computes become those of a field or temporary.
     pub fn levels(&self, stage: &Stage, name: usize) -> Levels {
         stage.grid(|name| self.kind(name).centring).to(self.kind(name).centring)
@@ -79,6 +85,15 @@ impl Kinds {
 }
 
 impl Kind {
+    fn is_single(&self) -> bool {
+        let mut sides = self.boundaries.iter().flat_map(|boundaries| boundaries.0).flatten();
+        let is_known = |side: Boundary| match side {
+            Boundary::Scalar(_) => false,
+            side => f64::from(side.value() as f32) == side.value(),
+        };
+        self.buffer.precision.is_some() && sides.all(is_known)
+    }
+
     /// Returns the box of all values.
     pub fn held(&self) -> Indices {
         self.buffer.indices()

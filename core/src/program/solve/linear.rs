@@ -78,10 +78,17 @@ pub(super) fn check(
             "take the method direct, multigrid or cg, or add a small multiple of the field",
         );
     }
+    let number = definition.fields().iter().position(|known| known == unknown).unwrap_or(0) as u16;
+    if let Some(precision) = definition.names.precision(number) {
+        return Err(Error::invalid(
+            format!("unknown {unknown} of a solve"),
+            format!("its values are rounded to {precision}"),
+            "solve for a field of the run's type, and set this one in a stage behind",
+        ));
+    }
     let graph = Graph::new();
     let scope = Scope::new(&graph, &definition.names);
     let value = operator(&scope);
-    let number = definition.fields().iter().position(|known| known == unknown).unwrap_or(0) as u16;
     let diagonal = self::diagonal(&scope, value, unknown);
     let places = (0..definition.dimensions()).flat_map(|axis| [(axis, -1), (axis, 1)]);
     let neighbours: Vec<Expr<'_>> =

@@ -6,8 +6,8 @@
 //! cell joins two along each axis: t, of the faces between them, and w add up, halved along their axis, where centres are twice as far
 //! apart; s adds up. What is left of a defect goes to the coarse cell as a sum, and its correction comes back to both as it is.
 //!
-//! The cycle's fields are kept in f32 whatever the run's type: it is the preconditioner of an iteration that has its own vectors in
-//! that type, and memory is what it takes time for.
+//! The cycle's fields are f32 whatever the run's type, and what flows through faces bf16, of which diagonals are made: it is the
+//! preconditioner of an iteration that has its own vectors in that type, and memory is what it takes time for.
 //!
 //! Smoothing is Jacobi's method with the weights of Chebyshev's polynomial of degree 3 on the upper three quarters of the spectrum, which ends at 2 for
 //! any such operator (Gershgorin), before and after the coarser grids. It has no order of cells, so that a cycle has the same bits
@@ -38,6 +38,8 @@ fn weights() -> [f64; DEGREE] {
 
 /// The fields of each grid.
 const CORRECTION: &str = "correction";
+/// What the cycle begins with.
+pub(super) const FINEST_REST: &str = "rest_0";
 const REST: &str = "rest";
 const LEFT: &str = "left";
 const OWN: &str = "own";
@@ -98,20 +100,20 @@ impl<'s, 'a> Grids<'s, 'a> {
             p.extent(&cells, axis, "cells along the axis").internal(&cells);
         }
         for level in self.levels() {
-            let faces = self.axes().map(|axis| self.faces(axis, level));
+            let faces = self.axes().map(|axis| (self.faces(axis, level), Precision::Bf16));
             let others: &[&str] = match level {
                 0 => &[CORRECTION, REST, DIAGONAL, INVERSE],
                 // The set-up, which may be left out, makes nothing that anything else makes.
                 _ => &[CORRECTION, REST, LEFT, DIAGONAL, INVERSE, OWN, WALLS][..6 + self.dimensions / 3],
             };
-            let others = others.iter().map(|what| self.name(what, level));
-            for name in others.chain(faces) {
+            let others = others.iter().map(|what| (self.name(what, level), Precision::F32));
+            for (name, precision) in others.chain(faces) {
                 // No flow crosses a side but a periodic one: what stands beyond the others counts nothing.
                 match level {
                     0 => p.inside(&name, unknown),
                     _ => p.field(&name, Centring::CELL.on_level(level)).boundary_of(&name, "periodic"),
                 };
-                p.internal(&name).precision(&name, Precision::F32);
+                p.internal(&name).precision(&name, precision);
             }
         }
     }
@@ -120,10 +122,21 @@ impl<'s, 'a> Grids<'s, 'a> {
         s.field(&self.name(what, level)).here()
     }
 
+    /// Returns a number of cells, of which f32 has those up to 2²⁴ along an axis; a line may have more.
+    fn whole<'g>(&self, cells: Expr<'g>) -> Expr<'g> {
+        if self.dimensions > 1 { cells.round_f32() } else { cells }
+    }
+
+    /// Returns the place of a cell along an axis.
+    fn place<'g>(&self, s: &Scope<'g>, axis: usize) -> Expr<'g> {
+        self.whole(s.coord(axis))
+    }
+
     /// Returns the cells of a grid along an axis.
     fn extent<'g>(&self, s: &Scope<'g>, axis: usize, level: u8) -> Expr<'g> {
+        let finest = self.whole(s.param(&self.cells(axis)));
         let cells = (1u64 << level) as f64;
-        ((s.param(&self.cells(axis)) + (cells - 1.0)) / cells).floor()
+        if level == 0 { finest } else { ((finest + (cells - 1.0)) / cells).floor() }
     }
 
     /// Returns a value of a field of the next finer grid, in one of the cells that the own one joins: 0 in a cell that is not there.
@@ -135,14 +148,10 @@ impl<'s, 'a> Grids<'s, 'a> {
         value: impl Fn(&[i32]) -> Expr<'g>,
     ) -> Expr<'g> {
         let second = self.axes().filter(|&axis| child[axis] == 1);
-        let is_there = second.map(|axis| {
+        second.fold(value(child), |value, axis| {
             let last = self.extent(s, axis, level - 1) - 1.0;
-            (2.0 * s.coord(axis)).lt(last).select(s.constant(1.0), 0.0)
-        });
-        match is_there.reduce(|a, b| a * b) {
-            Some(all) => all.gt(0.5).select(value(child), 0.0),
-            None => value(child),
-        }
+            (2.0 * self.place(s, axis)).lt(last).select(value, 0.0)
+        })
     }
 
     /// Returns the sum over the cells that a cell joins, of those that lie on one side of it along an axis if one is given.
@@ -252,7 +261,7 @@ impl<'s, 'a> Grids<'s, 'a> {
                     let is_joined = finer.gt(1.5);
                     // The last cell is alone where their number is odd: its centre is half as far from a wall, and one and a half cells
                     // from the next.
-                    let (last, place) = (self.extent(s, axis, next) - 1.0, s.coord(axis));
+                    let (last, place) = (self.extent(s, axis, next) - 1.0, self.place(s, axis));
                     let is_alone = (2.0 * place + 1.0).eq(finer);
                     let walls =
                         self.joined(s, next, None, |child| s.field(&self.walls(axis, level)).at_slice(child));
@@ -304,68 +313,43 @@ impl<'s, 'a> Grids<'s, 'a> {
         weights()[0] * (self.here(s, INVERSE, level) * rest)
     }
 
-    /// Adds a sweep; `is_corrected` adds the correction of the coarser grid to what it begins with.
-    fn sweep(&self, step: &mut Step<'_>, level: u8, weight: f64, is_corrected: bool) {
+    /// Adds a sweep.
+    fn sweep(&self, step: &mut Step<'_>, level: u8, weight: f64) {
         let name = self.name(CORRECTION, level);
         step.stage(&name, |s| {
             let own = s.field(&name);
-            let here = if is_corrected { own.here() + self.coarse(s, level, None) } else { own.here() };
-            let flow = self.flow(s, level, &self.own(), &|axis, by| {
-                let beside = own.along(axis, by);
-                if !is_corrected {
-                    return beside;
-                }
-                let sum = beside + self.coarse(s, level, Some((axis, by)));
-                match self.system.even {
-                    // The coarser grid begins anew beyond any side.
-                    Some(_) => s.field(&self.system.name("inside")).along(axis, by).gt(0.5).select(sum, 0.0),
-                    None => sum,
-                }
-            });
+            let flow = self.flow(s, level, &self.own(), &|axis, by| own.along(axis, by));
             let inverse = self.here(s, INVERSE, level);
             let jacobi = inverse * (self.rest(s, level, &self.own()) + flow);
-            // Cells that take no part get no correction from the coarser grid.
-            s.set(&name, inverse.ne(0.0).select(here + weight * (jacobi - here), 0.0));
+            let swept = own.here() + weight * (jacobi - own.here());
+            s.set(&name, inverse.ne(0.0).select(swept, 0.0));
         });
     }
 
-    /// Returns the correction of the coarser grid at a cell, or at its neighbour along an axis.
-    fn coarse<'g>(&self, s: &Scope<'g>, level: u8, beside: Option<(usize, i32)>) -> Expr<'g> {
-        let coarser = s.field(&self.name(CORRECTION, level + 1));
-        let Some((axis, by)) = beside else { return coarser.along(0, 0) };
-        let at = |by: i32| coarser.along(axis, by);
-        let place = s.coord(axis);
-        let is_second = (place - 2.0 * (0.5 * place).floor()).gt(0.5);
-        match by {
-            1 => {
-                // The last one of an odd number is alone: behind it, the axis begins anew.
-                let is_last = (place + 1.0).eq(self.extent(s, axis, level));
-                let behind = is_last.select(at(1), at(0));
-                is_second.select(at(1), behind)
-            }
-            _ => is_second.select(at(0), at(-1)),
-        }
+    /// Adds what brings the correction of the coarser grid to a grid. Cells that take no part get none.
+    fn correct(&self, step: &mut Step<'_>, level: u8) {
+        let name = self.name(CORRECTION, level);
+        step.stage(&name, |s| {
+            let corrected = s.field(&name).here() + s.field(&self.name(CORRECTION, level + 1)).along(0, 0);
+            s.set(&name, self.here(s, INVERSE, level).ne(0.0).select(corrected, 0.0));
+        });
     }
 
     /// Adds a cycle. The first sweep of the finest grid has been made.
     pub fn cycle(&self, step: &mut Step<'_>) {
         let [first, others @ ..] = weights();
         for level in self.levels() {
-            others.into_iter().for_each(|weight| self.sweep(step, level, weight, false));
+            others.into_iter().for_each(|weight| self.sweep(step, level, weight));
             if !self.is_last(level) {
                 self.restrict(step, level);
             }
         }
         for level in self.levels().rev() {
-            let mut is_corrected = !self.is_last(level);
-            if is_corrected && level > 0 {
-                // A stage more, and sweeps that are alike: on few cells a device waits for what a stage is, not for its values.
-                let name = self.name(CORRECTION, level);
-                step.stage(&name, |s| s.set(&name, s.field(&name).here() + self.coarse(s, level, None)));
-                is_corrected = false;
+            if !self.is_last(level) {
+                self.correct(step, level);
             }
             for weight in others.into_iter().rev().chain([first]) {
-                self.sweep(step, level, weight, std::mem::take(&mut is_corrected));
+                self.sweep(step, level, weight);
             }
         }
     }

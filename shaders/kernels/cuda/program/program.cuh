@@ -106,8 +106,8 @@ struct SpotOf {
 
     template <int I>
     __device__ __forceinline__ real parameter() const { return read<A::CHANGING>(arguments.scalars + I); }
-    template <int AXIS>
-    __device__ __forceinline__ real coordinate() const { return real(AXIS == 0 ? z : AXIS == 1 ? y : x); }
+    template <int AXIS, class Real = real>
+    __device__ __forceinline__ Real coordinate() const { return Real(AXIS == 0 ? z : AXIS == 1 ? y : x); }
 
     // Returns the first value of a slot's buffer plus the index here: the same sum for all kinds of the same
     // strides.
@@ -196,12 +196,12 @@ __device__ __forceinline__ void update(const Arguments& arguments, unsigned tile
     const int tx = threadIdx.x % THREADS_X, row = threadIdx.x / THREADS_X;
     const int ty = THREADS_Z == 1 ? row : row % THREADS_Y, tz = THREADS_Z == 1 ? 0 : row / THREADS_Y;
     #pragma unroll
-    for (int dz = 0; dz < S::TILE_Z; dz += THREADS_Z) {
+    for (int dz = 0; dz < S::TILE_Z / THREADS_Z; ++dz) {
         #pragma unroll
         for (int dy = 0; dy < S::TILE_Y; dy += THREADS_Y) {
             #pragma unroll
             for (int dx = 0; dx < S::TILE_X; dx += THREADS_X) {
-                const Offset z = z0 + tz + dz, y = y0 + ty + dy, x = x0 + tx + dx;
+                const Offset z = z0 + tz * (S::TILE_Z / THREADS_Z) + dz, y = y0 + ty + dy, x = x0 + tx + dx;
                 if (inside) {
                     S::compute(Inside{{arguments, z, y, x}});
                 } else {

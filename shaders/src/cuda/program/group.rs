@@ -554,7 +554,7 @@ impl Writer<'_> {
         let dag = &self.stages[member.stage].dag;
         let Dag { nodes, outputs: all } = dag;
         let wanted: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
-        let (language, dtype) = (Cuda::of_launch(dag), self.problem.dtype);
+        let (language, dtype) = (Cuda::of_launch(dag).with_singles(self.kinds.singles()), self.problem.dtype);
         part(
             nodes,
             &wanted,
