@@ -15,7 +15,7 @@ use super::step::Operand;
 macro_rules! with_codes {
     ($each:ident) => {
         $each! {
-            [Neg Abs Sqrt Floor RoundF32 RoundF16 RoundBf16]
+            [Neg Abs Sqrt Floor RoundF32 RoundF16 RoundBf16 Widened]
             [Exp Log Sin Cos Tanh Cbrt Expm1 Log1p Erf]
             [
                 Add AddTurned, Sub SubTurned, Mul MulTurned, Div DivTurned, Min MinTurned, Max MaxTurned,

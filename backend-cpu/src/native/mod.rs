@@ -259,6 +259,7 @@ impl<T: Real> Translator<T> {
             RoundF32 => self.each(|all, held, _| all.to.round_f32(held)),
             RoundF16 => self.each(|all, held, _| all.to.round_f16(held)),
             RoundBf16 => self.each(|all, held, v| all.to.round_bf16(held, 1 + v, [SCRATCH, SCRATCH + 1])),
+            Widened => {}
             Add | AddTurned => self.left(machine::ADD, a),
             Sub => self.left(machine::SUB, a),
             SubTurned => self.right(machine::SUB, a),

@@ -269,6 +269,7 @@ fn unary(op: Unary, x: Value) -> Value {
         }
         Unary::RoundF32 => narrowed(x, f64::from(f32::EPSILON), f64::from(f32::MAX)),
         Unary::RoundF16 => narrowed(x, 1.0 / 1024.0, 65504.0),
+        Unary::Widened => x,
         Unary::RoundBf16 => narrowed(x, 1.0 / 128.0, f64::from(f32::MAX)),
         Unary::Exp => {
             let range = Interval { low: low.exp(), high: high.exp() };

@@ -116,6 +116,8 @@ unary! {
     RoundF16 round_f16: 0, "round_f16", "round_f16", |x| x.through_f32(|x| half::f16::from_f32(x).to_f32());
     /// This rounded to binary32, and then to the 8 bits of bfloat16.
     RoundBf16 round_bf16: 0, "round_bf16", "round_bf16", |x| x.through_f32(|x| half::bf16::from_f32(x).to_f32());
+    /// This as a value of the run's type: what follows from it is computed in that type, whatever the precision of its fields.
+    Widened widened: 0, "real", "real", |x| x;
     /// e to the power of this, within 0.90 units in the last place.
     Exp exp: 29, "formula_exp", "formula_exp", |x| functions::exp(x);
     /// Natural logarithm, within 0.92 units in the last place.
@@ -241,7 +243,7 @@ impl Binary {
 #[macro_export]
 macro_rules! with_unary_operators {
     ($each:ident) => {
-        $each!(Neg Abs Sqrt Floor RoundF32 RoundF16 RoundBf16 Exp Log Sin Cos Tanh Cbrt Expm1 Log1p Erf)
+        $each!(Neg Abs Sqrt Floor RoundF32 RoundF16 RoundBf16 Widened Exp Log Sin Cos Tanh Cbrt Expm1 Log1p Erf)
     };
 }
 

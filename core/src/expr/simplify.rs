@@ -49,7 +49,8 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
             if let Some(x) = constant(a) {
                 return number(unary(op, x));
             }
-            if op == Unary::RoundF32 && (T::DTYPE == DType::F32 || graph.is_single(a)) {
+            if op == Unary::Widened || op == Unary::RoundF32 && (T::DTYPE == DType::F32 || graph.is_single(a))
+            {
                 return a;
             }
             match (op, graph.node(a)) {

@@ -42,6 +42,7 @@ impl super::Nodes {
             Term::Node(Node::Tap(tap)) => of_field(tap.field),
             Term::Component(first, _) => of_field(first.field),
             Term::Node(Node::Unary(op, _)) if op.is_rounding() => Width::Single,
+            Term::Node(Node::Unary(Unary::Widened, _)) => Width::Run,
             Term::Node(Node::Binary(op, ..)) if op.relation().is_some() => Width::Any,
             Term::Node(Node::Select(_, yes, no)) => self.widths[yes as usize].max(self.widths[no as usize]),
             Term::Node(Node::Draw(..)) => Width::Any,
@@ -70,6 +71,7 @@ impl Graph {
             Node::Draw(..) => None,
             // The condition of a choice is no part of its value.
             Node::Select(_, yes, no) => Some(width(yes).max(width(no))),
+            Node::Unary(Unary::Widened, _) => Some(Width::Run),
             node => node.operands().map(width).max(),
         };
         if widest != Some(Width::Single) {

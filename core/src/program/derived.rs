@@ -69,6 +69,7 @@ fn host_unary(op: Unary, x: f64) -> f64 {
         | Unary::RoundF32
         | Unary::RoundF16
         | Unary::RoundBf16
+        | Unary::Widened
         | Unary::Erf => unary(op, x),
     }
 }

@@ -19,7 +19,7 @@ use super::step::Step;
 use super::transform::Matrix;
 use super::walls::Follows;
 use crate::error::Error;
-use crate::expr::{Binary, Dag, Expr, Node};
+use crate::expr::{Dag, Expr, Node};
 use crate::named::named;
 use crate::precision::Precision;
 use crate::reduction::Reduction;
@@ -141,7 +141,7 @@ impl System<'_> {
     /// Returns the direction times a number in the run's type, whatever the direction's own is: the unknown takes what its product with
     /// the operator takes from the defect.
     fn along<'g>(&self, s: &Scope<'g>, times: Expr<'g>) -> Expr<'g> {
-        s.graph().add(Node::Binary(Binary::Mul, times.id(), self.here(s, "direction").id()))
+        times * self.here(s, "direction").widened()
     }
 
     /// Returns whether a scalar divides another one, and the quotient, which is 0 where it does not.

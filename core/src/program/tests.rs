@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Centring, Definition, MAX_COMPONENTS, Precision, Problem, Reduction, Region, Stage, Start, Wall,
+    Centring, Definition, MAX_COMPONENTS, Precision, Problem, Reduction, Region, Solve, SolveMethod, Stage,
+    Start, Wall,
 };
 use crate::domain::{Boundary, BoundaryText, Shape, Sides};
 use crate::error::{Error, Result};
@@ -464,4 +465,28 @@ fn copies_are_rounded_where_they_may_read_a_boundary() {
         matches!(stage.dag.nodes[output], Node::Unary(Unary::RoundF16, _))
     };
     assert_eq!(program.stages().iter().map(is_rounded).collect::<Vec<_>>(), [false, true, true]);
+}
+
+/// Precisions decide what formulas compute, so that they come first, and a system's residual needs all bits of its unknown.
+#[test]
+fn precisions_that_come_late_and_of_unknowns_are_refused() {
+    let with_u = || {
+        let mut p = Definition::new("late", 2);
+        p.field("u", Centring::CELL).field("v", Centring::CELL);
+        p
+    };
+    let refused = |p: Definition| p.build().unwrap_err().to_string();
+    let mut late = with_u();
+    late.step().stage("read", |s| s.set("v", s.field("u").here()));
+    late.precision("u", Precision::F32);
+    assert!(refused(late).contains("a stage before reads or sets the field"));
+    for method in [SolveMethod::Cg, SolveMethod::Multigrid, SolveMethod::BiCgStab] {
+        let mut p = with_u();
+        p.precision("u", Precision::F32);
+        let how = Solve { method, ..Solve::default() };
+        p.step()
+            .solve("u", &how, &|s| s.field("u").here() - s.field("u").laplacian(), &|s| s.field("v").here());
+        let error = refused(p);
+        assert!(error.contains("unknown u of a solve") && error.contains("rounded to f32"), "{error}");
+    }
 }

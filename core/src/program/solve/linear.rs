@@ -34,7 +34,7 @@ fn degree(node: Node, field: u16, of: impl Fn(Id) -> Degree) -> Option<Degree> {
         Node::Const(constant) if constant.value() == 0.0 => Some(Zero),
         Node::Tap(Tap { field: own, .. }) if own == field => Some(Linear),
         Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => Some(Free),
-        Node::Unary(Unary::Neg, a) => Some(of(a)),
+        Node::Unary(Unary::Neg | Unary::Widened, a) => Some(of(a)),
         Node::Binary(Binary::Add | Binary::Sub, a, b) => sum(of(a), of(b)),
         Node::Binary(Binary::Mul, a, b) => product(of(a), of(b)),
         Node::Binary(Binary::Div, a, b) => is_free(b).then(|| of(a)),
@@ -204,10 +204,13 @@ fn sample(dag: &Dag, definition: &Definition, place: [isize; 3], low: f64) -> f6
     dag.outputs.first().map_or(f64::NAN, |&output| values[output as usize])
 }
 
-/// Returns an operator of a field applied to another one.
+/// Returns an operator of a field applied to another one, in the run's type as to the field.
 pub(super) fn applied<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str, to: &str) -> Expr<'g> {
     let [from, to] = [field, to].map(|name| s.number(name));
-    rewritten(s, operator, |tap| (tap.field == from).then_some(Node::Tap(Tap { field: to, ..tap })))
+    rewritten(s, operator, |tap| {
+        let other = s.graph().add(Node::Tap(Tap { field: to, ..tap }));
+        (tap.field == from).then(|| Node::Unary(Unary::Widened, other.id()))
+    })
 }
 
 /// Returns an operator's entry on the diagonal away from sides: its value for a field that is 1 at the cell and 0 elsewhere.
@@ -260,7 +263,7 @@ fn rewritten<'g>(s: &Scope<'g>, operator: Expr<'g>, put: impl Fn(Tap) -> Option<
     let graph = s.graph();
     let rewritten = graph.rewritten(operator, |node| {
         let own = if let Node::Tap(tap) = node { put(tap) } else { None };
-        graph.add(own.unwrap_or(node))
+        graph.computed(own.unwrap_or(node))
     });
     rewritten.unwrap_or_else(|| {
         let reason = "it has a loop over components";
