@@ -88,6 +88,7 @@ impl Graph {
         match node {
             Node::Unary(op, _) if op.keeps_single() => value,
             Node::Binary(op, ..) if op.relation().is_some() => value,
+            Node::Select(..) => value,
             _ => self.add(Node::Unary(Unary::RoundF32, value.id)),
         }
     }

@@ -327,7 +327,7 @@ fn every_operator_is_valid_text() {
             u.floor(),
             u.exp(),
             u.log(),
-            u.round_f32() + u.round_f16() + u.round_bf16(),
+            u.round_f32() + u.round_f16() + u.round_bf16() + u.widened(),
             u.sin(),
             u.cos(),
             u.tanh(),
