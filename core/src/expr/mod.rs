@@ -49,6 +49,7 @@ pub use loops::{
 pub use operator::{Binary, Elementary, Text, Unary, binary, unary};
 pub use ops::IntoExpr;
 pub use rows::{Group, Rows};
+pub use single::is_single;
 pub use stores::Store;
 pub use tree::MAX_LANES;
 

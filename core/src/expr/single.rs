@@ -3,7 +3,7 @@
 //! Values of some fields are of 24 bits or fewer. What an operator makes of such values alone is rounded to binary32, and what belongs to no
 //! field (numbers, parameters, coordinates, tables, random numbers) is rounded before it meets one: that is binary32's own
 //! arithmetic, since sums, products, quotients and roots of its values that are rounded to binary64 and then to binary32 are
-//! those rounded once. Compilers know it, and make them operations of 32 bits.
+//! those rounded once. A device may therefore take its operations of 32 bits.
 
 use super::{Expr, Graph, Id, Node, Term, Unary};
 
@@ -25,9 +25,14 @@ impl Unary {
     }
 
     /// Returns whether the operator rounds to a precision.
-    pub(crate) fn is_rounding(self) -> bool {
+    pub fn is_rounding(self) -> bool {
         matches!(self, Unary::RoundF32 | Unary::RoundF16 | Unary::RoundBf16)
     }
+}
+
+/// Returns whether binary32 has a number.
+pub fn is_single(value: f64) -> bool {
+    f64::from(value as f32).to_bits() == value.to_bits()
 }
 
 impl super::Nodes {
@@ -107,9 +112,7 @@ impl Graph {
     /// Returns whether an operation's values are of binary32 whatever it reads.
     pub(crate) fn is_single(&self, id: Id) -> bool {
         match self.node(id) {
-            Some(Node::Const(constant)) => {
-                f64::from(constant.value() as f32).to_bits() == constant.value().to_bits()
-            }
+            Some(Node::Const(constant)) => is_single(constant.value()),
             Some(Node::Unary(op, a)) => op.is_rounding() || op.keeps_single() && self.is_single(a),
             Some(Node::Binary(op, ..)) => op.relation().is_some(),
             Some(Node::Select(_, yes, no)) => self.is_single(yes) && self.is_single(no),

@@ -10,7 +10,7 @@ mod multigrid;
 mod spectrum;
 
 use self::direct::Modes;
-use self::multigrid::{FINEST_REST, Grids};
+use self::multigrid::Grids;
 pub(super) use self::spectrum::{Line, Spectrum};
 use super::centring::Centring;
 use super::definition::Definition;
@@ -328,15 +328,15 @@ impl Step<'_> {
             if in_units { defect / system.param(s, "scale") } else { defect }
         });
         if system.how.null_space {
-            self.find_mean(system, "defect");
+            self.find_mean(system, &system.name("defect"));
             self.make(system, "defect", |s| system.without_mean(s, "defect"));
         }
         self.sum_of_squares(system);
     }
 
-    /// Finds the mean of a field of the solve over all values that take part.
-    fn find_mean(&mut self, system: &System<'_>, what: &str) {
-        self.sum(system, "mean", |s| system.takes_part(s) * system.here(s, what));
+    /// Finds the mean of a field over all values that take part.
+    fn find_mean(&mut self, system: &System<'_>, field: &str) {
+        self.sum(system, "mean", |s| system.takes_part(s) * s.field(field).here());
         self.compute(&system.name("mean"), |s| system.param(s, "mean") / system.param(s, "cells"));
     }
 
@@ -443,9 +443,7 @@ impl Step<'_> {
         }
         self.repeat(system.how.most, Some(until), |turn| {
             grids.cycle(turn);
-            turn.sum(system, "next", |s| {
-                grids.without_mean(s, system.here(s, FINEST_REST)) * s.field(&correction).here()
-            });
+            turn.sum(system, "next", |s| grids.rest(s, 0, &grids.own()) * s.field(&correction).here());
             turn.make(system, "direction", |s| {
                 let (_, beta) = system.ratio(s, "next", "rho");
                 s.field(&correction).here() + beta * system.here(s, "direction")
@@ -457,7 +455,7 @@ impl Step<'_> {
             turn.sum_of_squares(system);
             if system.how.null_space {
                 // What rounding adds to the mean no iteration takes away, and coarse grids would make it large.
-                turn.find_mean(system, FINEST_REST);
+                turn.find_mean(system, &grids.first_rest());
             }
             turn.compute(&name("rho"), |s| system.param(s, "next"));
             turn.count(system);
@@ -512,8 +510,7 @@ impl Step<'_> {
         self.make_defect(system, true);
         self.compute(&system.name("residual"), |s| system.param(s, "squares").sqrt());
         if system.how.null_space {
-            self.sum(system, "mean", |s| system.takes_part(s) * s.field(unknown).here());
-            self.compute(&system.name("mean"), |s| system.param(s, "mean") / system.param(s, "cells"));
+            self.find_mean(system, unknown);
             self.stage(unknown, |s| {
                 s.set(unknown, s.field(unknown).here() - system.takes_part(s) * system.param(s, "mean"));
             });

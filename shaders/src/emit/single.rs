@@ -2,7 +2,7 @@
 //! on such values, which round once what the formula rounds twice to the same.
 
 use abide_core::DType;
-use abide_core::expr::{Binary, Id, Node, Text, Unary, choice};
+use abide_core::expr::{self, Binary, Id, Node, Text, Unary, choice};
 
 use super::Language;
 
@@ -45,9 +45,9 @@ impl Singles {
                 _ => None,
             };
             let is_known = match *node {
-                Node::Const(constant) => constant.value() as f32 as f64 == constant.value(),
+                Node::Const(constant) => expr::is_single(constant.value()),
                 Node::Tap(tap) => fields.contains(&tap.field),
-                Node::Unary(Unary::RoundF32 | Unary::RoundF16 | Unary::RoundBf16, _) => true,
+                Node::Unary(op, _) if op.is_rounding() => true,
                 _ => operation.is_some(),
             };
             (all.is_single[id], all.operations[id]) = (is_known, operation);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use abide_core::expr::is_single;
 use abide_core::plan::fused::Partition;
 use abide_core::program::{Boxes, Buffer, Centring, Indices, Levels, around};
 use abide_core::{Boundaries, Boundary, DType, Problem, Stage};
@@ -89,7 +90,7 @@ impl Kind {
         let mut sides = self.boundaries.iter().flat_map(|boundaries| boundaries.0).flatten();
         let is_known = |side: Boundary| match side {
             Boundary::Scalar(_) => false,
-            side => f64::from(side.value() as f32) == side.value(),
+            side => is_single(side.value()),
         };
         self.buffer.precision.is_some() && sides.all(is_known)
     }

@@ -207,10 +207,8 @@ fn sample(dag: &Dag, definition: &Definition, place: [isize; 3], low: f64) -> f6
 /// Returns an operator of a field applied to another one, in the run's type as to the field.
 pub(super) fn applied<'g>(s: &Scope<'g>, operator: Expr<'g>, field: &str, to: &str) -> Expr<'g> {
     let [from, to] = [field, to].map(|name| s.number(name));
-    rewritten(s, operator, |tap| {
-        let other = s.graph().add(Node::Tap(Tap { field: to, ..tap }));
-        (tap.field == from).then(|| Node::Unary(Unary::Widened, other.id()))
-    })
+    let other = |tap: Tap| s.graph().add(Node::Tap(Tap { field: to, ..tap })).id();
+    rewritten(s, operator, |tap| (tap.field == from).then(|| Node::Unary(Unary::Widened, other(tap))))
 }
 
 /// Returns an operator's entry on the diagonal away from sides: its value for a field that is 1 at the cell and 0 elsewhere.

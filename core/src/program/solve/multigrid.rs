@@ -38,8 +38,6 @@ fn weights() -> [f64; DEGREE] {
 
 /// The fields of each grid.
 const CORRECTION: &str = "correction";
-/// What the cycle begins with.
-pub(super) const FINEST_REST: &str = "rest_0";
 const REST: &str = "rest";
 const LEFT: &str = "left";
 const OWN: &str = "own";
@@ -221,7 +219,7 @@ impl<'s, 'a> Grids<'s, 'a> {
     }
 
     /// Returns the cell of a stage itself, as an offset.
-    fn own(&self) -> Vec<i32> {
+    pub fn own(&self) -> Vec<i32> {
         vec![0; self.dimensions]
     }
 
@@ -298,12 +296,17 @@ impl<'s, 'a> Grids<'s, 'a> {
 
     /// Returns a defect of the finest grid without its mean, where the operator has a null space. What takes no part gets another value
     /// than 0, which nothing may read.
-    pub fn without_mean<'g>(&self, s: &Scope<'g>, defect: Expr<'g>) -> Expr<'g> {
+    fn without_mean<'g>(&self, s: &Scope<'g>, defect: Expr<'g>) -> Expr<'g> {
         if self.system.how.null_space { defect - self.system.param(s, "mean") } else { defect }
     }
 
+    /// Returns the name of the field of the defect with which a cycle begins.
+    pub fn first_rest(&self) -> String {
+        self.name(REST, 0)
+    }
+
     /// Returns a grid's defect at an offset, as the cycle has it.
-    fn rest<'g>(&self, s: &Scope<'g>, level: u8, at: &[i32]) -> Expr<'g> {
+    pub fn rest<'g>(&self, s: &Scope<'g>, level: u8, at: &[i32]) -> Expr<'g> {
         let rest = s.field(&self.name(REST, level)).at_slice(at);
         if level == 0 { self.without_mean(s, rest) } else { rest }
     }
